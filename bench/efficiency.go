@@ -25,7 +25,8 @@ func efficiency(l *lab, r *report) error {
 			ours = append(ours, each/a.wall.Seconds())
 			theirs = append(theirs, each/b.wall.Seconds())
 		}
-		r.row(fmt.Sprint(slots), fmt.Sprintf("%.3f", median(theirs)), fmt.Sprintf("%.3f", median(ours)), all("%.3f", ours))
+		r.row(fmt.Sprint(slots), fmt.Sprintf("%.3f", median(theirs)), fmt.Sprintf("%.3f", median(ours)),
+			all("%.3f", ours))
 	}
 	return nil
 }

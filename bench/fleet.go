@@ -41,7 +41,8 @@ func fleet(l *lab, r *report) error {
 	}
 	list := make([]*hosts.Host, fleetHosts)
 	for i := range list {
-		list[i] = &hosts.Host{Name: fmt.Sprintf("node%04d", i), Link: "local", Slots: hosts.SlotRule{Fixed: fleetSlots}, Weight: 1, GPUs: -1}
+		list[i] = &hosts.Host{Name: fmt.Sprintf("node%04d", i), Link: "local", Slots: hosts.SlotRule{Fixed: fleetSlots},
+			Weight: 1, GPUs: -1}
 	}
 	next := 0
 	running, err := run.Start(context.Background(), owned, run.Options{
@@ -52,7 +53,8 @@ func fleet(l *lab, r *report) error {
 				return nil, io.EOF
 			}
 			next++
-			return &jobs.Spec{Command: fmt.Sprintf("python train.py --C %d --gamma %d --seed %d", next/1000, next%1000, next%7), Options: jobs.NoOptions}, nil
+			return &jobs.Spec{Command: fmt.Sprintf("python train.py --C %d --gamma %d --seed %d", next/1000, next%1000,
+				next%7), Options: jobs.NoOptions}, nil
 		}),
 		SocketBase: filepath.Join(l.dir, "sockets"),
 	})
@@ -91,9 +93,12 @@ func fleet(l *lab, r *report) error {
 		return err
 	}
 	r.table("measure", "goal", "measured")
-	r.row("results a second", fmt.Sprintf("%.0f", fleetHosts*fleetSlots/fleetJob.Seconds()), fmt.Sprintf("%.0f", float64(all-done)/span.Seconds()))
-	r.row("CPU, simulated hosts included", "below 1 core", fmt.Sprintf("%.2f cores", (after-before).Seconds()/span.Seconds()))
-	r.row(fmt.Sprintf("CPU of the first %.0f s, in which all slots are filled", warmUp.Seconds()), "", fmt.Sprintf("%.1f s", (before-begin).Seconds()))
+	r.row("results a second", fmt.Sprintf("%.0f", fleetHosts*fleetSlots/fleetJob.Seconds()),
+		fmt.Sprintf("%.0f", float64(all-done)/span.Seconds()))
+	r.row("CPU, simulated hosts included", "below 1 core",
+		fmt.Sprintf("%.2f cores", (after-before).Seconds()/span.Seconds()))
+	r.row(fmt.Sprintf("CPU of the first %.0f s, in which all slots are filled", warmUp.Seconds()), "",
+		fmt.Sprintf("%.1f s", (before-begin).Seconds()))
 	r.row("resident memory, simulated hosts included", "below 500 MiB", mib(p.rss)+", at most "+mib(p.peak))
 	_, err = running.Close() // Close leaves running jobs alone; there are none
 	return err
@@ -103,8 +108,9 @@ func fleet(l *lab, r *report) error {
 type fleetConnector struct{}
 
 func (fleetConnector) Connect(_ context.Context, h *hosts.Host, _ *hosts.Open) (hosts.Worker, error) {
-	return &fleetWorker{first: fleetSlots, Worker: hosttest.NewWorker(hosts.Hello{Version: hosts.ProtocolVersion, BootID: h.Name, OS: "linux",
-		Cores: fleetSlots, Slots: fleetSlots, MemBytes: 1 << 38, Shared: true, Dir: "/run", WallClock: jobs.StampOf(time.Now())}, 0, nil)}, nil
+	return &fleetWorker{first: fleetSlots,
+		Worker: hosttest.NewWorker(hosts.Hello{Version: hosts.ProtocolVersion, BootID: h.Name, OS: "linux",
+			Cores: fleetSlots, Slots: fleetSlots, MemBytes: 1 << 38, Shared: true, Dir: "/run", WallClock: jobs.StampOf(time.Now())}, 0, nil)}, nil
 }
 
 // fleetWorker runs nothing and reports that each job took fleetJob. The first jobs are shortened by

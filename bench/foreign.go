@@ -67,7 +67,8 @@ func paperForeign(l *lab, r *report) error {
 		did[i] = float64(strings.Count(string(log), fmt.Sprintf("\thost%d\t", i+1)))
 	}
 	r.table("host", "slots", "foreign processes", "jobs", "of the others' work", "the paper")
-	r.row("host1", "4", fmt.Sprint(burners), fmt.Sprint(did[0]), fmt.Sprintf("%.2f", did[0]/max(1, (did[1]+did[2])/2)), "about one half")
+	r.row("host1", "4", fmt.Sprint(burners), fmt.Sprint(did[0]), fmt.Sprintf("%.2f", did[0]/max(1, (did[1]+did[2])/2)),
+		"about one half")
 	r.row("host2", "4", "0", fmt.Sprint(did[1]), "", "")
 	r.row("host3", "4", "0", fmt.Sprint(did[2]), "", "")
 	r.say("%d jobs of %v, not scaled. The first 3 s count, too, in which no host has measured yet and host1 has four jobs.", n, each)

@@ -51,8 +51,10 @@ func latency(l *lab, r *report) error {
 		coldSSH = append(coldSSH, at.Sub(start))
 	}
 	r.table("what", "rival", "median", "p95", "dcs-tui median", "p95")
-	r.row("warm idle host", "bash behind an open ssh", ms(median(shell)), ms(quantile(shell, 0.95)), ms(median(warm)), ms(quantile(warm, 0.95)))
-	r.row("cold (dcs-tui: 4 hosts)", "a new ssh", ms(median(coldSSH)), ms(quantile(coldSSH, 0.95)), ms(median(cold)), ms(quantile(cold, 0.95)))
+	r.row("warm idle host", "bash behind an open ssh", ms(median(shell)), ms(quantile(shell, 0.95)), ms(median(warm)),
+		ms(quantile(warm, 0.95)))
+	r.row("cold (dcs-tui: 4 hosts)", "a new ssh", ms(median(coldSSH)), ms(quantile(coldSSH, 0.95)), ms(median(cold)),
+		ms(quantile(cold, 0.95)))
 	r.say("Cold, all in ms: %s.", all("%.0f", cold))
 	return nil
 }
@@ -73,15 +75,17 @@ func warmRuns(l *lab, n int) ([]time.Duration, error) {
 
 // openShell writes the same line to a bash at the far end of one ssh.
 func openShell(l *lab, n int) ([]time.Duration, error) {
-	return converse(l.ssh("exec bash"), n, "bash -c 'echo $EPOCHREALTIME'\n", func(_ int, said string) (time.Time, error) {
-		return instant(said)
-	})
+	return converse(l.ssh("exec bash"), n, "bash -c 'echo $EPOCHREALTIME'\n",
+		func(_ int, said string) (time.Time, error) {
+			return instant(said)
+		})
 }
 
 // converse writes a line to a command, waits for one line of output, and measures the time from the
 // write to the instant that at returns for the output. It does so n times, after three repetitions
 // for connecting and warming up.
-func converse(cmd *exec.Cmd, n int, line string, at func(i int, said string) (time.Time, error)) ([]time.Duration, error) {
+func converse(cmd *exec.Cmd, n int, line string,
+	at func(i int, said string) (time.Time, error)) ([]time.Duration, error) {
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err

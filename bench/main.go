@@ -65,7 +65,8 @@ type suite struct {
 }
 
 var suites = map[bool]suite{
-	false: {experiments, "bench/results.md", "", "# Results\n\nWritten by `make bench`. The machine is shared: look at the ratios, which are of one run.\n"},
+	false: {experiments, "bench/results.md", "",
+		"# Results\n\nWritten by `make bench`. The machine is shared: look at the ratios, which are of one run.\n"},
 	true: {papers, "docs/papers.md", "docs/papers", `# The papers' experiments
 
 Written by ` + "`make papers`" + `: the experiments of the papers whose features the program has, with our figure, that of xargs on the same machine, and the
@@ -131,7 +132,8 @@ func measure(o options, set *suite, only, out string) (err error) {
 	}
 	defer l.close()
 	// The first connection to a host uploads the program.
-	if _, err := timed(l.dcs(len(l.sshd), 1, l.runDir(), l.file("first.txt", strings.Repeat("true\n", len(l.sshd))))); err != nil {
+	if _, err := timed(l.dcs(len(l.sshd), 1, l.runDir(),
+		l.file("first.txt", strings.Repeat("true\n", len(l.sshd))))); err != nil {
 		return err
 	}
 	r := &report{suite: set}

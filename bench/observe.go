@@ -32,7 +32,8 @@ func observe(l *lab, r *report) error {
 	if err != nil {
 		return err
 	}
-	r.row("end of a job to its row, at the pace of a screen, median of "+strconv.Itoa(len(delays)), "300 ms", ms(median(delays)))
+	r.row("end of a job to its row, at the pace of a screen, median of "+strconv.Itoa(len(delays)), "300 ms",
+		ms(median(delays)))
 	r.row("the same, 90 % of them", "", ms(quantile(delays, 0.9)))
 	var shares []float64
 	for range l.rounds {
@@ -58,7 +59,8 @@ func finishedRun(dir string, n int) error {
 	}
 	specs := make([]*jobs.Spec, n+1)
 	for i := range specs {
-		specs[i] = &jobs.Spec{ID: jobs.ID(i + 1), Command: fmt.Sprintf("python train.py --C %d --gamma %d --seed %d", i/1000, i%1000, i%7), Options: jobs.NoOptions}
+		specs[i] = &jobs.Spec{ID: jobs.ID(i + 1), Command: fmt.Sprintf("python train.py --C %d --gamma %d --seed %d",
+			i/1000, i%1000, i%7), Options: jobs.NoOptions}
 	}
 	specs[n].Command = "sleep 100000"
 	if err := run.AppendSpecs(specs); err != nil {
@@ -76,9 +78,11 @@ func finishedRun(dir string, n int) error {
 		out := &jobs.Outcome{Started: at, Ended: at + 12e9, CPU: 11 * time.Second, MaxRSSBytes: int64(i%1000) << 20}
 		batch = append(batch, jobs.Record{Kind: jobs.KindLaunching, At: at, Job: id, N: 1, Host: host})
 		if i%10 == 0 {
-			batch = append(batch, jobs.Record{Kind: jobs.KindRunning, At: at, Job: id, N: 1, Slot: 1 + i%16, Started: at})
+			batch = append(batch, jobs.Record{Kind: jobs.KindRunning, At: at, Job: id, N: 1, Slot: 1 + i%16,
+				Started: at})
 		}
-		batch = append(batch, jobs.Record{Kind: jobs.KindExited, At: at + 12e9, Job: id, N: 1, Slot: 1 + i%16, Next: jobs.Succeeded, Seq: int64(i), Outcome: out})
+		batch = append(batch, jobs.Record{Kind: jobs.KindExited, At: at + 12e9, Job: id, N: 1, Slot: 1 + i%16,
+			Next: jobs.Succeeded, Seq: int64(i), Outcome: out})
 		if len(batch) > 1000 || i == n {
 			if err := j.Append(batch); err != nil {
 				return err
@@ -135,7 +139,8 @@ func (l *lab) observeMillion(r *report, dir string) error {
 		return err
 	}
 	r.row("memory of that screen", "300 MiB", mib(after.rss)+", at most "+mib(after.peak))
-	r.row("CPU of that screen, idle", "0.8 % of a core", fmt.Sprintf("%.2f %%", 100*(after.cpu-before.cpu).Seconds()/span.Seconds()))
+	r.row("CPU of that screen, idle", "0.8 % of a core",
+		fmt.Sprintf("%.2f %%", 100*(after.cpu-before.cpu).Seconds()/span.Seconds()))
 	return nil
 }
 
@@ -166,7 +171,8 @@ func (l *lab) delays() ([]time.Duration, error) {
 	var delays []time.Duration
 	seen := map[jobs.ID]bool{}
 	ask := runview.Query{Wait: time.Second, Jobs: &runview.JobsWindow{Rows: n, Sort: runview.SortID}}
-	for end := time.Now().Add(2 * time.Minute); len(seen) < n && time.Now().Before(end); time.Sleep(250 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); len(seen) < n &&
+		time.Now().Before(end); time.Sleep(250 * time.Millisecond) {
 		p, err := v.Snapshot(context.Background(), ask)
 		if err != nil {
 			return nil, err

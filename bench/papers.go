@@ -29,7 +29,8 @@ func (l *lab) scaled(n int) int { return max(1, int(float64(n)*l.scale+0.5)) }
 
 // local prepares a run on slots of this machine without ssh.
 func (l *lab) local(slots int, extra ...string) *exec.Cmd {
-	return l.command(append([]string{"run", "--no-tui", "--hosts", l.here(slots), "--run-dir", l.runDir()}, extra...)...)
+	return l.command(append([]string{"run", "--no-tui", "--hosts", l.here(slots), "--run-dir", l.runDir()},
+		extra...)...)
 }
 
 // here writes a hosts.toml with slots of this machine.
@@ -88,7 +89,8 @@ func paperSlots(l *lab, r *report) error {
 		each  float64
 	}{{"this machine", []int{1, 2, 4, 8}, 64, 2 * l.scale}, {"4 over ssh", []int{4, 8, 16, 32, 64}, 128, 5 * l.scale}} {
 		file := l.file("sleeps.txt", sleeps(e.jobs, e.each))
-		p := newChart("Jobs of "+fmt.Sprintf("%.3g s, %s", e.each, e.where), "slots", "jobs/s", e.slots, "ideal", "xargs -P", "dcs-tui")
+		p := newChart("Jobs of "+fmt.Sprintf("%.3g s, %s", e.each, e.where), "slots", "jobs/s", e.slots, "ideal",
+			"xargs -P", "dcs-tui")
 		for _, slots := range e.slots {
 			ours := func() *exec.Cmd { return l.local(slots, file) }
 			if e.where != "this machine" {
@@ -100,7 +102,8 @@ func paperSlots(l *lab, r *report) error {
 			}
 			n, ideal := float64(e.jobs), float64(slots)/e.each
 			p.add(ideal, n/b, n/a)
-			r.row(append([]string{e.where, fmt.Sprint(slots), fmt.Sprintf("%d of %.3g s", e.jobs, e.each)}, append(number("%.2f", ideal, n/b, n/a), fmt.Sprintf("%.0f%%", 100*n/a/ideal))...)...)
+			r.row(append([]string{e.where, fmt.Sprint(slots), fmt.Sprintf("%d of %.3g s", e.jobs, e.each)},
+				append(number("%.2f", ideal, n/b, n/a), fmt.Sprintf("%.0f%%", 100*n/a/ideal))...)...)
 		}
 		charts = append(charts, p)
 	}
@@ -113,11 +116,13 @@ func paperJobs(l *lab, r *report) error {
 	const slots = 8
 	each := 2 * l.scale
 	counts := []int{1, 2, 4, 8, 16, 32, 64, 128, 256}
-	p := newChart(fmt.Sprintf("Jobs of %.3g s on %d slots", each, slots), "jobs", "s", counts, "ideal", "xargs -P", "dcs-tui")
+	p := newChart(fmt.Sprintf("Jobs of %.3g s on %d slots", each, slots), "jobs", "s", counts, "ideal", "xargs -P",
+		"dcs-tui")
 	r.table("jobs", "ideal, s", "xargs -P, s", "dcs-tui, s")
 	for _, n := range counts {
 		file := l.file("sleeps.txt", sleeps(n, each))
-		a, b, _, err := l.beside(func() *exec.Cmd { return l.local(slots, file) }, func() *exec.Cmd { return xargs(slots, file, "sh") })
+		a, b, _, err := l.beside(func() *exec.Cmd { return l.local(slots, file) },
+			func() *exec.Cmd { return xargs(slots, file, "sh") })
 		if err != nil {
 			return err
 		}
@@ -136,10 +141,12 @@ func paperTries(l *lab, r *report) error {
 	const coin = "test $(od -An -N1 -tu1 /dev/urandom) -lt 128"
 	file := l.file("coins.txt", strings.Repeat(coin+"\n", n))
 	tries := []int{1, 2, 3, 4, 5, 6, 8}
-	p := newChart("500 jobs that fail with probability 0.5", "tries K", "% succeeded", tries, "1 - C^K", "xargs and a loop", "dcs-tui")
+	p := newChart("500 jobs that fail with probability 0.5", "tries K", "% succeeded", tries, "1 - C^K",
+		"xargs and a loop", "dcs-tui")
 	r.table("K", "the paper: 1 - C^K", "xargs and a loop of K tries", "dcs-tui --tries K", "xargs, s", "dcs-tui, s")
 	for _, k := range tries {
-		loop := l.file("loop.txt", strings.Repeat(fmt.Sprintf("for i in $(seq %d); do %s && exit 0; done; exit 1\n", k, coin), n))
+		loop := l.file("loop.txt", strings.Repeat(fmt.Sprintf("for i in $(seq %d); do %s && exit 0; done; exit 1\n", k,
+			coin), n))
 		log, failed := filepath.Join(l.dir, fmt.Sprintf("tries%d.tsv", k)), l.file("failed.txt", "")
 		ours, theirs, _, err := l.beside(func() *exec.Cmd {
 			os.Remove(log)
@@ -147,7 +154,8 @@ func paperTries(l *lab, r *report) error {
 		},
 			func() *exec.Cmd {
 				os.Truncate(failed, 0)
-				return exec.Command("xargs", "-a", loop, "-d", "\n", "-P", fmt.Sprint(slots), "-I{}", "sh", "-c", `sh -c "$1" || echo >>"$0"`, failed, "{}")
+				return exec.Command("xargs", "-a", loop, "-d", "\n", "-P", fmt.Sprint(slots), "-I{}", "sh", "-c",
+					`sh -c "$1" || echo >>"$0"`, failed, "{}")
 			})
 		if err != nil {
 			return err
@@ -169,7 +177,8 @@ func paperTries(l *lab, r *report) error {
 		expected := 100 * (1 - 1/float64(int(1)<<k))
 		a, b := 100*float64(ok)/n, 100-100*float64(len(bad))/n
 		p.add(expected, b, a)
-		r.row(append(append([]string{fmt.Sprint(k)}, number("%.1f%%", expected, b, a)...), number("%.2f", theirs, ours)...)...)
+		r.row(append(append([]string{fmt.Sprint(k)}, number("%.1f%%", expected, b, a)...),
+			number("%.2f", theirs, ours)...)...)
 	}
 	r.say("%d jobs on %d slots, as in the paper. The standard deviation of a rate is %.1f points at K = 1. The rates are of the last round.", n, slots, 100*0.5/22.4)
 	return r.chart(p)
@@ -199,12 +208,14 @@ func (l *lab) empty(r *report, command string, most int, slots []int, paper floa
 	p := newChart(fmt.Sprintf("%d jobs of %s", n, command), "slots", "jobs/s", slots, names...)
 	r.table(columns...)
 	for _, s := range slots {
-		a, b, ratio, err := l.beside(func() *exec.Cmd { return l.dcs(1, s, l.runDir(), file) }, func() *exec.Cmd { return xargs(s, file, "sh") })
+		a, b, ratio, err := l.beside(func() *exec.Cmd { return l.dcs(1, s, l.runDir(), file) },
+			func() *exec.Cmd { return xargs(s, file, "sh") })
 		if err != nil {
 			return err
 		}
 		ours, theirs := float64(n)/a, float64(n)/b
-		values, row := []float64{theirs, ours}, append([]string{fmt.Sprint(s)}, append(number("%.0f", theirs, ours), fmt.Sprintf("%.2f", ratio))...)
+		values, row := []float64{theirs, ours}, append([]string{fmt.Sprint(s)},
+			append(number("%.0f", theirs, ours), fmt.Sprintf("%.2f", ratio))...)
 		if paper > 0 {
 			values, row = append(values, paper*float64(s)), append(row, fmt.Sprintf("%.0f", paper*float64(s)))
 		}
@@ -219,13 +230,16 @@ func (l *lab) empty(r *report, command string, most int, slots []int, paper floa
 func paperSleep(l *lab, r *report) error {
 	total := max(8, 80*l.scale)
 	slots := []int{1, 2, 4, 8, 16}
-	p := newChart(fmt.Sprintf("%.3g s of sleep for each slot", total), "slots", "% efficiency", slots, "jobs of 1 s", "2 s", "4 s", "8 s")
-	r.table("slots", "jobs of 1 s: xargs -P", "dcs-tui", "2 s: xargs -P", "dcs-tui", "4 s: xargs -P", "dcs-tui", "8 s: xargs -P", "dcs-tui")
+	p := newChart(fmt.Sprintf("%.3g s of sleep for each slot", total), "slots", "% efficiency", slots, "jobs of 1 s",
+		"2 s", "4 s", "8 s")
+	r.table("slots", "jobs of 1 s: xargs -P", "dcs-tui", "2 s: xargs -P", "dcs-tui", "4 s: xargs -P", "dcs-tui",
+		"8 s: xargs -P", "dcs-tui")
 	for _, s := range slots {
 		row, values := []string{fmt.Sprint(s)}, []float64(nil)
 		for _, each := range []float64{1, 2, 4, 8} {
 			file := l.file("sleeps.txt", sleeps(int(total/each)*s, each))
-			a, b, _, err := l.beside(func() *exec.Cmd { return l.spread(4, s, l.runDir(), file) }, func() *exec.Cmd { return xargs(s, file, "sh") })
+			a, b, _, err := l.beside(func() *exec.Cmd { return l.spread(4, s, l.runDir(), file) },
+				func() *exec.Cmd { return xargs(s, file, "sh") })
 			if err != nil {
 				return err
 			}
@@ -251,21 +265,25 @@ func paperStart(l *lab, r *report) error {
 	if out, err := exec.Command(script, "setup").CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
-	inventory := l.file("provider.toml", fmt.Sprintf("[[provider]]\nname = \"loopback\"\ncreate = \"%[1]s create {name} {idle}\"\nlist = \"%[1]s list {run}\"\n"+
-		"terminate = \"%[1]s terminate {name}\"\nmax = 1\nstartup = \"2s\"\nidle = \"60s\"\nslots = 1\nyield = false\nnice = 0\n"+
-		"work_dir = \"%[2]s/{name}/work\"\nidentity = \"%[2]s/identity\"\n", script, base))
+	inventory := l.file("provider.toml",
+		fmt.Sprintf("[[provider]]\nname = \"loopback\"\ncreate = \"%[1]s create {name} {idle}\"\nlist = \"%[1]s list {run}\"\n"+
+			"terminate = \"%[1]s terminate {name}\"\nmax = 1\nstartup = \"2s\"\nidle = \"60s\"\nslots = 1\nyield = false\nnice = 0\n"+
+			"work_dir = \"%[2]s/{name}/work\"\nidentity = \"%[2]s/identity\"\n", script, base))
 	ended := filepath.Join(l.dir, "ended")
 	file := l.file("one.txt", "sleep 1; touch "+ended+"\n")
 	started := func(host ...string) *exec.Cmd {
 		return l.command(slices.Concat([]string{"run", "--no-tui", "--run-dir", l.runDir()}, host, []string{file})...)
 	}
 	rounds := max(3, l.rounds)
-	r.table("one job of `sleep 1`", "the paper, ms", "xargs, ms", "dcs-tui, until the job's end, ms", "until the program's end, ms")
+	r.table("one job of `sleep 1`", "the paper, ms", "xargs, ms", "dcs-tui, until the job's end, ms",
+		"until the program's end, ms")
 	for _, e := range []struct {
 		what, paper string
 		ours        func() *exec.Cmd
 	}{
-		{"its host is up", "3,256", func() *exec.Cmd { return started("--ssh-config", l.sshd[0].ConfigFile, "--hosts", l.inventory(1, 1)) }},
+		{"its host is up", "3,256", func() *exec.Cmd {
+			return started("--ssh-config", l.sshd[0].ConfigFile, "--hosts", l.inventory(1, 1))
+		}},
 		{"its host is to be created", "151,129", func() *exec.Cmd {
 			return started("--ssh-config", filepath.Join(base, "ssh_config"), "--hosts", inventory)
 		}},
@@ -285,9 +303,11 @@ func paperStart(l *lab, r *report) error {
 			if err != nil {
 				return err
 			}
-			jobs, ours, theirs = append(jobs, info.ModTime().Sub(start).Seconds()), append(ours, a.wall.Seconds()), append(theirs, b.wall.Seconds())
+			jobs, ours, theirs = append(jobs, info.ModTime().Sub(start).Seconds()), append(ours,
+				a.wall.Seconds()), append(theirs, b.wall.Seconds())
 		}
-		r.row(e.what, e.paper, fmt.Sprintf("%.0f", 1e3*median(theirs)), fmt.Sprintf("%.0f", 1e3*median(jobs)), fmt.Sprintf("%.0f", 1e3*median(ours)))
+		r.row(e.what, e.paper, fmt.Sprintf("%.0f", 1e3*median(theirs)), fmt.Sprintf("%.0f", 1e3*median(jobs)),
+			fmt.Sprintf("%.0f", 1e3*median(ours)))
 	}
 	r.say("From the start of the program, medians of %d. The instance is an sshd that a script starts and ends, so the time that a cloud takes to boot a machine, most of the paper's figure, is not in ours. "+
 		"The program ends when the instance is gone.", rounds)

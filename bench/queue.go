@@ -44,7 +44,8 @@ func queued(l *lab, r *report) error {
 		if err != nil {
 			return err
 		}
-		r.row(fmt.Sprint(n), mib(p.rss), mib(p.peak), fmt.Sprintf("%.2f s", first.Sub(start).Seconds()), fmt.Sprintf("%.2f s", p.cpu.Seconds()))
+		r.row(fmt.Sprint(n), mib(p.rss), mib(p.peak), fmt.Sprintf("%.2f s", first.Sub(start).Seconds()),
+			fmt.Sprintf("%.2f s", p.cpu.Seconds()))
 		if err := l.cancel(cmd, dir); err != nil {
 			return err
 		}

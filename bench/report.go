@@ -30,7 +30,8 @@ func measured() string {
 	kernel, _ := exec.Command("uname", "-sr").Output()
 	load, _ := os.ReadFile("/proc/loadavg")
 	busy, _, _ := strings.Cut(string(load), " ")
-	return fmt.Sprintf("Measured on %s at commit %s; %s, %d cores, load %s at the beginning, %s.", time.Now().UTC().Format("2006-01-02"),
+	return fmt.Sprintf("Measured on %s at commit %s; %s, %d cores, load %s at the beginning, %s.",
+		time.Now().UTC().Format("2006-01-02"),
 		strings.TrimSpace(string(commit)), strings.TrimSpace(string(kernel)), runtime.NumCPU(), busy, runtime.Version())
 }
 

@@ -13,7 +13,8 @@ import (
 // screen measures the screen with a million jobs on a pseudo-terminal, and the bytes that it sends
 // while jobs end all the time.
 func screen(l *lab, r *report) error {
-	out, err := exec.Command("go", "test", "-run", "^$", "-bench", "Screen", "-benchtime", "1x", "./tui").CombinedOutput()
+	out, err := exec.Command("go", "test", "-run", "^$", "-bench", "Screen", "-benchtime", "1x",
+		"./tui").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
@@ -25,8 +26,10 @@ func screen(l *lab, r *report) error {
 			for i := 2; i+1 < len(f); i += 2 {
 				figures[f[i+1]] = f[i]
 			}
-			r.row("key to frame in the program, a million jobs, 160x48", figures["frame-median-ms"]+" ms", figures["frame-worst-ms"]+" ms")
-			r.row("the same, with the look at the board that the key asks for, and its frame", figures["look-median-ms"]+" ms", figures["look-worst-ms"]+" ms")
+			r.row("key to frame in the program, a million jobs, 160x48", figures["frame-median-ms"]+" ms",
+				figures["frame-worst-ms"]+" ms")
+			r.row("the same, with the look at the board that the key asks for, and its frame",
+				figures["look-median-ms"]+" ms", figures["look-worst-ms"]+" ms")
 		}
 	}
 	million := l.file("million.txt", strings.Repeat("sleep 100000\n", 1_000_000))
@@ -38,7 +41,8 @@ func screen(l *lab, r *report) error {
 	time.Sleep(5 * time.Second)
 	var first, last []time.Duration
 	// Each key changes the screen. Together they return to the start.
-	keys := []string{"g", "j", "j", "k", "\x04", "\x15", "G", "k", "\x1b[5~", "\x1b[6~", "\x1b[A", "\x1b[B", "2", "1", "5", "1", " ", "k", " ", "S", "S"}
+	keys := []string{"g", "j", "j", "k", "\x04", "\x15", "G", "k", "\x1b[5~", "\x1b[6~", "\x1b[A", "\x1b[B", "2", "1",
+		"5", "1", " ", "k", " ", "S", "S"}
 	for i := 0; len(first) < 200 && i < 400; i++ {
 		if f, z, ok := s.press(keys[i%len(keys)]); ok {
 			first, last = append(first, f), append(last, z)
@@ -87,7 +91,8 @@ func (l *lab) flow(r *report, size [2]int, args ...string) error {
 	time.Sleep(span)
 	sent = s.sent() - sent
 	p1, _ := readProc(s.cmd.Process.Pid)
-	r.row(fmt.Sprintf("%dx%d", size[0], size[1]), fmt.Sprint(sent/int64(span.Seconds())), fmt.Sprintf("%.1f %%", 100*(p1.cpu-p0.cpu).Seconds()/span.Seconds()))
+	r.row(fmt.Sprintf("%dx%d", size[0], size[1]), fmt.Sprint(sent/int64(span.Seconds())),
+		fmt.Sprintf("%.1f %%", 100*(p1.cpu-p0.cpu).Seconds()/span.Seconds()))
 	return nil
 }
 

@@ -45,7 +45,8 @@ func (l *lab) open(w, h int, dir string, args ...string) (*watched, error) {
 	s := &watched{person: person, dir: dir, ended: make(chan struct{})}
 	unix.IoctlSetWinsize(int(person.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(h), Col: uint16(w)})
 	s.cmd = exec.Command(l.bin, args...)
-	s.cmd.Dir, s.cmd.Env = l.dir, append(os.Environ(), "TERM=xterm-256color", "LANG=C.UTF-8", "SSH_TTY=/dev/pts/0", "TERM_PROGRAM=")
+	s.cmd.Dir, s.cmd.Env = l.dir, append(os.Environ(), "TERM=xterm-256color", "LANG=C.UTF-8", "SSH_TTY=/dev/pts/0",
+		"TERM_PROGRAM=")
 	ptytest.Attach(s.cmd, program)
 	if err := s.cmd.Start(); err != nil {
 		return nil, err

@@ -45,9 +45,11 @@ func throughput(l *lab, r *report) error {
 				cpu = append(cpu, a.cpu.Seconds()*1e3/n)
 			}
 			allRatios, allFar, allCPU := all("%.2f", ratio), all("%.2f", far), all("%.2f", cpu)
-			r.row(fmt.Sprint(min(numHosts, slots)), fmt.Sprint(slots), fmt.Sprintf("%.0f", median(theirs)), fmt.Sprintf("%.0f", median(ours)),
+			r.row(fmt.Sprint(min(numHosts, slots)), fmt.Sprint(slots), fmt.Sprintf("%.0f", median(theirs)),
+				fmt.Sprintf("%.0f", median(ours)),
 				fmt.Sprintf("%.2f", median(ratio)), allRatios, fmt.Sprintf("%.2f", median(far)), allFar,
-				fmt.Sprintf("%.2f ms", median(cpuTheirs)), fmt.Sprintf("%.2f ms", median(cpuAll)), fmt.Sprintf("%.2f ms", median(cpu)), allCPU)
+				fmt.Sprintf("%.2f ms", median(cpuTheirs)), fmt.Sprintf("%.2f ms",
+					median(cpuAll)), fmt.Sprintf("%.2f ms", median(cpu)), allCPU)
 		}
 	}
 	r.say("%d jobs a run, on %s. Each repetition is a run of dcs-tui, of xargs -P, and of one ssh into xargs -P; ratios are of runs that follow each other. "+

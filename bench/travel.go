@@ -25,7 +25,8 @@ func travel(l *lab, r *report) error {
 		return err
 	}
 	run := l.dcs(1, 4, "run", "--json", "--tries", "1", "-")
-	script := `mount -t tmpfs -o mode=700 none "$0"; cd "$0"; head -c ` + fmt.Sprint(travelBytes) + ` /dev/urandom > big; exec "$@"`
+	script := `mount -t tmpfs -o mode=700 none "$0"; cd "$0"; head -c ` + fmt.Sprint(travelBytes) +
+		` /dev/urandom > big; exec "$@"`
 	cmd := exec.Command("unshare", append([]string{"-m", "sh", "-euc", script, dir}, run.Args...)...)
 	in, err1 := cmd.StdinPipe()
 	out, err2 := cmd.StdoutPipe()
@@ -79,8 +80,10 @@ func travel(l *lab, r *report) error {
 		return err
 	}
 	r.table("what", "launches", "median, ms", "p95", "oldest heartbeat, s")
-	r.row("nothing is sent", fmt.Sprint(len(alone)), ms(median(alone)), ms(quantile(alone, 0.95)), fmt.Sprintf("%.1f", heartbeatAlone.Seconds()))
-	r.row("1 GiB is sent", fmt.Sprint(len(beside)), ms(median(beside)), ms(quantile(beside, 0.95)), fmt.Sprintf("%.1f", heartbeatBeside.Seconds()))
+	r.row("nothing is sent", fmt.Sprint(len(alone)), ms(median(alone)), ms(quantile(alone, 0.95)),
+		fmt.Sprintf("%.1f", heartbeatAlone.Seconds()))
+	r.row("1 GiB is sent", fmt.Sprint(len(beside)), ms(median(beside)), ms(quantile(beside, 0.95)),
+		fmt.Sprintf("%.1f", heartbeatBeside.Seconds()))
 	r.say("It took %.1f s, %.0f MiB/s.", took.Seconds(), travelBytes/took.Seconds()/(1<<20))
 	return nil
 }

@@ -45,7 +45,8 @@ func TestDeletedRunDirectoryIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := deletedRig(t, func() bool { return true })
 		time.Sleep(time.Minute)
-		if s := r.d.Snapshot(); !s.Deleted || !strings.Contains(s.Problem, "/run was deleted") || r.numNotices("/run was deleted") != 1 {
+		if s := r.d.Snapshot(); !s.Deleted || !strings.Contains(s.Problem, "/run was deleted") ||
+			r.numNotices("/run was deleted") != 1 {
 			t.Errorf("deleted %v, problem %q, told %d times", s.Deleted, s.Problem, r.numNotices("/run was deleted"))
 		}
 		r.endsPromptly(sched.Drain{Why: "Ctrl-C"}) // a drain does not wait for jobs either

@@ -69,7 +69,8 @@ type engine struct {
 const maxBatch = 1024
 
 func newEngine(d *Dispatcher) *engine {
-	e := &engine{d: d, cfg: &d.cfg, start: time.Now(), ownedAt: time.Now(), inspectToken: make(chan struct{}, 1), agents: map[string]*agent{}, fenceClaims: map[string]int{}, clockOffsets: map[string]time.Duration{}, inputOpen: true}
+	e := &engine{d: d, cfg: &d.cfg, start: time.Now(), ownedAt: time.Now(), inspectToken: make(chan struct{}, 1),
+		agents: map[string]*agent{}, fenceClaims: map[string]int{}, clockOffsets: map[string]time.Duration{}, inputOpen: true}
 	e.core = sched.New(d.cfg.Sched, d.cfg.Table, d.cfg.Hosts)
 	e.loop = commit.New(e.core, d.cfg.Journal)
 	e.writer = newWriter(d)
@@ -295,7 +296,8 @@ func (e *engine) recordNotice(n Notice) {
 	if n.At.IsZero() {
 		n.At = time.Now()
 	}
-	e.loop.RecordEvent(jobs.Record{Kind: jobs.KindEvent, At: jobs.StampOf(n.At), Host: n.Host, Job: n.Job, Reason: n.Text})
+	e.loop.RecordEvent(jobs.Record{Kind: jobs.KindEvent, At: jobs.StampOf(n.At), Host: n.Host, Job: n.Job,
+		Reason: n.Text})
 	e.history.setNote(n.Host, n.Text)
 	Signal(e.d.signals.Changes)
 	e.notify(n)

@@ -136,7 +136,9 @@ func (w *fakeWorker) Send(ms ...hosts.Message) error {
 
 func (w *fakeWorker) launch(m *hosts.Launch) {
 	for _, job := range m.Jobs {
-		if !w.f.journal.Has(func(r *jobs.Record) bool { return r.Kind == jobs.KindLaunching && r.Attempt() == job.Attempt }) {
+		if !w.f.journal.Has(func(r *jobs.Record) bool {
+			return r.Kind == jobs.KindLaunching && r.Attempt() == job.Attempt
+		}) {
 			w.f.t.Errorf("attempt %s reached its host before its record was durable", job.Attempt)
 		}
 		w.f.mu.Lock()

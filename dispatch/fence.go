@@ -25,7 +25,8 @@ func (a *agent) checkedFence(err error) error {
 	var fenced *hosts.FencedError
 	if errors.As(err, &fenced) && (fenced.By <= a.epoch() || fenced.By-a.epoch() > maxEpochsAhead) {
 		return &hosts.Error{Host: a.name, Class: hosts.Broken,
-			Err: fmt.Errorf("it claims to serve the dispatcher of epoch %d, but this is epoch %d", fenced.By, a.epoch())}
+			Err: fmt.Errorf("it claims to serve the dispatcher of epoch %d, but this is epoch %d", fenced.By,
+				a.epoch())}
 	}
 	return err
 }

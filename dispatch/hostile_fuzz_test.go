@@ -47,8 +47,9 @@ func (c *choices) text() string {
 }
 
 func (c *choices) outcome() jobs.Outcome {
-	return jobs.Outcome{Exit: int(c.number()), Signal: c.text(), Error: c.text(), Stopped: c.draw(2) == 1, Started: jobs.Stamp(c.number()),
-		Ended: jobs.Stamp(c.number()), CPU: time.Duration(c.number()), MaxRSSBytes: c.number(), Files: int32(c.draw(3))}
+	return jobs.Outcome{Exit: int(c.number()), Signal: c.text(), Error: c.text(), Stopped: c.draw(2) == 1,
+		Started: jobs.Stamp(c.number()),
+		Ended:   jobs.Stamp(c.number()), CPU: time.Duration(c.number()), MaxRSSBytes: c.number(), Files: int32(c.draw(3))}
 }
 
 func (c *choices) exits() (list []hosts.ExitedJob) {
@@ -60,7 +61,8 @@ func (c *choices) exits() (list []hosts.ExitedJob) {
 
 func (c *choices) fates() (list []hosts.ProbedJob) {
 	for _, id := range c.attempts() {
-		p := hosts.ProbedJob{Attempt: id, Answer: hosts.Answer(c.draw(8)), Slot: int(c.number()), Started: jobs.Stamp(c.number()), Why: c.text()}
+		p := hosts.ProbedJob{Attempt: id, Answer: hosts.Answer(c.draw(8)), Slot: int(c.number()),
+			Started: jobs.Stamp(c.number()), Why: c.text()}
 		if c.draw(2) == 1 {
 			o := c.outcome()
 			p.Outcome = &o
@@ -84,27 +86,33 @@ func (c *choices) message() hosts.Message {
 	case 2:
 		return &hosts.Withdrawn{Attempts: c.attempts(), Why: c.text()}
 	case 3:
-		return &hosts.Refused{Attempts: c.attempts(), Why: c.text(), FencedBy: int(c.number()), GPUs: []int{int(c.number())}, Slots: int(c.number()),
+		return &hosts.Refused{Attempts: c.attempts(), Why: c.text(), FencedBy: int(c.number()),
+			GPUs: []int{int(c.number())}, Slots: int(c.number()),
 			Limit: jobs.ProcessLimit{}}
 	case 4:
 		return &hosts.Probed{Jobs: c.fates()}
 	case 5:
 		return &hosts.Listed{Jobs: c.fates(), Last: c.draw(2) == 1, All: c.draw(2) == 1, Why: c.text()}
 	case 6:
-		return &hosts.Inspected{Host: c.text(), Jobs: c.exits(), Runs: c.attempts(), Never: c.attempts(), Heartbeat: c.text(), Machine: c.text()}
+		return &hosts.Inspected{Host: c.text(), Jobs: c.exits(), Runs: c.attempts(), Never: c.attempts(),
+			Heartbeat: c.text(), Machine: c.text()}
 	case 7:
 		return &hosts.Trouble{Attempt: c.attempt(), Text: c.text(), Fatal: c.draw(2) == 1}
 	case 8:
-		return &hosts.Chunk{ID: int64(c.draw(4)), Offset: c.number(), Size: c.number(), Why: c.text(), Bulk: []byte(c.text())}
+		return &hosts.Chunk{ID: int64(c.draw(4)), Offset: c.number(), Size: c.number(), Why: c.text(),
+			Bulk: []byte(c.text())}
 	case 9:
 		return &hosts.Want{ID: c.number(), Attempt: c.attempt(), Offset: c.number(), Limit: int(c.number())}
 	case 10:
 		return &hosts.Stored{ID: c.number(), FencedBy: int(c.number()), Why: c.text()}
 	case 11:
 		id := c.attempt().String()
-		return &hosts.Heartbeat{Uptime: time.Duration(c.number()), MemFree: c.number(), DiskFree: c.number(), Running: int(c.number()),
-			Load: [3]float64{float64(c.number())}, Ours: float64(c.number()), Suspended: time.Duration(c.number()), LockedGPUs: []int{int(c.number())},
-			Owner: hosts.Owner{Who: c.text(), Suspend: c.draw(2) == 1}, Progress: map[string]string{id: c.text()}, Reports: map[string]string{id: c.text()}}
+		return &hosts.Heartbeat{Uptime: time.Duration(c.number()), MemFree: c.number(), DiskFree: c.number(),
+			Running: int(c.number()),
+			Load:    [3]float64{float64(c.number())}, Ours: float64(c.number()), Suspended: time.Duration(c.number()), LockedGPUs: []int{int(c.number())},
+			Owner: hosts.Owner{Who: c.text(),
+				Suspend: c.draw(2) == 1}, Progress: map[string]string{id: c.text()},
+			Reports: map[string]string{id: c.text()}}
 	}
 	return &hosts.Hello{Machine: c.text(), FencedBy: int(c.number())}
 }
@@ -129,8 +137,10 @@ func FuzzHostFrames(f *testing.F) {
 			return
 		}
 		c := choices(b)
-		x := &hosttest.Hostiles{Attacks: map[string]hosttest.Attack{"evil": hosttest.Scripted}, Run: 20 * time.Second, Content: "theirs"}
-		x.Path = [...]string{"out.txt", "hosts.toml", "../up", ".bashrc", "dcs-runs/r/run.toml", "sub/out.txt"}[c.draw(6)]
+		x := &hosttest.Hostiles{Attacks: map[string]hosttest.Attack{"evil": hosttest.Scripted}, Run: 20 * time.Second,
+			Content: "theirs"}
+		x.Path = [...]string{"out.txt", "hosts.toml", "../up", ".bashrc", "dcs-runs/r/run.toml",
+			"sub/out.txt"}[c.draw(6)]
 		for len(c) > 0 && len(x.Script) < 20 {
 			x.Script = append(x.Script, c.message())
 		}
@@ -143,7 +153,8 @@ func FuzzHostFrames(f *testing.F) {
 			r.drainAll(8, 2*time.Minute)
 			for _, id := range given {
 				a, err := r.d.Attempt(t.Context(), jobs.AttemptID{Job: id, N: 1})
-				if err != nil || a.State != jobs.AttemptExited || a.Host != "good" || a.Outcome.Elapsed() != x.Run || a.Outcome.Error != "" {
+				if err != nil || a.State != jobs.AttemptExited || a.Host != "good" || a.Outcome.Elapsed() != x.Run ||
+					a.Outcome.Error != "" {
 					t.Errorf("job %d: %+v, %v", id, a, err)
 				}
 				if more, _ := r.d.Attempt(t.Context(), jobs.AttemptID{Job: id, N: 2}); more != nil {
@@ -197,7 +208,8 @@ func TestOthersFilesAreNotRead(t *testing.T) {
 			}
 		}
 		if numRefused != len(isGiven) || numAnswered == 0 {
-			t.Errorf("%d of %d requests were refused; %d for its own attempts were answered", numRefused, len(isGiven), numAnswered)
+			t.Errorf("%d of %d requests were refused; %d for its own attempts were answered", numRefused, len(isGiven),
+				numAnswered)
 		}
 		r.stop()
 	})

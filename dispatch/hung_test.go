@@ -67,7 +67,8 @@ func TestAVanishedRunDirectoryStopsLaunching(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		r.submit(3)
 		time.Sleep(30 * time.Second)
-		if r.hosts.launches != 0 || r.numNotices("nothing is launched: journal/000001.jsonl is gone") != 1 || r.d.Snapshot().Problem == "" {
+		if r.hosts.launches != 0 || r.numNotices("nothing is launched: journal/000001.jsonl is gone") != 1 ||
+			r.d.Snapshot().Problem == "" {
 			t.Errorf("%d launches, problem %q", r.hosts.launches, r.d.Snapshot().Problem)
 		}
 		r.journal.Vanish(nil)

@@ -58,7 +58,8 @@ func TestNoLeaseOfAnotherBoot(t *testing.T) {
 			if got := a.hostClock(); got != 0 {
 				t.Errorf("leases are counted from %v", got)
 			}
-			l := a.launchMessages(sched.Launch{Host: "a", Jobs: []sched.LaunchItem{{Attempt: jobs.AttemptID{Job: 1, N: 1}, Spec: jobstest.Specs(1)[0]}}})
+			l := a.launchMessages(sched.Launch{Host: "a",
+				Jobs: []sched.LaunchItem{{Attempt: jobs.AttemptID{Job: 1, N: 1}, Spec: jobstest.Specs(1)[0]}}})
 			if l[0].ExpireUptime != 0 {
 				t.Errorf("a launch may be taken until %v", l[0].ExpireUptime)
 			}

@@ -75,7 +75,8 @@ func (e *engine) agentEnded(a *agent, clean bool) {
 	if e.agents[a.name] != a {
 		e.numLeaving--
 		if !clean && e.fencedBy == 0 {
-			e.recordNotice(Notice{Host: a.name, Text: fmt.Sprintf("%s could not be reached when it left the run: processes that jobs left behind there may still be alive", a.name)})
+			e.recordNotice(Notice{Host: a.name,
+				Text: fmt.Sprintf("%s could not be reached when it left the run: processes that jobs left behind there may still be alive", a.name)})
 		}
 		return
 	}

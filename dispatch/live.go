@@ -82,7 +82,8 @@ func (e *engine) liveView() liveView {
 		}
 	}
 	if a := e.core.Awaited(now); len(a.Hosts) > 0 {
-		v.s.Awaited = &live.Await{Hosts: a.Hosts[:min(len(a.Hosts), live.MaxAwaited)], Text: a.Text, HasLimit: a.HasLimit}
+		v.s.Awaited = &live.Await{Hosts: a.Hosts[:min(len(a.Hosts), live.MaxAwaited)], Text: a.Text,
+			HasLimit: a.HasLimit}
 	}
 	if eta, spread, ok := e.core.ETA(now); ok {
 		v.s.ETA, v.s.Spread = eta.Round(time.Millisecond), spread.Round(time.Millisecond)
@@ -139,7 +140,8 @@ func liveHost(h *Host, now time.Duration) live.Host {
 		Name: h.Name, HostStatus: jobs.HostStatus{State: h.State, Hold: h.Hold, Reason: short(h.Reason)},
 		Linked: h.Linked, Stopped: h.Asked.Use == jobs.HostStopped, Note: short(h.Note),
 		Slots: h.Slots, Given: int(h.Asked.Slots), Usable: round(h.Usable), Running: h.Running, Buffered: h.Buffered, Done: h.Done, Failed: h.Failed,
-		Load: [3]float64{round(b.Load[0]), round(b.Load[1]), round(b.Load[2])}, Busy: round(b.Busy), Ours: round(b.Ours),
+		Load: [3]float64{round(b.Load[0]), round(b.Load[1]),
+			round(b.Load[2])}, Busy: round(b.Busy), Ours: round(b.Ours),
 		MemFree: b.MemFree, DiskFree: b.DiskFree, FSDelay: b.FSDelay.Round(time.Microsecond), Delay: h.Delay.Round(time.Microsecond),
 		Files: short(h.Files), Users: short(b.Sharing.Text()), History: h.History, Idle: h.Idle.Round(time.Millisecond),
 	}

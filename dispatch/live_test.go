@@ -43,13 +43,15 @@ func TestLiveShowsTheStateOfTheRun(t *testing.T) {
 		r.submit(20)
 		time.Sleep(15 * time.Second)
 		s := liveState(t, r.d)
-		if s.V != live.Version || s.Run != "u1" || s.Epoch != 1 || !s.At.Equal(time.Now()) || s.More || s.Held || s.Tries != jobs.DefaultTries || s.Finish != nil {
+		if s.V != live.Version || s.Run != "u1" || s.Epoch != 1 || !s.At.Equal(time.Now()) || s.More || s.Held ||
+			s.Tries != jobs.DefaultTries || s.Finish != nil {
 			t.Errorf("got state %+v, want that of a new run of the first dispatcher", s)
 		}
 		if len(s.Hosts) != 2 {
 			t.Fatalf("%d hosts", len(s.Hosts))
 		}
-		if h := s.Hosts[1]; h.Name != "b" || h.State != "up" || !h.Linked || h.Slots != 4 || h.Usable != 4 || h.Running < 4 || h.Done != 4 || h.Cores != 4 ||
+		if h := s.Hosts[1]; h.Name != "b" || h.State != "up" || !h.Linked || h.Slots != 4 || h.Usable != 4 ||
+			h.Running < 4 || h.Done != 4 || h.Cores != 4 ||
 			h.MemBytes != 1<<33 || h.Heartbeat == 0 || h.Down != 0 || len(h.History) == 0 {
 			t.Errorf("got host %+v, want it up, with four slots in use", h)
 		}
@@ -64,7 +66,8 @@ func TestLiveShowsTheStateOfTheRun(t *testing.T) {
 		if !s.Held || !s.Hosts[0].Linked {
 			t.Errorf("a paused run: %+v", s)
 		}
-		if h := s.Hosts[1]; h.State != "lost" || h.Linked || h.Usable != 0 || h.Down == 0 || h.Reason == "" || h.Note == "" {
+		if h := s.Hosts[1]; h.State != "lost" || h.Linked || h.Usable != 0 || h.Down == 0 || h.Reason == "" ||
+			h.Note == "" {
 			t.Errorf("a lost host: %+v", h)
 		}
 		r.d.Do(sched.Pause{})
@@ -118,12 +121,15 @@ func busyEngine(tb testing.TB, numHosts, numJobs int) *engine {
 		options[i] = &jobs.Options{Queue: fmt.Sprintf("experiment-%d", i)}
 	}
 	for i := range numJobs {
-		table.Specs = append(table.Specs, &jobs.Spec{ID: jobs.ID(i + 1), Command: "true", Options: options[i%len(options)]})
+		table.Specs = append(table.Specs,
+			&jobs.Spec{ID: jobs.ID(i + 1), Command: "true", Options: options[i%len(options)]})
 	}
-	d := &Dispatcher{signals: newSignals(), inputs: make(chan input, 1), done: make(chan struct{}), finished: make(chan struct{}), results: newCompletions(),
+	d := &Dispatcher{signals: newSignals(), inputs: make(chan input, 1), done: make(chan struct{}),
+		finished: make(chan struct{}), results: newCompletions(),
 		cfg: Config{RunUID: "abcdefghjkmn", Table: table, Open: hosts.Open{Epoch: 1}}}
 	for i := range numHosts {
-		d.cfg.Hosts = append(d.cfg.Hosts, &hosts.Host{Name: fmt.Sprintf("compute-node-%d", i+1), Slots: hosts.SlotRule{Fixed: 16}})
+		d.cfg.Hosts = append(d.cfg.Hosts, &hosts.Host{Name: fmt.Sprintf("compute-node-%d", i+1),
+			Slots: hosts.SlotRule{Fixed: 16}})
 	}
 	e := newEngine(d)
 	step := func(ev sched.Event) {
@@ -143,7 +149,8 @@ func busyEngine(tb testing.TB, numHosts, numJobs int) *engine {
 		for _, a := range table.Jobs[i].Attempts {
 			if running[a.Host] == nil {
 				running[a.Host] = &hosts.Started{}
-				heartbeats[a.Host] = &hosts.Heartbeat{Load: [3]float64{15.871234, 14.2, 13.991}, Busy: 15.9712, Ours: 15.51234, MemFree: 31234567890, DiskFree: 1234567890123,
+				heartbeats[a.Host] = &hosts.Heartbeat{Load: [3]float64{15.871234, 14.2, 13.991}, Busy: 15.9712,
+					Ours: 15.51234, MemFree: 31234567890, DiskFree: 1234567890123,
 					FSDelay: 1234567, Progress: map[string]string{}}
 			}
 			running[a.Host].Jobs = append(running[a.Host].Jobs, hosts.StartedJob{Attempt: a.ID, Slot: 1})
@@ -179,7 +186,8 @@ func TestLiveFileIsAsSmallAsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	progress, _ := json.Marshal(s.Progress)
-	t.Logf("%d bytes, %d of them progress of %d attempts; a host: %+v", len(b), len(progress), len(s.Progress), s.Hosts[0])
+	t.Logf("%d bytes, %d of them progress of %d attempts; a host: %+v", len(b), len(progress), len(s.Progress),
+		s.Hosts[0])
 	if len(b) > 500_000 {
 		t.Errorf("%d bytes with 1,000 hosts, want 500,000 at most", len(b))
 	}

@@ -31,7 +31,8 @@ type source struct {
 // runs there, or if the host does not share the run directory. Otherwise, or if that fails, it
 // reads the run directory. A negative offset counts from the end. size is the current size of the
 // file. Output blocks only for this file, and at most until ctx is done.
-func (d *Dispatcher) Output(ctx context.Context, id jobs.AttemptID, f jobs.File, offset int64, limit int) (data []byte, size int64, err error) {
+func (d *Dispatcher) Output(ctx context.Context, id jobs.AttemptID, f jobs.File, offset int64,
+	limit int) (data []byte, size int64, err error) {
 	if limit <= 0 || limit > hosts.MaxChunk {
 		limit = hosts.MaxChunk
 	}
@@ -41,7 +42,8 @@ func (d *Dispatcher) Output(ctx context.Context, id jobs.AttemptID, f jobs.File,
 			return nil
 		}
 		s, ag := &source{dir: e.filesDir(a.Host)}, e.agents[a.Host]
-		if ag != nil && (s.dir != d.cfg.RunDir || a.State.Open() && ag.host.Load().Link != "local" && e.core.Linked(a.Host)) {
+		if ag != nil && (s.dir != d.cfg.RunDir || a.State.Open() && ag.host.Load().Link != "local" &&
+			e.core.Linked(a.Host)) {
 			s.remote = ag
 		}
 		return s
@@ -55,12 +57,14 @@ func (d *Dispatcher) Output(ctx context.Context, id jobs.AttemptID, f jobs.File,
 	shared := at.dir == d.cfg.RunDir
 	var away error
 	if at.remote != nil {
-		if data, size, err = at.remote.output(ctx, hosts.Read{Attempt: id, File: f, Offset: offset, Limit: limit}); err == nil || ctx.Err() != nil {
+		if data, size, err = at.remote.output(ctx,
+			hosts.Read{Attempt: id, File: f, Offset: offset, Limit: limit}); err == nil || ctx.Err() != nil {
 			return data, size, err
 		}
 		away = err
 	} else if !shared {
-		away = fmt.Errorf("the output of %s is only on its host, which is not in the inventory any more: %s", id, jobs.AttemptFile(at.dir, id, f))
+		away = fmt.Errorf("the output of %s is only on its host, which is not in the inventory any more: %s", id,
+			jobs.AttemptFile(at.dir, id, f))
 	}
 	data, size, err = d.files.Read(ctx, jobs.AttemptFile(d.cfg.RunDir, id, f), offset, limit)
 	if err != nil && !shared { // it was not fetched

@@ -27,7 +27,8 @@ func TestUnacknowledgedResultsAreDeliveredAgain(t *testing.T) {
 	}{
 		{"including the result of a round that a user ended by requesting the next one", false, []jobs.Record{
 			{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "a"},
-			{Kind: jobs.KindExited, Job: 1, N: 1, Host: "a", Next: jobs.Succeeded, Seq: 1, Outcome: &jobs.Outcome{Started: 1, Ended: 2}},
+			{Kind: jobs.KindExited, Job: 1, N: 1, Host: "a", Next: jobs.Succeeded, Seq: 1,
+				Outcome: &jobs.Outcome{Started: 1, Ended: 2}},
 			{Kind: jobs.KindJob, Job: 2, Next: jobs.Canceled, Seq: 2},
 			{Kind: jobs.KindRound, Job: 1},
 			{Kind: jobs.KindJob, Job: 1, Next: jobs.Canceled, Seq: 3},

@@ -138,7 +138,8 @@ func (e *engine) carryOut(out commit.Out) {
 			if o.Via == "" {
 				e.inspect(o)
 			}
-		case sched.CreateInstance, sched.TerminateInstance, sched.ListInstances, sched.FetchInstance, sched.UseInstances:
+		case sched.CreateInstance, sched.TerminateInstance, sched.ListInstances, sched.FetchInstance,
+			sched.UseInstances:
 			if e.cfg.Provide != nil {
 				e.cfg.Provide(o)
 			}
@@ -188,7 +189,8 @@ func (e *engine) stopFenced(by int) {
 		return
 	}
 	e.fencedBy = by
-	why := fmt.Sprintf("another dispatcher has taken this run over (epoch %d); this one stops and changes nothing more", by)
+	why := fmt.Sprintf("another dispatcher has taken this run over (epoch %d); this one stops and changes nothing more",
+		by)
 	e.notify(Notice{At: time.Now(), Text: why})
 	e.loop.Fence()
 	e.pendingResults, e.writingResults = nil, nil

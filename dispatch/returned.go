@@ -29,7 +29,8 @@ type returns struct {
 }
 
 func newReturns() *returns {
-	return &returns{fetched: map[jobs.AttemptID]bool{}, placing: map[jobs.ID]chan struct{}{}, returnedBy: map[uint64]jobs.ID{}}
+	return &returns{fetched: map[jobs.AttemptID]bool{}, placing: map[jobs.ID]chan struct{}{},
+		returnedBy: map[uint64]jobs.ID{}}
 }
 
 func (r *returns) isFetched(id jobs.AttemptID) bool {
@@ -310,7 +311,8 @@ func (a *agent) fetchFiles(ctx context.Context, b *fetch) {
 
 // IsDiskFault reports whether an error is caused by a disk or a file server, and may be temporary.
 func IsDiskFault(err error) bool {
-	faults := []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EROFS, syscall.ESTALE, syscall.ETIMEDOUT, syscall.EINTR}
+	faults := []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EROFS, syscall.ESTALE, syscall.ETIMEDOUT,
+		syscall.EINTR}
 	return slices.ContainsFunc(faults, func(fault error) bool { return errors.Is(err, fault) })
 }
 
@@ -347,7 +349,8 @@ func (a *agent) returnedList(b *fetch, read func(path string, offset, size int64
 	case err != nil:
 		return nil, &goneError{err.Error()}
 	case len(m) != int(b.ended.Outcome.Files) || len(m) > maxReturnedFiles:
-		return nil, &goneError{fmt.Sprintf("the host lists %d of them, and reported %d (at most %d can be returned)", len(m), b.ended.Outcome.Files, maxReturnedFiles)}
+		return nil, &goneError{fmt.Sprintf("the host lists %d of them, and reported %d (at most %d can be returned)",
+			len(m), b.ended.Outcome.Files, maxReturnedFiles)}
 	}
 	return m, nil
 }
@@ -381,7 +384,8 @@ func (a *agent) tryFetch(ctx context.Context, b *fetch) error {
 		return err
 	}
 	read := func(path string, offset, size int64) ([]byte, error) {
-		data, is, err := a.output(ctx, hosts.Read{Attempt: id, File: hosts.FileReturned, Path: path, Offset: offset, Limit: fetchChunk})
+		data, is, err := a.output(ctx, hosts.Read{Attempt: id, File: hosts.FileReturned, Path: path, Offset: offset,
+			Limit: fetchChunk})
 		if errors.Is(err, fs.ErrNotExist) {
 			err = &goneError{err.Error()}
 		}
@@ -465,7 +469,8 @@ func (t *transfer) text() string {
 	if t.jobs == 0 {
 		return ""
 	}
-	return fmt.Sprintf("returns files of %s: %s", text.Plural(t.jobs, "job"), files.Progress(t.got, t.total, time.Since(t.since)))
+	return fmt.Sprintf("returns files of %s: %s", text.Plural(t.jobs, "job"),
+		files.Progress(t.got, t.total, time.Since(t.since)))
 }
 
 // releaseFiles notifies hosts that these results and their files are durable here.

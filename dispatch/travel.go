@@ -68,7 +68,8 @@ type piece struct {
 func (a *agent) serve(m *hosts.Want) {
 	a.numServing++
 	if a.numServing > maxServing {
-		a.handleLinkDown(&hosts.Error{Host: a.name, Class: hosts.Broken, Err: fmt.Errorf("it asks for more than %d pieces of files at once", maxServing)})
+		a.handleLinkDown(&hosts.Error{Host: a.name, Class: hosts.Broken,
+			Err: fmt.Errorf("it asks for more than %d pieces of files at once", maxServing)})
 		return
 	}
 	to := a.worker

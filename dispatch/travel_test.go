@@ -38,7 +38,8 @@ func (r *returner) answer(m *hosts.Read) *hosts.Chunk {
 func returningRig(t *testing.T, host *returner) (r *rig, file string) {
 	base := t.TempDir()
 	r = idleRig(t, time.Second)
-	r.files = Files{Source: files.NewSource(base), BaseDir: base, RecordDir: filepath.Join(base, "notes"), Return: []string{"out/a"}}
+	r.files = Files{Source: files.NewSource(base), BaseDir: base, RecordDir: filepath.Join(base, "notes"),
+		Return: []string{"out/a"}}
 	r.hosts.returned, r.hosts.files = host.answer, 1
 	return r, filepath.Join(base, "out/a")
 }
@@ -89,7 +90,8 @@ func TestFileThatIsGone(t *testing.T) {
 		r, file := returningRig(t, host)
 		r.start(&jobs.Table{}, "a").submit(1)
 		res, err := r.d.Next(t.Context())
-		if err != nil || res.State != jobs.Failed || res.Outcome == nil || !res.Outcome.Unreturned || !strings.Contains(res.Outcome.Error, "it was removed") {
+		if err != nil || res.State != jobs.Failed || res.Outcome == nil || !res.Outcome.Unreturned ||
+			!strings.Contains(res.Outcome.Error, "it was removed") {
 			t.Errorf("got %+v, %v; want a failure because the file was removed", res, err)
 		}
 		if _, err := os.Stat(file); err == nil {

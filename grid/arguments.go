@@ -80,7 +80,8 @@ func (a *Arguments) addSources(separator string, values []string, stdin io.Reade
 	case len(values) == 0:
 		return fmt.Errorf("no values after %s", separator)
 	case linked && len(a.sources) == 0 && !(isFiles && len(values) > 1):
-		return fmt.Errorf("%s links values to those before it, but there are none: begin with %s", separator, strings.TrimSuffix(separator, "+"))
+		return fmt.Errorf("%s links values to those before it, but there are none: begin with %s", separator,
+			strings.TrimSuffix(separator, "+"))
 	case !isFiles:
 		a.sources = append(a.sources, inputSource{values: values, linked: linked})
 		return nil

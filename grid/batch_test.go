@@ -23,7 +23,8 @@ func TestQueuesAreNamedAfterFiles(t *testing.T) {
 func TestTemplatesShareColumns(t *testing.T) {
 	b := new(Batch)
 	for _, c := range []struct{ columns, want string }{
-		{"acc time=json:t", ""}, {"acc", ""}, {"loss", ""}, {"time", "b.txt: @result time is another one than that of a file before it (time=json:t)"},
+		{"acc time=json:t", ""}, {"acc", ""}, {"loss", ""}, {"time",
+			"b.txt: @result time is another one than that of a file before it (time=json:t)"},
 	} {
 		err := b.addColumns("b.txt", strings.Fields(c.columns))
 		if (err != nil) != (c.want != "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
@@ -46,8 +47,10 @@ func TestTemplatesAreRecognized(t *testing.T) {
 		text string
 		want bool
 	}{
-		{"svm -C [1]\n[1] 0.1, 1\n", true}, {"run [C]\n  [C]\t1..5\n", true}, {"[ -f x ] && true\n", false}, {"[[ -f x ]] && true\n", false},
-		{"echo a[1] b\n", false}, {"[prog]/bin/run\n", false}, {"", false}, {"# [C] 1 2\ntrue\n", false}, {strings.Repeat("x", 70_000) + "\n[C] 1\n", true},
+		{"svm -C [1]\n[1] 0.1, 1\n", true}, {"run [C]\n  [C]\t1..5\n", true}, {"[ -f x ] && true\n",
+			false}, {"[[ -f x ]] && true\n", false},
+		{"echo a[1] b\n", false}, {"[prog]/bin/run\n", false}, {"", false}, {"# [C] 1 2\ntrue\n",
+			false}, {strings.Repeat("x", 70_000) + "\n[C] 1\n", true},
 		{strings.Repeat("x", 70_000) + " [C] 1\n", false},
 	} {
 		name := fmt.Sprintf("f%d.txt", i)

@@ -34,7 +34,8 @@ func (p *parser) parseCommands() {
 	}
 	for i, ok := range used {
 		if param := p.t.Params[i]; !ok && p.t.Search == nil {
-			p.doubt.add(param.Line, param.Column, "[%s] stands in no command: each job is repeated for its values, which it sees in $DCS_PARAM_%s", param.Name, param.Name)
+			p.doubt.add(param.Line, param.Column,
+				"[%s] stands in no command: each job is repeated for its values, which it sees in $DCS_PARAM_%s", param.Name, param.Name)
 		}
 	}
 	if err != nil {
@@ -180,7 +181,8 @@ func (p *parser) check(l *line, used []bool) {
 		}
 		switch {
 		case r.form != "" && r.form != formQuoted:
-			p.wrong.at(l, r.from, "%s: there is no form :%s; [%s] is the value as text, [%s:q] quoted for the shell", written, r.form, r.name, r.name)
+			p.wrong.at(l, r.from, "%s: there is no form :%s; [%s] is the value as text, [%s:q] quoted for the shell",
+				written, r.form, r.name, r.name)
 		case r.form != "" && quotes[r.from] != 0 && !mayNestQuotes(l.text):
 			p.doubt.at(l, r.from, "%s adds its own quotes: remove the quotes around it, or write [%s]", written, r.name)
 		case r.array:
@@ -217,7 +219,8 @@ func (p *parser) isRefused(r reference, names bool) bool {
 	if r.index || r.form != "" && r.form != formQuoted {
 		return false
 	}
-	return names || p.unnamed || r.from == 0 || allDigits(r.name) && p.hasNumberedParams() || text.Nearest(r.name, p.names) != ""
+	return names || p.unnamed || r.from == 0 || allDigits(r.name) && p.hasNumberedParams() ||
+		text.Nearest(r.name, p.names) != ""
 }
 
 // hasNumberedParams reports whether there are parameters whose names are numbers.
@@ -274,5 +277,6 @@ func shellQuotes(text string, visit func(i int, quote byte)) int {
 // mayNestQuotes reports whether a command may have nested quotes, which shellQuotes does not
 // handle.
 func mayNestQuotes(text string) bool {
-	return strings.Contains(text, "$(") || strings.Contains(text, "`") || strings.Contains(text, "<<") || strings.Contains(text, "${")
+	return strings.Contains(text, "$(") || strings.Contains(text, "`") || strings.Contains(text, "<<") ||
+		strings.Contains(text, "${")
 }

@@ -155,11 +155,13 @@ func readAnswers(b []byte, settings []string) ([]byte, error) {
 		case easier, harder, alike, incomparable:
 			answers = append(answers, l[0])
 		default:
-			return nil, fmt.Errorf("the command answered %s to its line %d, %s and %s: it should %s", quoteText(l), nLines, showSetting(settings[first]), showSetting(settings[second]), answerForm)
+			return nil, fmt.Errorf("the command answered %s to its line %d, %s and %s: it should %s", quoteText(l),
+				nLines, showSetting(settings[first]), showSetting(settings[second]), answerForm)
 		}
 	}
 	if nLines != nPairs {
-		return nil, fmt.Errorf("the command gave %d answers to %d lines: for each line that it reads it should %s", nLines, nPairs, answerForm)
+		return nil, fmt.Errorf("the command gave %d answers to %d lines: for each line that it reads it should %s",
+			nLines, nPairs, answerForm)
 	}
 	return answers, nil
 }

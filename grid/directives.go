@@ -69,7 +69,8 @@ func (p *parser) unknownParamText(name string) string {
 		return fmt.Sprintf("there is no parameter %s: did you mean %s?", name, near)
 	}
 	if len(p.names) > 0 && len(p.names) < 10 {
-		return fmt.Sprintf("there is no parameter %s: the parameters are %s; a line [%s] 1, 2, 3 would add it", name, strings.Join(p.names, ", "), name)
+		return fmt.Sprintf("there is no parameter %s: the parameters are %s; a line [%s] 1, 2, 3 would add it", name,
+			strings.Join(p.names, ", "), name)
 	}
 	return fmt.Sprintf("there is no parameter %s: a line [%s] 1, 2, 3 gives it values", name, name)
 }
@@ -185,8 +186,10 @@ func (p *parser) warnSharedFiles() {
 	}
 	for _, r := range p.t.Results {
 		path, ok := resultFile(r.From)
-		if ok && !p.namesParam(references(path)) && !strings.Contains(path, "{id}") && !strings.Contains(path, "{attempt}") {
-			p.doubt.add(r.Line, r.Column, "%s is the same file for all jobs, so each shows the metric of the last job that wrote it: put a parameter or {id} into its name (the job sees DCS_JOB_ID)", path)
+		if ok && !p.namesParam(references(path)) && !strings.Contains(path, "{id}") &&
+			!strings.Contains(path, "{attempt}") {
+			p.doubt.add(r.Line, r.Column,
+				"%s is the same file for all jobs, so each shows the metric of the last job that wrote it: put a parameter or {id} into its name (the job sees DCS_JOB_ID)", path)
 		}
 	}
 }

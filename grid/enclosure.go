@@ -208,7 +208,8 @@ func (s *shellScanner) stepUnquoted(c, before byte, begins func(string) bool) {
 		s.push(parentheses)
 	case c == ')' && (s.top() == parentheses || s.top() == braces):
 		s.pop()
-	case c == '#' && (before == 0 && s.at == 1 || before == ' ' || before == '\t' || before == '\n' || before == ';' || before == '&' || before == '|' || before == '('):
+	case c == '#' && (before == 0 && s.at == 1 || before == ' ' || before == '\t' || before == '\n' || before == ';' ||
+		before == '&' || before == '|' || before == '('):
 		s.push(comment)
 	case begins("<<<"):
 		s.at += 2

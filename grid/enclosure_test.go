@@ -66,13 +66,15 @@ func TestEnclosureOfPlaceholders(t *testing.T) {
 		if c.want != unenclosed {
 			continue
 		}
-		for _, value := range []string{"a b", "$(p pwned)", "`p pwned`", `\'; p pwned; '`, `"; p pwned; "`, "it's", `a\b`, ""} {
+		for _, value := range []string{"a b", "$(p pwned)", "`p pwned`", `\'; p pwned; '`, `"; p pwned; "`, "it's",
+			`a\b`, ""} {
 			for _, shell := range []string{"sh", "bash"} {
 				path, err := exec.LookPath(shell)
 				if err != nil {
 					continue
 				}
-				script := `p() { printf '<%s>' "$*"; }` + "\n" + strings.Replace(c.command, "{}", text.ShellWord(value), 1)
+				script := `p() { printf '<%s>' "$*"; }` + "\n" + strings.Replace(c.command, "{}", text.ShellWord(value),
+					1)
 				out, err := exec.Command(path, "-c", script).CombinedOutput()
 				if err != nil || !strings.Contains(string(out), value) || strings.Contains(string(out), "<pwned") {
 					t.Errorf("%s prints %q as %q, %v", shell, script, out, err)

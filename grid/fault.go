@@ -50,7 +50,8 @@ func (f *faults) err() error {
 	var all []error
 	for i, fault := range f.sorted() {
 		if i == maxFaults {
-			all = append(all, &jobs.ParseError{File: f.file, Err: fmt.Errorf("there are %d more errors", len(f.list)-maxFaults)})
+			all = append(all, &jobs.ParseError{File: f.file,
+				Err: fmt.Errorf("there are %d more errors", len(f.list)-maxFaults)})
 			break
 		}
 		all = append(all, fault)

@@ -104,7 +104,8 @@ func TestErrorsHavePositions(t *testing.T) {
 		{"a [C]\n[C] lin 1..1.0 x3", "t.txt:2:5", "both ends are the same"},
 		{"a [C]\n[C] lin 1..2 x999999999999", "t.txt:2:5", "too close"},
 		{"a [C]\n[C] 12345678901234567890..99999999999999999999", "t.txt:2:5", "more than 1125899906842624 values"},
-		{"a [C]\n[C] 1..1e300", "t.txt:2:5", "more than 1125899906842624 values"}, {"a [C]\n[C] 1..1e3000", "t.txt:2:5", "1e3000 is not a number"},
+		{"a [C]\n[C] 1..1e300", "t.txt:2:5", "more than 1125899906842624 values"}, {"a [C]\n[C] 1..1e3000", "t.txt:2:5",
+			"1e3000 is not a number"},
 		// Products.
 		{"a [C] [D]\n[C] 1..1000\n[D] 1..10000", "t.txt:3:1", "10,000,000 jobs, more than 1,000,000"},
 		{"a [C]\nb\n[C] 1..500001", "t.txt:3:1", "1,000,002 jobs"},
@@ -177,12 +178,16 @@ func TestErrorsHavePositions(t *testing.T) {
 		{three + "@hardness command: echo no idea >&2; exit 3", "t.txt:3:20", "(exit status 3): no idea"},
 		{three + "@hardness command: echo '<'", "t.txt:3:20", "1 answers to 3 lines: for each line that it reads"},
 		{three + "@hardness x command: yes '<' | head -4", "t.txt:3:22", "4 answers to 3 lines"},
-		{three + "@hardness command: printf '<\\n\\n>'", "t.txt:3:20", `answered "" to its line 2, (1) and (3): it should print <`},
+		{three + "@hardness command: printf '<\\n\\n>'", "t.txt:3:20",
+			`answered "" to its line 2, (1) and (3): it should print <`},
 		{three + "@hardness command: yes less | head -3", "t.txt:3:20", `answered "less" to its line 1, (1) and (2)`},
-		{three + "@hardness command: printf '<\\n>\\n<\\n'", "t.txt:3:20", "contradicts itself: (1) < (2) and (2) < (3), but (1) > (3)"},
-		{three + "@hardness command: printf '=\\n?\\n=\\n'", "t.txt:3:20", "contradicts itself: (1) = (2) and (2) = (3), but (1) ? (3)"},
+		{three + "@hardness command: printf '<\\n>\\n<\\n'", "t.txt:3:20",
+			"contradicts itself: (1) < (2) and (2) < (3), but (1) > (3)"},
+		{three + "@hardness command: printf '=\\n?\\n=\\n'", "t.txt:3:20",
+			"contradicts itself: (1) = (2) and (2) = (3), but (1) ? (3)"},
 		{"a [x]\n[x] 1..1001\n@hardness command: c", "t.txt:3:20", "more than 1,000 settings"},
-		{"a [x]\n[x] 1..2000000\n@where x < 3\n@hardness command: c", "t.txt:4:20", "settings of at most 1,000,000 jobs"},
+		{"a [x]\n[x] 1..2000000\n@where x < 3\n@hardness command: c", "t.txt:4:20",
+			"settings of at most 1,000,000 jobs"},
 		{"a [x]\n[x] 1 'a\tb'\n@hardness command: c", "t.txt:3:20", `the value "a b" of [x] holds a tab`},
 		// Searches.
 		{space + "@search", "t.txt:3:8", "the method is missing"},
@@ -229,7 +234,8 @@ func refused(t *testing.T, config Config, text, at, words string) {
 		t.Errorf("%.60q: no error", text)
 		return
 	}
-	if first, _, _ := strings.Cut(err.Error(), "\n"); !strings.HasPrefix(first, at+": ") || !strings.Contains(first, words) {
+	if first, _, _ := strings.Cut(err.Error(), "\n"); !strings.HasPrefix(first, at+": ") ||
+		!strings.Contains(first, words) {
 		t.Errorf("%.60q: got\n%v\nwant %s: … %s", text, err, at, words)
 	}
 }
@@ -256,7 +262,8 @@ func TestErrorsAreReportedTogether(t *testing.T) {
 	many.WriteString("a [x0]\n")
 	refused(t, Config{}, many.String(), "t.txt:1001:1", "there are more than 1000 parameters")
 	_, err = Parse(strings.NewReader("a\n"+strings.Repeat("[x-y] 1\n", 30)), "t.txt")
-	if n := strings.Count(err.Error(), "\n") + 1; n != 11 || !strings.HasSuffix(err.Error(), "t.txt: there are 20 more errors") {
+	if n := strings.Count(err.Error(), "\n") + 1; n != 11 ||
+		!strings.HasSuffix(err.Error(), "t.txt: there are 20 more errors") {
 		t.Errorf("%d lines: %v", n, err)
 	}
 	// A value's control characters do not reach the terminal.
@@ -282,30 +289,35 @@ func TestWarningsHavePositions(t *testing.T) {
 		{"a [C]\n[C] 1..3 lin 3..4 x3", "t.txt:2:1: [C] has the value \"3\" more than once"},
 		{"a [C]\n[C] 1;2;3", "t.txt:2:5: 1;2;3 is taken as a text: separate values with commas or spaces"},
 		{"a [C]\n[C] 1 2\n@sample 5", "t.txt:3:1: @sample 5: there are only 2 points"},
-		{"a [k]\n[k] rbf poly\n@where k = 'rbff' or k != 'x'", "t.txt:3:12: k is never \"rbff\" (did you mean \"rbf\"?)\nt.txt:3:27: k is never \"x\""},
+		{"a [k]\n[k] rbf poly\n@where k = 'rbff' or k != 'x'",
+			"t.txt:3:12: k is never \"rbff\" (did you mean \"rbf\"?)\nt.txt:3:27: k is never \"x\""},
 		{"a [C]\n[C] 1 2\n@where C != 3.5", "t.txt:3:13: C is never \"3.5\""},
 		{"a [C]\n[C] 1 2\n@where C != '1.0'", "t.txt:3:13: C is never \"1.0\""},
 		{"#DCS cwd=out/[C]\na [C]\n[C] 1 2", "t.txt:2: [C] is not replaced in options"},
 		{"a [C]\n[C] x #1", "t.txt:2:7: #1 is taken as a text: a comment"},
 		{"a [C]\n[C] 2026-11-20 a-b '10:30' '1-10'", ""},
 		{"a [C] [D]\n[C] 1\n[D] x[C]", "t.txt:3:1: the value \"x[C]\" of [D] stays as it is"},
-		{"a [f]\n[f] command: echo 'a b'; echo c", "t.txt:1:3: the value \"a b\" of [f] means something to the shell: write [f:q]"},
+		{"a [f]\n[f] command: echo 'a b'; echo c",
+			"t.txt:1:3: the value \"a b\" of [f] means something to the shell: write [f:q]"},
 		{"a [f:q]\n[f] command: echo 'a b'", ""},
 		{"a \"$(b 'c)\" it's # don't [C]\n[C] 1", ""},
 		{"a # don't [C]\n[C] 1", ""},
 		{"a [C]\n[C] file:t/list.txt", "t.txt:2:5: file:t/list.txt is taken as a text: values come from a file if it stands first and a space follows, file: t/list.txt"},
-		{"a [C]\n[C] command:ls 'command:x' file://x 1", "t.txt:2:5: command:ls is taken as a text: values come from a command"},
+		{"a [C]\n[C] command:ls 'command:x' file://x 1",
+			"t.txt:2:5: command:ls is taken as a text: values come from a command"},
 		{"a [C]\n[C] 1 2\n@result l file:log.txt:key:loss", "t.txt:3:9: log.txt is the same file for all jobs"},
 		{"a [C]\n[C] 1 2\n@result l file:{run}/log.txt", "t.txt:3:9: {run}/log.txt is the same file for all jobs"},
 		{"a [C]\n[C] 1 2\n@result l file:{id}.txt\n@result m file:[C].txt\n@result n file:{attempt}", ""},
 		{"a [C]\n[C] 1\n@result l file:log.txt", ""},
-		{"a [C]\n[C] 1 2\n@result l file:x[1]{C}{id}{y}.txt", "t.txt:3:17: [1] is left as it is: there is no parameter 1\nt.txt:3:20: {C} is left as it is: write [C] for the parameter\nt.txt:3:27: {y} is left as it is: there are {id}"},
+		{"a [C]\n[C] 1 2\n@result l file:x[1]{C}{id}{y}.txt",
+			"t.txt:3:17: [1] is left as it is: there is no parameter 1\nt.txt:3:20: {C} is left as it is: write [C] for the parameter\nt.txt:3:27: {y} is left as it is: there are {id}"},
 	} {
 		var got []string
 		for _, w := range parse(t, c.text).Warnings {
 			got = append(got, w.Error())
 		}
-		if s := strings.Join(got, "\n"); c.want == "" && s != "" || !strings.HasPrefix(s, c.want) || strings.Count(s, "\n") != strings.Count(c.want, "\n") {
+		if s := strings.Join(got, "\n"); c.want == "" && s != "" || !strings.HasPrefix(s, c.want) ||
+			strings.Count(s, "\n") != strings.Count(c.want, "\n") {
 			t.Errorf("%q:\n%s\nwant %s", c.text, s, c.want)
 		}
 	}

@@ -80,7 +80,8 @@ func FuzzTemplate(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if first = append(first, s); s.ID != jobs.ID(len(first)) || len(s.Params()) != len(tmpl.Params) || s.Line < 1 {
+			if first = append(first, s); s.ID != jobs.ID(len(first)) || len(s.Params()) != len(tmpl.Params) ||
+				s.Line < 1 {
 				t.Fatalf("got job %+v, want consecutive numbers, all parameters, and a line", s)
 			}
 			if _, err := new(jobs.SpecReader).Read(jobs.AppendSpecJSON(nil, s)); err != nil {

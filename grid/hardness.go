@@ -147,7 +147,8 @@ func (p *parser) parseComponents(l *line, words []word) {
 		case strings.Contains(how, "<"):
 			h.Order = strings.Split(how, "<")
 		default:
-			p.wrong.at(l, w.offset+len(name)+1, "write %s:up, %s:down, or its values from easy to hard: %s:a<b<c", name, name, name)
+			p.wrong.at(l, w.offset+len(name)+1, "write %s:up, %s:down, or its values from easy to hard: %s:a<b<c", name,
+				name, name)
 			continue
 		}
 		p.t.Hardness = append(p.t.Hardness, h)
@@ -170,7 +171,8 @@ func (p *parser) hardParam(l *line, name string, offset int, seen map[int]bool) 
 func (p *parser) parseCompared(l *line, words []word, command source) {
 	c := &comparison{line: l, command: command}
 	if command.text == "" {
-		p.wrong.at(l, min(command.offset, len(l.text)), "the command that compares is missing: write @hardness n, m command: ./compare")
+		p.wrong.at(l, min(command.offset, len(l.text)),
+			"the command that compares is missing: write @hardness n, m command: ./compare")
 		return
 	}
 	seen := map[int]bool{}
@@ -209,7 +211,8 @@ func (p *parser) checkOrder(h Hardness) {
 	if h.Order == nil {
 		for v := range param.values.written() {
 			if !isNumber(v) {
-				fail("the value %s of %s is not a number: write the values from easy to hard, %s:a<b<c", quoteText(v), h.Param, h.Param)
+				fail("the value %s of %s is not a number: write the values from easy to hard, %s:a<b<c", quoteText(v),
+					h.Param, h.Param)
 				return
 			}
 		}

@@ -29,7 +29,8 @@ func TestUsersCommandCompares(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if lines := strings.Split(asked, "\n"); calls != 1 || len(lines) != 14*13/2+1 || lines[0] != "a\t1\t1\ta\t1\t2" || lines[90] != "b c\t2\t2\tb c\t2\t3" {
+	if lines := strings.Split(asked, "\n"); calls != 1 || len(lines) != 14*13/2+1 || lines[0] != "a\t1\t1\ta\t1\t2" ||
+		lines[90] != "b c\t2\t2\tb c\t2\t3" {
 		t.Errorf("%d calls, asked %d lines: %q … %q", calls, len(lines)-1, lines[0], lines[len(lines)-2])
 	}
 	type job struct {
@@ -84,7 +85,8 @@ func TestAllParametersAreComparedByDefault(t *testing.T) {
 // a template with another error runs none (E2).
 func TestHungComparisonIsKilled(t *testing.T) {
 	const head = "a [x]\n[x] 1 2 3\n"
-	refused(t, Config{Timeout: 300 * time.Millisecond}, head+"@hardness command: sleep 1000", "t.txt:3:20", "did not end within 300ms and was stopped; it printed nothing")
+	refused(t, Config{Timeout: 300 * time.Millisecond}, head+"@hardness command: sleep 1000", "t.txt:3:20",
+		"did not end within 300ms and was stopped; it printed nothing")
 	c := Config{run: func(context.Context, Config, string, io.Reader) ([]byte, error) {
 		t.Error("the command ran")
 		return nil, nil

@@ -31,7 +31,8 @@ func (t *Template) params(ix []int) []jobs.Param {
 }
 
 func (t *Template) spec(c *command, id jobs.ID, params []jobs.Param, hard *tuples) *jobs.Spec {
-	return &jobs.Spec{ID: id, Line: c.line, Command: fill(c.text, params, nil), Name: c.title(params), Labels: jobs.NewLabels("", params),
+	return &jobs.Spec{ID: id, Line: c.line, Command: fill(c.text, params, nil), Name: c.title(params),
+		Labels:  jobs.NewLabels("", params),
 		Options: hard.options(c, params)}
 }
 

@@ -32,7 +32,8 @@ func TestFilterKeepsTheSelectedPoints(t *testing.T) {
 				want = append(want, fmt.Sprint(" ", x, " ", y, " ", z))
 			}
 		}
-		if got := points(t, parse(t, "a [x] [y] [z]\n[x] 1..4\n[y] 1..4\n[z] 1..4\n@where "+where)); !slices.Equal(got, want) {
+		if got := points(t, parse(t, "a [x] [y] [z]\n[x] 1..4\n[y] 1..4\n[z] 1..4\n@where "+where)); !slices.Equal(got,
+			want) {
 			t.Errorf("%s: got %q, want %q", where, got, want)
 		}
 	}
@@ -127,7 +128,8 @@ func TestSourcesAreEnded(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := (Config{}).Parse(ctx, strings.NewReader("a [f]\n[f] command: sleep 1000"), "t.txt"); err == nil || !strings.Contains(err.Error(), "stopped") {
+	if _, err := (Config{}).Parse(ctx, strings.NewReader("a [f]\n[f] command: sleep 1000"), "t.txt"); err == nil ||
+		!strings.Contains(err.Error(), "stopped") {
 		t.Error(err)
 	}
 }
@@ -136,7 +138,8 @@ func TestSourcesAreEnded(t *testing.T) {
 func TestFaultyTemplateRunsNothing(t *testing.T) {
 	ran := false
 	c := Config{read: func(source, context.Context, Config) (texts, error) { ran = true; return texts{"x"}, nil }}
-	if _, err := c.Parse(context.Background(), strings.NewReader("a [f] [g]\n[f] command: x\n"), "t.txt"); err == nil || ran {
+	if _, err := c.Parse(context.Background(), strings.NewReader("a [f] [g]\n[f] command: x\n"), "t.txt"); err == nil ||
+		ran {
 		t.Error(err, ran)
 	}
 }
@@ -151,7 +154,8 @@ func Parse(r io.Reader, name string) (*Template, error) {
 func BenchmarkJobs(b *testing.B) {
 	const head = "./simulate -T [T] --seed [seed] --out 'run [T] [seed].csv'\n[T] 0..1 step 0.001\n[seed] 1..1000\n"
 	for name, text := range map[string]string{
-		"product": head, "filter": head + "@where seed % 2 = 0 and T * 1000 < 2000\n", "sample": head + "@sample 500000\n",
+		"product": head, "filter": head + "@where seed % 2 = 0 and T * 1000 < 2000\n", "sample": head +
+			"@sample 500000\n",
 	} {
 		b.Run(name, func(b *testing.B) {
 			tmpl, err := Config{Limit: 2_000_000}.Parse(b.Context(), strings.NewReader(text), "t.txt")
@@ -173,7 +177,8 @@ func BenchmarkJobs(b *testing.B) {
 
 // BenchmarkFilter evaluates points that the filter excludes and reports ns per point.
 func BenchmarkFilter(b *testing.B) {
-	tmpl, err := Parse(strings.NewReader("a [x] [y]\n[x] 1..1000\n[y] 1..10000\n@where x * y > 20000000 and y != x"), "t.txt")
+	tmpl, err := Parse(strings.NewReader("a [x] [y]\n[x] 1..1000\n[y] 1..10000\n@where x * y > 20000000 and y != x"),
+		"t.txt")
 	if err != nil {
 		b.Fatal(err)
 	}

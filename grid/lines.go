@@ -84,6 +84,7 @@ func (p *parser) hasStrayBlank(l *line) bool {
 	if p.Again || column == 0 {
 		return false
 	}
-	p.wrong.add(l.no+len(l.raw)-1, column, `a space follows the \ at the end of this line, so the line does not continue: remove the space`)
+	p.wrong.add(l.no+len(l.raw)-1, column,
+		`a space follows the \ at the end of this line, so the line does not continue: remove the space`)
 	return true
 }

@@ -104,7 +104,8 @@ func (o *optimizer) sendChanges(past []search.Trial) error {
 			continue
 		}
 		o.told[i] = t.State
-		line := optimizerLine{Do: "tell", Trial: i + 1, State: [...]string{"open", "done", "failed"}[t.State], Params: map[string]any{}}
+		line := optimizerLine{Do: "tell", Trial: i + 1, State: [...]string{"open", "done", "failed"}[t.State],
+			Params: map[string]any{}}
 		for d, u := range t.At {
 			p := &o.params[d]
 			line.Params[p.Name] = p.Text(u)
@@ -172,7 +173,8 @@ func (o *optimizer) failed(err error) error {
 		_ = o.cmd.Wait()
 	}
 	o.cmd, o.told = nil, nil
-	return fmt.Errorf("the optimizer %s ended or cannot be spoken to (%w)%s", quoteText(o.search.Command), err, o.errs.lastLines())
+	return fmt.Errorf("the optimizer %s ended or cannot be spoken to (%w)%s", quoteText(o.search.Command), err,
+		o.errs.lastLines())
 }
 
 // Close implements search.Proposer. It sends the results of the last trials to the program.
@@ -206,7 +208,8 @@ func readProposal(line []byte, params []search.Param) ([]float64, error) {
 			return nil, fmt.Errorf("the optimizer proposed no value of %s", params[d].Name)
 		}
 		if at[d], ok = params[d].Coordinate(fmt.Sprint(v)); !ok {
-			return nil, fmt.Errorf("the optimizer proposed %s=%s, which the template does not allow", params[d].Name, quoteText(fmt.Sprint(v)))
+			return nil, fmt.Errorf("the optimizer proposed %s=%s, which the template does not allow", params[d].Name,
+				quoteText(fmt.Sprint(v)))
 		}
 	}
 	return at, nil

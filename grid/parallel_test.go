@@ -229,7 +229,8 @@ func TestUnsupportedPlaceholdersAreRefused(t *testing.T) {
 		"{uniq}": "@where", "{choose_k}": "@where",
 	} {
 		_, err := ParseArguments("echo "+placeholder, []string{":::", "a"}, nil)
-		if err == nil || !strings.Contains(err.Error(), placeholder+" in the command") || !strings.Contains(adviceOf(err), advice) {
+		if err == nil || !strings.Contains(err.Error(), placeholder+" in the command") ||
+			!strings.Contains(adviceOf(err), advice) {
 			t.Errorf("echo %s: %v, advice %q; want %q", placeholder, err, adviceOf(err), advice)
 		}
 		a, err := ParseArguments("echo", []string{":::", "a"}, nil)
@@ -264,7 +265,8 @@ func TestHostileValuesAreRefusedInQuotes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := a.Jobs(2); err == nil || !strings.HasPrefix(err.Error(), "job 2: ") || !strings.Contains(adviceOf(err), `"$1"`) {
+			if _, err := a.Jobs(2); err == nil || !strings.HasPrefix(err.Error(), "job 2: ") ||
+				!strings.Contains(adviceOf(err), `"$1"`) {
 				t.Errorf("%s with %q: %v", command, v, err)
 			}
 		}

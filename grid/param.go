@@ -140,7 +140,8 @@ func (p *parser) parseParam(l *line) {
 	name := l.text[1:end]
 	no, column := l.place(0)
 	if i, ok := p.known[name]; ok {
-		p.wrong.at(l, 0, "[%s] has values already, in line %d; a command that begins with it is written [%s:q] …", name, p.t.Params[i].Line, name)
+		p.wrong.at(l, 0, "[%s] has values already, in line %d; a command that begins with it is written [%s:q] …", name,
+			p.t.Params[i].Line, name)
 		return
 	}
 	if len(p.t.Params) == maxParams {
@@ -153,7 +154,8 @@ func (p *parser) parseParam(l *line) {
 	p.t.Params = append(p.t.Params, param)
 	if s, ok := cutSource(l.text, len(l.text)-len(strings.TrimLeft(l.text[end+1:], blanks))); ok {
 		if s.text == "" {
-			p.wrong.at(l, min(s.offset, len(l.text)), "the source of the values of [%s] is missing: write [%s] file: PATH or [%s] command: ls *.csv", name, name, name)
+			p.wrong.at(l, min(s.offset, len(l.text)),
+				"the source of the values of [%s] is missing: write [%s] file: PATH or [%s] command: ls *.csv", name, name, name)
 		}
 		param.source = &s
 		return
@@ -187,12 +189,14 @@ const maxValue = 127 << 10
 func (p *parser) checkValues(param *Param) {
 	for v := range param.values.written() {
 		if len(v) > maxValue {
-			p.wrong.at(param.line, 0, "a value of [%s] is longer than %d KiB, more than Linux hands to a program", param.Name, maxValue>>10)
+			p.wrong.at(param.line, 0, "a value of [%s] is longer than %d KiB, more than Linux hands to a program",
+				param.Name, maxValue>>10)
 			return
 		}
 	}
 	if v, ok := param.duplicate(); ok {
-		p.doubt.at(param.line, 0, "[%s] has the value %s more than once; its jobs will run as often", param.Name, quoteText(v))
+		p.doubt.at(param.line, 0, "[%s] has the value %s more than once; its jobs will run as often", param.Name,
+			quoteText(v))
 	}
 	param.classify()
 }

@@ -74,7 +74,9 @@ func (c Config) Parse(ctx context.Context, r io.Reader, name string) (*Template,
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(b) > maxTemplate {
-		return nil, &jobs.ParseError{File: name, Err: fmt.Errorf("the template has more than %d MiB: put values into a file and write [name] file: PATH", maxTemplate>>20)}
+		return nil, &jobs.ParseError{File: name,
+			Err: fmt.Errorf("the template has more than %d MiB: put values into a file and write [name] file: PATH",
+				maxTemplate>>20)}
 	}
 	p := &parser{Config: c, t: &Template{File: name}, known: map[string]int{}, zipped: map[int]*line{}}
 	p.wrong.file, p.doubt.file = name, name

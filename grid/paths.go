@@ -55,7 +55,8 @@ func (f *paths) fill(o *jobs.Options, params []jobs.Param) *jobs.Options {
 func (f *paths) check(s *jobs.Spec, params []jobs.Param) error {
 	for _, part := range slices.Concat(f.send...) {
 		if part.param >= 0 && strings.Contains(params[part.param].Value, ":") {
-			return fmt.Errorf("send: the value %s of [%s] has a colon, which ends the path", quoteText(params[part.param].Value), params[part.param].Name)
+			return fmt.Errorf("send: the value %s of [%s] has a colon, which ends the path",
+				quoteText(params[part.param].Value), params[part.param].Name)
 		}
 	}
 	for _, item := range s.Send {

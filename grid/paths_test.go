@@ -11,7 +11,8 @@ import (
 // the job, that wildcards of a value mean themselves, and that a stored template gives the same.
 func TestPathsHoldValues(t *testing.T) {
 	text := "#DCS send=in/[C].dat:d return=out/[C]/[ab].csv,log\n./f [C]\n[C] 0.1 'x[1]*'\n"
-	template, err := Config{Return: []string{"[C].log", "[ab].log"}}.Parse(context.Background(), strings.NewReader(text), "t.txt")
+	template, err := Config{Return: []string{"[C].log", "[ab].log"}}.Parse(context.Background(),
+		strings.NewReader(text), "t.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +31,8 @@ func TestPathsHoldValues(t *testing.T) {
 			}
 			got = append(got, strings.Join(s.Send, "|")+" "+strings.Join(s.Return, "|"))
 		}
-		want := []string{"in/0.1.dat:d out/0.1/[ab].csv|log|0.1.log", `in/x[1]*.dat:d out/x\[1]\*/[ab].csv|log|x\[1]\*.log`}
+		want := []string{"in/0.1.dat:d out/0.1/[ab].csv|log|0.1.log",
+			`in/x[1]*.dat:d out/x\[1]\*/[ab].csv|log|x\[1]\*.log`}
 		if !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
@@ -41,7 +43,8 @@ func TestPathsHoldValues(t *testing.T) {
 // error with the line of the command.
 func TestValuesStayInTheDirectory(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{"#DCS return=out/[C]\n./f [C]\n[C] a ../../b\n", `t.txt:2: job 2: return: "out/../../b" leads out of the directory of the job`},
+		{"#DCS return=out/[C]\n./f [C]\n[C] a ../../b\n",
+			`t.txt:2: job 2: return: "out/../../b" leads out of the directory of the job`},
 		{"#DCS send=[C]\n./f [C]\n[C] /etc/passwd\n", `t.txt:2: job 1: send: "/etc/passwd" must be relative`},
 		{"#DCS send=[C]\n./f [C]\n[C] a:b\n", `send: the value "a:b" of [C] has a colon`},
 	} {

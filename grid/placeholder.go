@@ -94,7 +94,8 @@ func (a *Arguments) placeholder(m []string, what string) (p argumentPart, ok boo
 	part, known := pathParts[letters]
 	switch advice := otherPlaceholders[letters]; {
 	case m[3] != "":
-		return p, false, text.Errorf("%s in %s: expressions of GNU parallel are not supported", m[0], what).WithAdvice("%s", otherPlaceholders["="])
+		return p, false, text.Errorf("%s in %s: expressions of GNU parallel are not supported", m[0],
+			what).WithAdvice("%s", otherPlaceholders["="])
 	case m[4] != "":
 		return p, false, text.Errorf("%s in %s is not supported", m[0], what).WithAdvice("%s", otherPlaceholders[m[4]])
 	case letters == "#" && position == "":
@@ -102,7 +103,8 @@ func (a *Arguments) placeholder(m []string, what string) (p argumentPart, ok boo
 	case advice != "":
 		return p, false, text.Errorf("%s in %s is not supported", m[0], what).WithAdvice("%s", advice)
 	case !known:
-		return p, false, text.Errorf("%s in %s is not a placeholder", m[0], what).WithAdvice("dcs-tui run --help; docs/jobs.md lists the placeholders")
+		return p, false, text.Errorf("%s in %s is not a placeholder", m[0],
+			what).WithAdvice("dcs-tui run --help; docs/jobs.md lists the placeholders")
 	}
 	p = argumentPart{text: m[0], part: part, source: -1}
 	if position == "" {
@@ -113,7 +115,9 @@ func (a *Arguments) placeholder(m []string, what string) (p argumentPart, ok boo
 		n += len(a.sources) + 1
 	}
 	if err != nil || n < 1 || n > len(a.sources) {
-		return p, false, fmt.Errorf("%s in %s: there %s", m[0], what, text.Verb(len(a.sources), "is one source of values", fmt.Sprintf("are %d sources of values", len(a.sources))))
+		return p, false, fmt.Errorf("%s in %s: there %s", m[0], what,
+			text.Verb(len(a.sources), "is one source of values",
+				fmt.Sprintf("are %d sources of values", len(a.sources))))
 	}
 	p.source = n - 1
 	return p, true, nil
@@ -158,7 +162,8 @@ func checkQuotes(parts []argumentPart, n int, values []string) error {
 		for _, v := range p.chosen(values) {
 			v = p.part(v)
 			if text.ShellWord(v) != v {
-				return text.Errorf("job %d: %s is %v, where the value %s cannot be quoted", n, p.text, p.around, quoteText(v)).
+				return text.Errorf("job %d: %s is %v, where the value %s cannot be quoted", n, p.text, p.around,
+					quoteText(v)).
 					WithAdvice(`write %s outside of quotes, it is quoted for the shell; in a script: sh -c 'wc -l "$1"' _ %s`, p.text, p.text)
 			}
 		}

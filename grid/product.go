@@ -45,7 +45,8 @@ func (p *parser) product() {
 	switch n := t.MaxJobs(); {
 	case n <= p.Limit:
 	case t.sample != nil && (!t.HasFilter() || t.sample.n > p.Limit/len(t.commands)):
-		p.wrong.at(p.sampled, 0, "the sample gives %s jobs, more than %s: take a smaller one, or raise --limit", text.Thousands(n), text.Thousands(p.Limit))
+		p.wrong.at(p.sampled, 0, "the sample gives %s jobs, more than %s: take a smaller one, or raise --limit",
+			text.Thousands(n), text.Thousands(p.Limit))
 	case !t.HasFilter():
 		p.tooLarge("the product of all values gives %s jobs, more than %s: take fewer values, keep some with @where, draw some with @sample 1000, or raise --limit",
 			text.Thousands(n), text.Thousands(p.Limit))
@@ -70,7 +71,8 @@ func (p *parser) warnNested() {
 	for _, param := range p.t.Params {
 		for v := range param.values.written() {
 			if strings.Contains(v, "[") && p.namesParam(references(v)) {
-				p.doubt.at(param.line, 0, "the value %s of [%s] stays as it is: parameters are replaced in commands alone", quoteText(v), param.Name)
+				p.doubt.at(param.line, 0,
+					"the value %s of [%s] stays as it is: parameters are replaced in commands alone", quoteText(v), param.Name)
 				return
 			}
 		}
@@ -98,7 +100,8 @@ func (p *parser) makeAxes() {
 			other := p.t.Params[k]
 			placed[k], other.axis = true, axis
 			if other.Len() != param.Len() {
-				p.wrong.at(p.zipped[k], 0, "@zip needs equally many values: [%s] has %d and [%s] has %d", param.Name, param.Len(), other.Name, other.Len())
+				p.wrong.at(p.zipped[k], 0, "@zip needs equally many values: [%s] has %d and [%s] has %d", param.Name,
+					param.Len(), other.Name, other.Len())
 			}
 		}
 	}

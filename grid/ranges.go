@@ -139,12 +139,15 @@ func parseEnds(s string) (a, b jobs.Decimal, err error) {
 	case from == "":
 		return a, b, fmt.Errorf("the range %s has no beginning: write its first value too, for example 1%s", s, s)
 	case to[0] == '.' && isNumber(strings.TrimLeft(to, ".")):
-		return a, b, fmt.Errorf("%s is not a range: two dots stand between its ends, %s..%s", s, from, strings.TrimLeft(to, "."))
+		return a, b, fmt.Errorf("%s is not a range: two dots stand between its ends, %s..%s", s, from,
+			strings.TrimLeft(to, "."))
 	case strings.Contains(to, ".."):
 		step, _, _ := strings.Cut(to, "..")
-		return a, b, fmt.Errorf("%s is not a range: write %s..%s, and step %s after it for a step", s, from, step, to[len(step)+2:])
+		return a, b, fmt.Errorf("%s is not a range: write %s..%s, and step %s after it for a step", s, from, step,
+			to[len(step)+2:])
 	case !isNumber(to):
-		return a, b, fmt.Errorf("%s is not a range: %s is not a number; put a text that looks like a range in quotes", s, to)
+		return a, b, fmt.Errorf("%s is not a range: %s is not a number; put a text that looks like a range in quotes",
+			s, to)
 	}
 	var ok1, ok2 bool
 	a, ok1 = jobs.ParseDecimal(from)
@@ -177,7 +180,8 @@ func newSteps(word, stepText string) (part, error) {
 	case step.Sign() == 0:
 		return nil, fmt.Errorf("the range %s never ends: its step is 0", word)
 	case direction == -step.Sign():
-		return nil, fmt.Errorf("the range %s never ends: step %s leads away from %s; write step %s", word, stepText, b, step.Neg())
+		return nil, fmt.Errorf("the range %s never ends: step %s leads away from %s; write step %s", word, stepText, b,
+			step.Neg())
 	}
 	e := min(a.Exponent(), b.Exponent(), step.Exponent(), 0)
 	from, to := a.Int(e), b.Int(e)
@@ -220,7 +224,8 @@ func newSpread(kind, word, times string) (part, error) {
 	}
 	n, err := strconv.Atoi(strings.TrimPrefix(times, "x"))
 	if times == "" || times[0] != 'x' || err != nil {
-		return nil, fmt.Errorf("%s %s needs a number of values: write for example %s %s x6, or put a text in quotes", kind, word, kind, word)
+		return nil, fmt.Errorf("%s %s needs a number of values: write for example %s %s x6, or put a text in quotes",
+			kind, word, kind, word)
 	}
 	if n < 2 || n > 1<<40 {
 		return nil, fmt.Errorf("%s %s x%d: the number of values must be at least 2, for the two ends", kind, word, n)

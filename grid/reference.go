@@ -38,7 +38,8 @@ func references(text string) []reference {
 		if before != "" {
 			r.index = strings.IndexByte(wordBytes+"]})", before[len(before)-1]) >= 0
 			variable := strings.TrimRight(before, wordBytes)
-			r.array = r.index && (strings.HasSuffix(variable, "${") || strings.HasSuffix(variable, "${#") || strings.HasSuffix(variable, "${!"))
+			r.array = r.index && (strings.HasSuffix(variable, "${") || strings.HasSuffix(variable, "${#") ||
+				strings.HasSuffix(variable, "${!"))
 		}
 		all = append(all, r)
 	}

@@ -18,7 +18,8 @@ func TestSampleHasNoRepeats(t *testing.T) {
 			got := points(t, tmpl)
 			slices.Sort(got)
 			if distinct := len(slices.Compact(slices.Clone(got))); len(got) != min(n, total) || distinct != len(got) {
-				t.Errorf("@sample %d %s: %d points, %d of them distinct, want %d", n, filter, len(got), distinct, min(n, total))
+				t.Errorf("@sample %d %s: %d points, %d of them distinct, want %d", n, filter, len(got), distinct,
+					min(n, total))
 			}
 			for _, p := range got {
 				var x, y, z int
@@ -85,7 +86,8 @@ func TestLatinHypercubeIsStratified(t *testing.T) {
 		n    int
 	}{
 		{[]int{10}, 10}, {[]int{100, 100}, 10}, {[]int{1000, 7, 3}, 21}, {[]int{1000, 7, 3}, 20}, {[]int{5, 5, 5}, 50},
-		{[]int{3, 3}, 7}, {[]int{3, 3}, 9}, {[]int{6, 5}, 30}, {[]int{4, 4}, 15}, {[]int{2, 2, 2, 2}, 15}, {[]int{1, 8}, 8}, {[]int{1 << 40, 3}, 500}, {[]int{17, 13}, 100},
+		{[]int{3, 3}, 7}, {[]int{3, 3}, 9}, {[]int{6, 5}, 30}, {[]int{4, 4}, 15}, {[]int{2, 2, 2, 2}, 15}, {[]int{1, 8},
+			8}, {[]int{1 << 40, 3}, 500}, {[]int{17, 13}, 100},
 	} {
 		for seed := range uint64(20) {
 			table, err := hypercube(c.axes, c.n, seed)
@@ -168,7 +170,8 @@ func TestSampleOfSomeParametersHasAllOthers(t *testing.T) {
 			t.Errorf("@sample %s: %d jobs, counted %d, at most %d, %v", c.how, len(got), n, tmpl.MaxJobs(), err)
 		}
 		alone, _, _ := strings.Cut(c.how, " of")
-		if want := points(t, parse(t, "a [x] [y]\n[x] 1..100\n[y] 1..100\n@sample "+alone)); c.points == 20 && c.filter == "" && !slices.Equal(heads, want) {
+		if want := points(t, parse(t, "a [x] [y]\n[x] 1..100\n[y] 1..100\n@sample "+alone)); c.points == 20 &&
+			c.filter == "" && !slices.Equal(heads, want) {
 			t.Errorf("@sample %s: %q, alone %q", c.how, heads, want)
 		}
 	}

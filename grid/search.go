@@ -103,7 +103,8 @@ func (p *parser) parseSearch(l *line, from int) {
 	}
 	s.Method = words[0].text
 	if !slices.Contains(SearchMethods, s.Method) && s.Method != Ask {
-		p.wrong.at(l, words[0].offset, "there is no method %s: the methods are %s, and ask", quoteText(s.Method), strings.Join(SearchMethods, ", "))
+		p.wrong.at(l, words[0].offset, "there is no method %s: the methods are %s, and ask", quoteText(s.Method),
+			strings.Join(SearchMethods, ", "))
 		return
 	}
 	for i := 1; i < len(words); i += 2 {
@@ -170,7 +171,8 @@ func (p *parser) checkSearch() {
 		return
 	}
 	for _, l := range p.at {
-		if word, _, _ := cutAny(l.text, blanks); slices.Contains([]string{"@where", "@sample", "@zip", "@hardness"}, word) {
+		if word, _, _ := cutAny(l.text, blanks); slices.Contains([]string{"@where", "@sample", "@zip", "@hardness"},
+			word) {
 			p.wrong.at(l, 0, "%s and @search do not go together: a search chooses the combinations itself", word)
 		}
 	}
@@ -178,11 +180,13 @@ func (p *parser) checkSearch() {
 	case len(p.calls) > 1:
 		p.wrong.at(p.calls[1], 0, "a search has one command: join several with &&")
 	case len(p.t.Params) > 0 && p.t.Search.Trials > maxCoordinates/len(p.t.Params):
-		p.wrong.at(p.searched, 0, "%d trials of %d parameters are too many: take fewer", p.t.Search.Trials, len(p.t.Params))
+		p.wrong.at(p.searched, 0, "%d trials of %d parameters are too many: take fewer", p.t.Search.Trials,
+			len(p.t.Params))
 	case len(p.t.Params) == 0:
 		p.wrong.at(p.searched, 0, "there is no parameter to search: add a line such as [x] -2..2")
 	case slices.ContainsFunc(p.t.Params, func(o *Param) bool { return o.Name == p.t.Search.Metric }):
-		p.wrong.at(p.searched, 0, "%s is a parameter: the metric to minimize or maximize is found in the output", p.t.Search.Metric)
+		p.wrong.at(p.searched, 0, "%s is a parameter: the metric to minimize or maximize is found in the output",
+			p.t.Search.Metric)
 	}
 }
 
@@ -201,7 +205,8 @@ func (p *parser) makeSpace() {
 		case slices.ContainsFunc(param.values.parts, func(o part) bool { _, ok := o.(interval); return ok }):
 			p.wrong.at(param.line, 0, "[%s] has a range and other values: under a search a range without a step stands alone", param.Name)
 		case param.Len() > maxChoices:
-			p.wrong.at(param.line, 0, "[%s] has more than %d values: leave out the step, and the range is continuous", param.Name, maxChoices)
+			p.wrong.at(param.line, 0, "[%s] has more than %d values: leave out the step, and the range is continuous",
+				param.Name, maxChoices)
 		default:
 			for k := range param.Len() {
 				s.Values = append(s.Values, param.Value(k))

@@ -57,7 +57,8 @@ func TestErrorOfASearchFlagNamesNoLine(t *testing.T) {
 		"--search: the number of trials is missing": {Method: "tpe", Metric: "loss"},
 	} {
 		_, err := Config{Search: flags.Line()}.Parse(context.Background(), strings.NewReader(searchText), "s.txt")
-		if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "--trials 100 --minimize loss") {
+		if err == nil || !strings.HasPrefix(err.Error(), want) ||
+			!strings.Contains(err.Error(), "--trials 100 --minimize loss") {
 			t.Errorf("%+v: got %v, want %s…, and the flags", flags, err, want)
 		}
 	}
@@ -67,7 +68,8 @@ func TestErrorOfASearchFlagNamesNoLine(t *testing.T) {
 // template, whatever its last line is.
 func TestSearchFlagsAreKeptInTheTemplate(t *testing.T) {
 	flags := Search{Method: Ask, Trials: 5, Metric: "acc", Maximize: true, Command: `./opt --kind "a b"`}
-	for _, text := range []string{searchText, searchText + "# the end \\", strings.Replace(searchText, "train", "", 1) + "train \\"} {
+	for _, text := range []string{searchText, searchText + "# the end \\", strings.Replace(searchText, "train", "", 1) +
+		"train \\"} {
 		tmpl, err := Config{Search: flags.Line()}.Parse(context.Background(), strings.NewReader(text), "s.txt")
 		if err != nil {
 			if strings.HasSuffix(text, "train \\") {
@@ -80,7 +82,8 @@ func TestSearchFlagsAreKeptInTheTemplate(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := again.Search
-		if s.Method != Ask || s.Trials != 5 || s.Best() != "acc:max" || s.Seed != 1 || s.Command != flags.Command || len(again.Space) != 4 {
+		if s.Method != Ask || s.Trials != 5 || s.Best() != "acc:max" || s.Seed != 1 || s.Command != flags.Command ||
+			len(again.Space) != 4 {
 			t.Errorf("the search is kept as %+v", s)
 		}
 	}
@@ -119,7 +122,8 @@ done
 echo ended >> log
 `)
 	ctx := context.Background()
-	past := []search.Trial{{At: []float64{0.25, 0.25}, State: search.Done, Value: -4}, {At: []float64{0.5, 0.75}}, {State: search.Failed}}
+	past := []search.Trial{{At: []float64{0.25, 0.25}, State: search.Done, Value: -4}, {At: []float64{0.5, 0.75}},
+		{State: search.Failed}}
 	at, err := o.Propose(ctx, past)
 	if err != nil || at[0] != 0.625 || at[1] != 0.75 {
 		t.Fatalf("Propose: got %v, %v; want [0.625 0.75]", at, err)

@@ -230,7 +230,8 @@ func ReadSource(source string) (*Template, error) {
 		k.Text = string(k.Bytes)
 	}
 	// The shell is not known here, so its quotes are not checked again.
-	return Config{Limit: k.Limit, OtherShell: true, Again: true, Return: k.Returns}.Parse(context.Background(), strings.NewReader(k.Text), k.File)
+	return Config{Limit: k.Limit, OtherShell: true, Again: true, Return: k.Returns}.Parse(context.Background(),
+		strings.NewReader(k.Text), k.File)
 }
 
 // RemainingJobs returns a function that yields the jobs of a source, without the first have ones,

@@ -76,7 +76,8 @@ func TestJobsOfTheBeanstalksReport(t *testing.T) {
 		}
 	}
 	for i, s := range specsOf(t, tmpl) {
-		if s.Command != want[i] || s.ID != jobs.ID(i+1) || s.Line != 1 || s.File != "t.txt" || len(s.Params()) != 2 || s.Params()[0].Name != "1" {
+		if s.Command != want[i] || s.ID != jobs.ID(i+1) || s.Line != 1 || s.File != "t.txt" || len(s.Params()) != 2 ||
+			s.Params()[0].Name != "1" {
 			t.Fatalf("job %d: %+v, want %s", i+1, s, want[i])
 		}
 	}
@@ -106,7 +107,8 @@ func TestEveryFormOfATemplate(t *testing.T) {
 		{"indented", "  a [C]\n\t[C] 1", "a 1"},
 		{"quotes", "a [C]\n[C] 'x y', \"a \\\"b\\\" \\\\\", ''", `a x y|a a "b" \|a `},
 		{"quotes keep ranges and words", "a [C]\n[C] '1..3' \"log\" 1..2", "a 1..3|a log|a 1|a 2"},
-		{"quoted for the shell", "a [C:q]\n[C] 1 'x y' \"it's\" '' '$(id)' 'a=b'", `a 1|a 'x y'|a 'it'\''s'|a ''|a '$(id)'|a a=b`},
+		{"quoted for the shell", "a [C:q]\n[C] 1 'x y' \"it's\" '' '$(id)' 'a=b'",
+			`a 1|a 'x y'|a 'it'\''s'|a ''|a '$(id)'|a a=b`},
 		{"range", "a [C]\n[C] 1..4", "a 1|a 2|a 3|a 4"},
 		{"range downwards", "a [C]\n[C] 2..-1", "a 2|a 1|a 0|a -1"},
 		{"range of one", "a [C]\n[C] 3..3", "a 3"},
@@ -169,7 +171,8 @@ func TestParamsStandInTheSpec(t *testing.T) {
 func TestDCSLinesWorkAsInJobsFiles(t *testing.T) {
 	specs := specsOf(t, parse(t, "#DCS default tries=2 tags=x\n#DCS name='run [C]' timeout=2h\na [C]\nb [C]\n[C] 1 2\n"))
 	a, b := specs[0], specs[1]
-	if a.Name != "run 1" || specs[2].Name != "run 2" || b.Name != "b C=1" || a.Timeout.Hours() != 2 || a.Tries != 2 || b.Timeout != 0 || b.Tries != 2 {
+	if a.Name != "run 1" || specs[2].Name != "run 2" || b.Name != "b C=1" || a.Timeout.Hours() != 2 || a.Tries != 2 ||
+		b.Timeout != 0 || b.Tries != 2 {
 		t.Errorf("got %+v %+v and %+v %+v, want the names and options of the template", a, a.Options, b, b.Options)
 	}
 	if a.Options != specs[2].Options || b.Options != specs[3].Options {
@@ -236,7 +239,8 @@ func TestJobsAreFilteredByValues(t *testing.T) {
 		{"auto 1 2", "x = 'auto' or x > 1", "auto 2"},
 		{"1..3", "1 > 2", ""},
 	} {
-		got := strings.TrimPrefix(strings.Join(points(t, parse(t, "a [x]\n[x] "+c.values+"\n@where "+c.filter)), ""), " ")
+		got := strings.TrimPrefix(strings.Join(points(t, parse(t, "a [x]\n[x] "+c.values+"\n@where "+c.filter)), ""),
+			" ")
 		same(t, c.values+" where "+c.filter, got, c.want)
 	}
 }

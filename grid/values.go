@@ -130,14 +130,18 @@ func checkSyntax(words []word) (at int, err error) {
 		case w.text == "#":
 			return w.offset, fmt.Errorf("a comment must be on a line of its own; put the value # in quotes")
 		case i == 0 && (w.text == "=" || w.text == ":" || w.text == ":="):
-			return w.offset, fmt.Errorf("write the values after the name without %s; put the value %s in quotes", w.text, w.text)
+			return w.offset, fmt.Errorf("write the values after the name without %s; put the value %s in quotes",
+				w.text, w.text)
 		case w.text == ".." && i > 0 && i+1 < len(words) && isNumber(words[i-1].text) && isNumber(words[i+1].text):
-			return words[i-1].offset, fmt.Errorf("a range has no spaces in it: %s..%s", words[i-1].text, words[i+1].text)
+			return words[i-1].offset, fmt.Errorf("a range has no spaces in it: %s..%s", words[i-1].text,
+				words[i+1].text)
 		case strings.HasPrefix(w.text, "$(") || strings.Count(w.text, "`")%2 == 1:
 			return w.offset, fmt.Errorf("values of a command are written [name] command: seq 3, in a line of their own; put a value with spaces in quotes")
-		case i > 0 && w.text == "by" && looksLikeRange(words[i-1].text) && i+1 < len(words) && isNumber(words[i+1].text):
+		case i > 0 && w.text == "by" && looksLikeRange(words[i-1].text) && i+1 < len(words) &&
+			isNumber(words[i+1].text):
 			return w.offset, fmt.Errorf("write %s step %s", words[i-1].text, words[i+1].text)
-		case i == 0 && strings.ContainsAny(w.text[:1], "[({") && strings.HasSuffix(words[len(words)-1].text, closing[w.text[:1]]):
+		case i == 0 && strings.ContainsAny(w.text[:1], "[({") &&
+			strings.HasSuffix(words[len(words)-1].text, closing[w.text[:1]]):
 			return w.offset, fmt.Errorf("write the values without %s %s around them; put a value with brackets in quotes", w.text[:1], closing[w.text[:1]])
 		case strings.Count(w.text, "(") != strings.Count(w.text, ")"):
 			return w.offset, fmt.Errorf("a parenthesis is missing in %s: put a value with commas or spaces in quotes; ranges are written 1..10, 0..1 step 0.1, log 1e-3..1e2 x6", w.text)
@@ -175,7 +179,8 @@ var closing = map[string]string{"[": "]", "(": ")", "{": "}"}
 // readValues returns the values that the words of a parameter's line describe. With
 // continuous, a range needs no step. doubt is called with warnings, and refuse with values that may
 // mean something else.
-func readValues(words []word, continuous bool, doubt, refuse func(w word, format string, args ...any)) (v values, at int, err error) {
+func readValues(words []word, continuous bool, doubt,
+	refuse func(w word, format string, args ...any)) (v values, at int, err error) {
 	// bare returns word i if it has no quotes and no comma before it.
 	bare := func(i int) string {
 		if i < len(words) && !words[i].quoted && !words[i-1].comma {
@@ -195,7 +200,8 @@ func readValues(words []word, continuous bool, doubt, refuse func(w word, format
 		switch {
 		case w.quoted:
 			p = texts{w.text}
-		case continuous && (w.text == "log" || w.text == "lin") && looksLikeRange(bare(i+1)) && !strings.HasPrefix(bare(i+2), "x"):
+		case continuous && (w.text == "log" || w.text == "lin") && looksLikeRange(bare(i+1)) &&
+			!strings.HasPrefix(bare(i+2), "x"):
 			p, err = newInterval(w.text, words[i+1].text)
 			i++
 		case continuous && looksLikeRange(w.text) && bare(i+1) != "step":
@@ -212,7 +218,9 @@ func readValues(words []word, continuous bool, doubt, refuse func(w word, format
 				}
 				i += 2
 			} else if next := bare(i + 1); len(next) > 1 && next[0] == 'x' && isNumber(next[1:]) {
-				return v, words[i+1].offset, fmt.Errorf("write lin %s %s or log %s %s for so many values; put a value %s in quotes", w.text, next, w.text, next, next)
+				return v, words[i+1].offset,
+					fmt.Errorf("write lin %s %s or log %s %s for so many values; put a value %s in quotes", w.text,
+						next, w.text, next, next)
 			}
 			p, err = newSteps(w.text, step)
 		default:
@@ -289,7 +297,8 @@ func guessRange(before, s, after string) string {
 
 // guessMeaning describes the probable meaning of a text, or returns "" for most texts.
 func guessMeaning(s string) string {
-	if kind, rest, ok := strings.Cut(s, ":"); ok && (kind == fromFile || kind == fromCommand) && !strings.HasPrefix(rest, "//") {
+	if kind, rest, ok := strings.Cut(s, ":"); ok && (kind == fromFile || kind == fromCommand) &&
+		!strings.HasPrefix(rest, "//") {
 		return "values come from a " + kind + " if it stands first and a space follows, " + kind + ": " + rest
 	}
 	if s[0] == '#' {

@@ -106,7 +106,8 @@ func (p *parser) checkLiteral(f filter, param *Param, l query.Literal) {
 	var some []string
 	for k := range param.Len() {
 		v, text := param.value(k), param.Value(k)
-		if text == l.Value.Text || !l.Quoted && v.Kind == query.Number && l.Value.Kind == query.Number && query.Compare(v, l.Value, false) == 0 {
+		if text == l.Value.Text || !l.Quoted && v.Kind == query.Number && l.Value.Kind == query.Number &&
+			query.Compare(v, l.Value, false) == 0 {
 			return
 		}
 		some = append(some, text)

@@ -212,7 +212,8 @@ func (h *Host) Limits() string {
 	add(h.MinMemFree > 0, "%s of memory left free", jobs.FormatSize(h.MinMemFree))
 	add(h.MinDiskFree > 0, "%s of disk left free", jobs.FormatSize(h.MinDiskFree))
 	for _, q := range h.Quiet {
-		add(true, "quiet %02d:%02d-%02d:%02d", int(q.From.Hours()), int(q.From.Minutes())%60, int(q.To.Hours()), int(q.To.Minutes())%60)
+		add(true, "quiet %02d:%02d-%02d:%02d", int(q.From.Hours()), int(q.From.Minutes())%60, int(q.To.Hours()),
+			int(q.To.Minutes())%60)
 	}
 	add(h.Owner == OwnerPause, "starts nothing while a person uses it")
 	add(h.Owner == OwnerSuspend, "jobs are suspended while a person uses it")

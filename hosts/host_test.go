@@ -72,7 +72,8 @@ func TestInventoryChangesAreGrouped(t *testing.T) {
 		{lab(20, 4, "old"), lab(20, 8, "new"), "added new; removed old; wsa, wsb, wsc, wsd, 16 more: slots 8 (was 4)"},
 		{lab(2, 4), lab(5, 4), "added wsc, wsd, wse"},
 		{lab(0, 0, "a", "b", "c", "d", "e"), nil, "removed a, b, c, d, e"},
-		{lab(0, 0, "a"), []*Host{{Name: "a", Tags: []string{"gpu", "x"}, Slots: SlotRule{Less: 1}}}, "a: slots cores-1 (was cores), tags gpu x (was none)"},
+		{lab(0, 0, "a"), []*Host{{Name: "a", Tags: []string{"gpu", "x"}, Slots: SlotRule{Less: 1}}},
+			"a: slots cores-1 (was cores), tags gpu x (was none)"},
 	} {
 		if got := Changes(c.old, c.now); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
@@ -126,7 +127,8 @@ func TestEachHostGetsItsOpener(t *testing.T) {
 
 // TestExitErrorText checks that the error of a command distinguishes exit codes and signals.
 func TestExitErrorText(t *testing.T) {
-	for want, err := range map[string]ExitError{"exit code 3": {Code: 3}, "ended by SIGKILL": {Code: -1, Signal: "SIGKILL"}} {
+	for want, err := range map[string]ExitError{"exit code 3": {Code: 3},
+		"ended by SIGKILL": {Code: -1, Signal: "SIGKILL"}} {
 		if got := err.Error(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}

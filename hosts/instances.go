@@ -71,7 +71,8 @@ func (p *Provider) Instances(ctx context.Context, prefix string) ([]Instance, er
 		}
 		in, err := parse(p, line, prefix+"-")
 		if err != nil {
-			return nil, fmt.Errorf("provider %s: the list command printed a line that is not %s: line %d, %q: %w", p.Name, form, n, text.Clean(line, maxLastLine), err)
+			return nil, fmt.Errorf("provider %s: the list command printed a line that is not %s: line %d, %q: %w",
+				p.Name, form, n, text.Clean(line, maxLastLine), err)
 		}
 		if strings.HasPrefix(in.Name, prefix+"-") && !seen[in.Name] {
 			seen[in.Name] = true
@@ -109,7 +110,8 @@ func (p *Provider) run(ctx context.Context, what, command, prefix, name string, 
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	idle := strconv.Itoa(int(max(1, p.Idle/time.Second)))
-	script := strings.NewReplacer("{name}", text.ShellWord(name), "{run}", text.ShellWord(prefix), "{idle}", idle).Replace(command)
+	script := strings.NewReplacer("{name}", text.ShellWord(name), "{run}", text.ShellWord(prefix), "{idle}",
+		idle).Replace(command)
 	var out, errs cappedOutput
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", script)
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &errs, pipeDelay

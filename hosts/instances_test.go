@@ -15,7 +15,8 @@ import (
 )
 
 func cloudCommands(create, list, terminate string) *Provider {
-	return &Provider{Name: "cloud", Create: create, List: list, Terminate: terminate, Startup: time.Minute, Idle: 90 * time.Second,
+	return &Provider{Name: "cloud", Create: create, List: list, Terminate: terminate, Startup: time.Minute,
+		Idle: 90 * time.Second,
 		Host: Host{Link: "ssh", Addresses: []string{"{name}"}}}
 }
 
@@ -70,22 +71,32 @@ func checkInstances(t *testing.T, p *Provider, want string) {
 func TestInstancesAreReadFromTheListCommand(t *testing.T) {
 	for _, c := range []struct{ name, command, want string }{
 		{"names", "echo dcs-a-1; echo; echo ' dcs-a-2 '", "dcs-a-1: dcs-a-1=dcs-a-1,0 dcs-a-2: dcs-a-2=dcs-a-2,0"},
-		{"addresses and ports", "echo dcs-a-1 10.0.0.1; echo dcs-a-2 h.example.org 2222", "dcs-a-1: dcs-a-1=10.0.0.1,0 dcs-a-2: dcs-a-2=h.example.org,2222"},
+		{"addresses and ports", "echo dcs-a-1 10.0.0.1; echo dcs-a-2 h.example.org 2222",
+			"dcs-a-1: dcs-a-1=10.0.0.1,0 dcs-a-2: dcs-a-2=h.example.org,2222"},
 		{"others are left out", "echo dcs-b-1; echo other; echo dcs-a; echo dcs-a-1", "dcs-a-1: dcs-a-1=dcs-a-1,0"},
 		{"a name twice", "echo dcs-a-1; echo dcs-a-1 x", "dcs-a-1: dcs-a-1=dcs-a-1,0"},
 		{"nothing", "true", ""},
 		{"noise on standard error", "echo warning >&2; echo dcs-a-1", "dcs-a-1: dcs-a-1=dcs-a-1,0"},
 		{"prefix", "echo {run}-7", "dcs-a-7: dcs-a-7=dcs-a-7,0"},
-		{"garbage", `printf 'dcs-a-1\n\033[2J{"x": 1}\n'`, `error: provider cloud: the list command printed a line that is not an instance`},
-		{"binary", `printf 'dcs-a-1\n\000\377\n'`, "error: provider cloud: the list command printed a line that is not an instance"},
-		{"a name with spaces", "echo 'my old instance 4'", "error: provider cloud: the list command printed a line that is not an instance"},
-		{"a bad port", "echo dcs-a-1 x 99999", "error: provider cloud: the list command printed a line that is not an instance"},
-		{"an option as address", "echo dcs-a-1 -oProxyCommand=x", "error: provider cloud: the list command printed a line that is not an instance"},
-		{"fails", "echo dcs-a-1; echo 'no token' >&2; exit 3", "error: provider cloud: the list command failed (exit status 3): no token"},
-		{"fails with its message on standard output", "echo 'no token'; exit 3", "error: provider cloud: the list command failed (exit status 3): no token"},
+		{"garbage", `printf 'dcs-a-1\n\033[2J{"x": 1}\n'`,
+			`error: provider cloud: the list command printed a line that is not an instance`},
+		{"binary", `printf 'dcs-a-1\n\000\377\n'`,
+			"error: provider cloud: the list command printed a line that is not an instance"},
+		{"a name with spaces", "echo 'my old instance 4'",
+			"error: provider cloud: the list command printed a line that is not an instance"},
+		{"a bad port", "echo dcs-a-1 x 99999",
+			"error: provider cloud: the list command printed a line that is not an instance"},
+		{"an option as address", "echo dcs-a-1 -oProxyCommand=x",
+			"error: provider cloud: the list command printed a line that is not an instance"},
+		{"fails", "echo dcs-a-1; echo 'no token' >&2; exit 3",
+			"error: provider cloud: the list command failed (exit status 3): no token"},
+		{"fails with its message on standard output", "echo 'no token'; exit 3",
+			"error: provider cloud: the list command failed (exit status 3): no token"},
 		{"no such program", "no-such-program-1", "error: provider cloud: the list command failed (exit status 127): "},
-		{"a million lines", "yes dcs-a-1 | head -1000000", "error: provider cloud: the list command printed more than 1 MiB"},
-		{"escapes in the message", `printf '\033[2Jbad\n' >&2; exit 1`, "error: provider cloud: the list command failed (exit status 1): "},
+		{"a million lines", "yes dcs-a-1 | head -1000000",
+			"error: provider cloud: the list command printed more than 1 MiB"},
+		{"escapes in the message", `printf '\033[2Jbad\n' >&2; exit 1`,
+			"error: provider cloud: the list command failed (exit status 1): "},
 	} {
 		t.Run(c.name, func(t *testing.T) { checkInstances(t, cloudCommands("", c.command, ""), c.want) })
 	}
@@ -120,7 +131,8 @@ func TestHungCommandIsKilled(t *testing.T) {
 
 // TestCreateMayPrintMuch checks that a create command succeeds however much it prints.
 func TestCreateMayPrintMuch(t *testing.T) {
-	if err := cloudCommands("yes | head -1000000", "", "").CreateInstance(context.Background(), "dcs-a", "dcs-a-1"); err != nil {
+	if err := cloudCommands("yes | head -1000000", "", "").CreateInstance(context.Background(), "dcs-a",
+		"dcs-a-1"); err != nil {
 		t.Error(err)
 	}
 }
@@ -141,7 +153,8 @@ func slurm(t *testing.T, keys string, programs map[string]string) *Provider {
 // allocations are read from squeue.
 func TestAllocationsAreReadFromSqueue(t *testing.T) {
 	for _, c := range []struct{ name, squeue, want string }{
-		{"running", "echo 'dcs-a-1|7|RUNNING|1:59:30|n[1-2]|None'", "dcs-a-1: dcs-a-1.n1=n1,0 dcs-a-1.n2=n2,0 left 1h59m30s"},
+		{"running", "echo 'dcs-a-1|7|RUNNING|1:59:30|n[1-2]|None'",
+			"dcs-a-1: dcs-a-1.n1=n1,0 dcs-a-1.n2=n2,0 left 1h59m30s"},
 		{"lists of nodes", "echo 'dcs-a-1|7|RUNNING|1-00:00:10|n[08-10,12],gpu3|None'",
 			"dcs-a-1: dcs-a-1.n08=n08,0 dcs-a-1.n09=n09,0 dcs-a-1.n10=n10,0 dcs-a-1.n12=n12,0 dcs-a-1.gpu3=gpu3,0 left 24h0m10s"},
 		{"no end", "echo 'dcs-a-1|7|RUNNING|UNLIMITED|n1|None'", "dcs-a-1: dcs-a-1.n1=n1,0"},
@@ -151,18 +164,28 @@ func TestAllocationsAreReadFromSqueue(t *testing.T) {
 		{"other jobs are left out", "echo 'my|job 3|7|RUNNING|x|y'; echo 'dcs-b-1|8|RUNNING|1:00|n1|None'; echo 'dcs-a-1|9|PENDING|1:00||Priority'",
 			"dcs-a-1: pending: Priority"},
 		{"nothing", "true", ""},
-		{"garbage", "echo '{\"jobs\": []}'", "error: provider hpc: the list command printed a line that is not an allocation"},
-		{"a name alone", "echo dcs-a-1", "error: provider hpc: the list command printed a line that is not an allocation"},
-		{"a strange state", "echo 'dcs-a-1|7|RUNNING?|1:00|n1|None'", "error: provider hpc: the list command printed a line that is not an allocation"},
-		{"a strange time", "echo 'dcs-a-1|7|RUNNING|soon|n1|None'", "error: provider hpc: the list command printed a line that is not an allocation"},
-		{"no nodes", "echo 'dcs-a-1|7|RUNNING|1:00||None'", "error: provider hpc: the list command printed a line that is not an allocation"},
-		{"too many nodes", "echo 'dcs-a-1|7|RUNNING|1:00|n[1-999999999]|None'", "error: provider hpc: the list command printed a line that is not an allocation"},
-		{"an option as node", "echo 'dcs-a-1|7|RUNNING|1:00|-oProxyCommand=x|None'", "error: provider hpc: the list command printed a line that is not an allocation"},
-		{"a million lines", "yes 'dcs-a-1|7|PENDING|1:00||Resources' | head -1000000", "error: provider hpc: the list command printed more than 1 MiB"},
+		{"garbage", "echo '{\"jobs\": []}'",
+			"error: provider hpc: the list command printed a line that is not an allocation"},
+		{"a name alone", "echo dcs-a-1",
+			"error: provider hpc: the list command printed a line that is not an allocation"},
+		{"a strange state", "echo 'dcs-a-1|7|RUNNING?|1:00|n1|None'",
+			"error: provider hpc: the list command printed a line that is not an allocation"},
+		{"a strange time", "echo 'dcs-a-1|7|RUNNING|soon|n1|None'",
+			"error: provider hpc: the list command printed a line that is not an allocation"},
+		{"no nodes", "echo 'dcs-a-1|7|RUNNING|1:00||None'",
+			"error: provider hpc: the list command printed a line that is not an allocation"},
+		{"too many nodes", "echo 'dcs-a-1|7|RUNNING|1:00|n[1-999999999]|None'",
+			"error: provider hpc: the list command printed a line that is not an allocation"},
+		{"an option as node", "echo 'dcs-a-1|7|RUNNING|1:00|-oProxyCommand=x|None'",
+			"error: provider hpc: the list command printed a line that is not an allocation"},
+		{"a million lines", "yes 'dcs-a-1|7|PENDING|1:00||Resources' | head -1000000",
+			"error: provider hpc: the list command printed more than 1 MiB"},
 		{"squeue fails", "echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1",
 			"error: provider hpc: the list command failed (exit status 1): slurm_load_jobs error: Unable to contact slurm controller"},
 	} {
-		t.Run(c.name, func(t *testing.T) { checkInstances(t, slurm(t, "", map[string]string{"squeue": c.squeue}), c.want) })
+		t.Run(c.name, func(t *testing.T) {
+			checkInstances(t, slurm(t, "", map[string]string{"squeue": c.squeue}), c.want)
+		})
 	}
 }
 
@@ -190,14 +213,16 @@ func TestValuesReachSbatchAsOneWord(t *testing.T) {
 		"echo 'sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified' >&2; exit 1": "Invalid account",
 		"yes | head -1000000; exit 1": "failed (exit status 1): y",
 	} {
-		err := slurm(t, "", map[string]string{"sbatch": program}).CreateInstance(context.Background(), "dcs-a", "dcs-a-1")
+		err := slurm(t, "", map[string]string{"sbatch": program}).CreateInstance(context.Background(), "dcs-a",
+			"dcs-a-1")
 		if err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 500 {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
 	p = slurm(t, "", nil)
 	t.Setenv("PATH", "/nonexistent")
-	if err := p.CreateInstance(context.Background(), "dcs-a", "dcs-a-1"); err == nil || !strings.Contains(err.Error(), "sbatch: not found") {
+	if err := p.CreateInstance(context.Background(), "dcs-a", "dcs-a-1"); err == nil ||
+		!strings.Contains(err.Error(), "sbatch: not found") {
 		t.Errorf("without sbatch: %v", err)
 	}
 }
@@ -223,7 +248,8 @@ func TestAllocationEndsItself(t *testing.T) {
 	calls := filepath.Join(t.TempDir(), "calls")
 	p := slurm(t, "idle = '1s'\n", map[string]string{
 		"sbatch": `for last; do :; done; SLURM_NNODES=1 exec sh -c "${last#--wrap=}"`,
-		"srun":   "echo >>" + calls + "; case $(wc -l <" + calls + ") in 1) echo used ;; 2) exit 1 ;; 3) echo used ;; esac",
+		"srun": "echo >>" + calls + "; case $(wc -l <" + calls +
+			") in 1) echo used ;; 2) exit 1 ;; 3) echo used ;; esac",
 	})
 	if err := p.CreateInstance(context.Background(), "dcs-a", "dcs-a-1"); err != nil {
 		t.Fatal(err)

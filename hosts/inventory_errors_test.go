@@ -15,14 +15,16 @@ func TestErrorsNameFileAndLine(t *testing.T) {
 		{"# nothing\n", "f: no [[host]]"},
 		{"[[host]\nname='a'", "f:1: "},
 		{"[[host]]\nname = \n", "f:2: "},
-		{"[[host]]\nname = \"a\"\nslots\u00a0= 2 # “x”\n", "f:3: the character U+00A0 is a no-break space: write a plain space"},
+		{"[[host]]\nname = \"a\"\nslots\u00a0= 2 # “x”\n",
+			"f:3: the character U+00A0 is a no-break space: write a plain space"},
 		{"[[host]]\nname = “a” # mine\n", "f:2: the character U+201C is a typographic quote"},
 		{"[[host]]\nname = ws01 # “mine”\n", `f:2: ws01 is not a value`},
 		{"[[host]]\nname = 'a\u00a0'\n", "f:2: name: the character U+00A0"},
 		{"[[host]]\nname = 'a'\ntags = ['b', 'c\u200b']\n", "f:3: tags: the character U+200B is invisible: remove it"},
 		{"[[host]]\nname = 'a'\nuser = '“x”'\n", "f:3: user: \"“x”\" is not a user name: the character U+201C"},
 		{"[[host]]\nname = ws01 # mine\n", `f:2: ws01 is not a value; a text needs quotes: name = "ws01"`},
-		{"[[host]]\nname = '1'\nmin_mem_free = 8G\nuser = 'u'\n", `f:3: 8G is not a value; a text needs quotes: min_mem_free = "8G"`},
+		{"[[host]]\nname = '1'\nmin_mem_free = 8G\nuser = 'u'\n",
+			`f:3: 8G is not a value; a text needs quotes: min_mem_free = "8G"`},
 		{"[[host]]\nname = 'a'\nuser = \"bob\nport = 22\n", `f:3: the closing " is missing`},
 		{"[[host]]\nname = 'a'\nuser = 'bob", "f:3: the closing ' is missing"},
 		{"[[host]]\nname = 'a'\ntags = [gpu]\n", "f:3: gpu is not a value; a text needs quotes: tags = [\"gpu\"]"},
@@ -37,17 +39,20 @@ func TestErrorsNameFileAndLine(t *testing.T) {
 		{"[[host]]\nname='a'\n[other]\nx=1\n", `f:3: unknown table or key "other"`},
 		{"[[host]]\nname='a'\n[[hosts]]\nname='b'\n", `f:3: unknown table or key "hosts"`},
 		{"port=22\n[[host]]\nname='a'\n", `f:1: "port" stands outside any table`},
-		{"[[host]]\nname='a'\n\n[[provider]]\nname='cloud'\n", "f:4: a [[provider]] without a create, list, terminate, max"},
+		{"[[host]]\nname='a'\n\n[[provider]]\nname='cloud'\n",
+			"f:4: a [[provider]] without a create, list, terminate, max"},
 		{"[[provider]]\ncreate='a'\nlist='b'\nterminate='c'\nmax=1\n", "f:1: a [[provider]] without a name"},
 		{"[[provider]]\nname='a'\ncreat='x'\n", `f:3: unknown key "creat"; did you mean "create"?`},
 		{"[[provider]]\nname='a'\ncreate=3\n", "f:3: create: must be a text in quotes, not a whole number"},
 		{"[[provider]]\nname='a'\ncreate=' '\n", "f:3: create: must not be empty"},
-		{"[[provider]]\nname='a b'\ncreate='a'\nlist='b'\nterminate='c'\nmax=1\n", "f:2: the host name \"a b\" contains"},
+		{"[[provider]]\nname='a b'\ncreate='a'\nlist='b'\nterminate='c'\nmax=1\n",
+			"f:2: the host name \"a b\" contains"},
 		{"[[provider]]\nname='a'\nmax=0\n", "f:3: max: must be from 1 to 1000"},
 		{"[[provider]]\nname='a'\nidle='0s'\n", "f:3: idle: "},
 		{"[[provider]]\nname='a'\nstartup='soon'\n", "f:3: startup: "},
 		{"[[provider]]\nname='a'\nprice=-1\n", "f:3: price: must be"},
-		{"[[provider]]\nname='a'\ncreate='a'\nlist='b'\nterminate='c'\nmax=1\nlink='local'\n", "f:7: link: an instance is another machine"},
+		{"[[provider]]\nname='a'\ncreate='a'\nlist='b'\nterminate='c'\nmax=1\nlink='local'\n",
+			"f:7: link: an instance is another machine"},
 		{"[[provider]]\nname='a'\ncreate='a'\nlist='b'\nterminate='c'\nmax=1\naddress='a:22'\n", "f:7: address: "},
 		{"[[host]]\nname='a'\nidle='5m'\n", "f:3: idle belongs in a [[provider]]"},
 		{"[[host]]\nname='a'\ncreat=1\n", `f:3: unknown key "creat"`},
@@ -77,7 +82,8 @@ func TestErrorsNameFileAndLine(t *testing.T) {
 		{"[[host]]\nname='a'\n[[host]]\nport=1\nname='a'\n", "f:5: the host a is given twice, first on line 2"},
 		{"[[host]]\nname='n[1-3]'\n[[host]]\nname='n3'\n", "f:4: the host n3 is given twice, first on line 2"},
 		{"[[host]]\nname='n[1,1]'\n", "f:2: the host n1 is given twice"},
-		{"[[host]]\nname='n[1-3]'\naddress='x[1-2]'\n", "f:3: address: x[1-2] stands for 2 addresses, but the name n[1-3] for 3 hosts"},
+		{"[[host]]\nname='n[1-3]'\naddress='x[1-2]'\n",
+			"f:3: address: x[1-2] stands for 2 addresses, but the name n[1-3] for 3 hosts"},
 		{"[[host]]\nname='a'\naddress='b:22'\n", "f:3: address: \"b:22\": the port goes into `port`"},
 		{"[[host]]\nname='a'\naddress='[fe80::1]:22'\n", "f:3: address: "},
 		{"[[host]]\nname='a'\naddress='me@b'\n", "f:3: address: \"me@b\": the user goes into `user`"},
@@ -90,7 +96,8 @@ func TestErrorsNameFileAndLine(t *testing.T) {
 		{"[[host]]\nname='a'\nslots=-1\n", "f:3: slots: must be at least 1"},
 		{"[[host]]\nname='a'\nslots=100000\n", "f:3: slots: must be at most 4096, not 100000"},
 		{"[[host]]\nname='a'\nslots=4097\n", "f:3: slots: must be at most 4096, not 4097"},
-		{"[[host]]\nname='a'\nslots='99999999999999999999'\n", "f:3: slots: must be at most 4096, not 99999999999999999999"},
+		{"[[host]]\nname='a'\nslots='99999999999999999999'\n",
+			"f:3: slots: must be at most 4096, not 99999999999999999999"},
 		{"[[host]]\nname='a'\nslots='cores-5000'\n", "f:3: slots: must be at most 4096, not 5000"},
 		{"[[host]]\nname='a'\nslots='cores--1'\n", "f:3: slots: must be a whole number"},
 		{"[[host]]\nname='a'\nslots='core-1'\n", "f:3: slots: must be a whole number"},
@@ -109,7 +116,8 @@ func TestErrorsNameFileAndLine(t *testing.T) {
 		{"[[host]]\nname='a'\nwork_dir='scratch'\n", "f:3: work_dir: "},
 		{"[[host]]\nname='a'\nsetup=[]\n", "f:3: setup: must be a text"},
 		{"[[host]]\nname='a'\nlost_after='soon'\n", "f:3: lost_after: "},
-		{"[[host]]\nname='a'\nlost_after=true\n", "f:3: lost_after: must be a duration such as \"60s\", not true or false"},
+		{"[[host]]\nname='a'\nlost_after=true\n",
+			"f:3: lost_after: must be a duration such as \"60s\", not true or false"},
 		{"[[host]]\nname='a'\nlost_after='-5s'\n", "f:3: lost_after: \"-5s\" is not a duration"},
 		{"[[host]]\nname='a'\nlost_after='500ms'\n", "f:3: lost_after: must be at least 1s"},
 		{"[[host]]\nname='a'\nlink='shh'\n", `f:3: link: "shh" is neither "ssh" nor "local"`},
@@ -181,7 +189,8 @@ func TestManyErrorsAreBounded(t *testing.T) {
 	if err == nil || !strings.HasSuffix(err.Error(), "\nf: and 80 more") {
 		t.Errorf("got error %v, want one that ends with \"and 80 more\"", err)
 	}
-	_, _, err = Parse([]byte("[[host]]\nname='a[1-6000]'\n[[host]]\nname='b[1-6000]'\n[[host]]\nname='c[1-6000]'\n"), "f")
+	_, _, err = Parse([]byte("[[host]]\nname='a[1-6000]'\n[[host]]\nname='b[1-6000]'\n[[host]]\nname='c[1-6000]'\n"),
+		"f")
 	if err == nil || err.Error() != "f:4: more than 10000 hosts in one inventory" {
 		t.Errorf("got error %v, want one about more than 10000 hosts", err)
 	}
@@ -237,7 +246,8 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("host %+v", h)
 			}
 			seen[h.Name] = true
-			if (h.Link == "ssh") != (len(h.Addresses) > 0) && h.Link == "ssh" || (h.Link == "command") != (len(h.Command) > 0) {
+			if (h.Link == "ssh") != (len(h.Addresses) > 0) && h.Link == "ssh" ||
+				(h.Link == "command") != (len(h.Command) > 0) {
 				t.Fatalf("host %+v", h)
 			}
 		}

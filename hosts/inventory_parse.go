@@ -33,10 +33,12 @@ func Parse(data []byte, file string) (*Inventory, []string, error) {
 	if _, err := toml.Decode(string(data), &root); err != nil {
 		if pe, ok := errors.AsType[toml.ParseError](err); ok {
 			line := pe.Position.Line
-			if at := pe.Position.Start; at > 0 && at <= len(data) { // Line is one too far when a line end was not expected
+			// Line is one too far when a line end was not expected
+			if at := pe.Position.Start; at > 0 && at <= len(data) {
 				line = min(line, 1+bytes.Count(data[:at], []byte("\n")))
 			}
-			n.addProblem(line, "%s", syntaxProblem(strings.Split(string(data), "\n")[line-1], strings.ReplaceAll(pe.Message, "\n", " ")))
+			n.addProblem(line, "%s", syntaxProblem(strings.Split(string(data), "\n")[line-1],
+				strings.ReplaceAll(pe.Message, "\n", " ")))
 		} else {
 			n.addProblem(0, "%s", strings.ReplaceAll(strings.TrimPrefix(err.Error(), "toml: "), "\n", " "))
 		}
@@ -64,7 +66,8 @@ func syntaxProblem(line, message string) string {
 	}
 	value, _, _ = strings.Cut(value, "#")
 	value = strings.TrimSpace(value)
-	if list, ok := strings.CutPrefix(strings.TrimSuffix(value, "]"), "["); ok && list != "" && !strings.ContainsAny(list, `"'[]{},`) {
+	if list, ok := strings.CutPrefix(strings.TrimSuffix(value, "]"), "["); ok && list != "" &&
+		!strings.ContainsAny(list, `"'[]{},`) {
 		return fmt.Sprintf("%s is not a value; a text needs quotes: %s = [%q]", list, strings.TrimSpace(key), list)
 	}
 	if value == "" || strings.ContainsAny(value, `"'[]{}`) {
@@ -98,7 +101,8 @@ func (r *inventoryReader) inventory(data []byte) (*Inventory, []string, error) {
 	if err := r.err(); err != nil {
 		return nil, warnings, err
 	}
-	return &Inventory{File: r.file, Text: string(data), Hosts: r.hosts, Providers: r.providers, Tokens: r.tokens, defaults: r.defaults}, warnings, nil
+	return &Inventory{File: r.file, Text: string(data), Hosts: r.hosts, Providers: r.providers, Tokens: r.tokens,
+		defaults: r.defaults}, warnings, nil
 }
 
 func (r *inventoryReader) readRoot(root map[string]any) {
@@ -113,7 +117,8 @@ func (r *inventoryReader) readRoot(root map[string]any) {
 			if _, isTable := root[key].(map[string]any); isTable || len(r.positions.tables[key]) > 0 {
 				line = r.positions.table(key, 0)
 			}
-			r.addProblem(line, "unknown table or key %q; there are [defaults], [[host]], [[provider]] and [tokens]", key)
+			r.addProblem(line, "unknown table or key %q; there are [defaults], [[host]], [[provider]] and [tokens]",
+				key)
 		}
 	}
 
@@ -345,7 +350,8 @@ func (r *inventoryReader) addresses(h Host, own *draft, names []string, n int) (
 			}
 			expanded = slices.Repeat(expanded, len(names))
 		case len(expanded) != len(names):
-			r.addProblem(line, "address: %s stands for %d addresses, but the name %s for %d hosts", a, len(expanded), own.name, len(names))
+			r.addProblem(line, "address: %s stands for %d addresses, but the name %s for %d hosts", a, len(expanded),
+				own.name, len(names))
 			return nil, false
 		}
 		for i := range names {

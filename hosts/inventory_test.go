@@ -129,10 +129,12 @@ link = "local"
 	if got := strings.Join(names, " "); got != "node01 node02 box1 box2 near here" {
 		t.Fatalf("hosts %s", got)
 	}
-	if h := inv.Find("node02"); !reflect.DeepEqual(h.Addresses, []string{"node02.lab", "10.0.0.2"}) || h.Nice != 5 || !h.HasTags([]string{"lab"}) {
+	if h := inv.Find("node02"); !reflect.DeepEqual(h.Addresses, []string{"node02.lab", "10.0.0.2"}) || h.Nice != 5 ||
+		!h.HasTags([]string{"lab"}) {
 		t.Errorf("node02: %+v", h)
 	}
-	if h := inv.Find("box2"); h.Nice != 15 || h.Link != "command" || !reflect.DeepEqual(h.Command, []string{"docker", "exec", "-i", "box2"}) || len(h.Tags) != 0 {
+	if h := inv.Find("box2"); h.Nice != 15 || h.Link != "command" ||
+		!reflect.DeepEqual(h.Command, []string{"docker", "exec", "-i", "box2"}) || len(h.Tags) != 0 {
 		t.Errorf("box2: %+v", h)
 	}
 	// An empty list of gateways is different from a missing list: with an empty list, ssh_config is
@@ -248,7 +250,8 @@ func TestOnlyInventoryFilesAreLoaded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, endless := range []string{file, "/dev/zero"} {
-		if _, _, err := Load(endless); err == nil || !strings.Contains(err.Error(), endless+" is longer than 8 MiB, so it is not an inventory") {
+		if _, _, err := Load(endless); err == nil ||
+			!strings.Contains(err.Error(), endless+" is longer than 8 MiB, so it is not an inventory") {
 			t.Errorf("%s: %v", endless, err)
 		}
 	}
@@ -311,7 +314,8 @@ func TestParseQuiet(t *testing.T) {
 			t.Errorf("parseQuiet(%q) = %v, %v; want %v", s, got, err, want)
 		}
 	}
-	for _, s := range []string{"", "22-06", "22:00", "25:00-06:00", "22:60-06:00", "22:00-22:00", "24:01-01:00", "24:00-06:00", "-1:00-02:00", "22:0-06:00"} {
+	for _, s := range []string{"", "22-06", "22:00", "25:00-06:00", "22:60-06:00", "22:00-22:00", "24:01-01:00",
+		"24:00-06:00", "-1:00-02:00", "22:0-06:00"} {
 		if got, err := parseQuiet(s); err == nil {
 			t.Errorf("parseQuiet(%q) = %v; want an error", s, got)
 		}
@@ -376,7 +380,8 @@ func TestQuantitiesMeanTheSameEverywhere(t *testing.T) {
 	}{
 		{"mem", "min_mem_free", func(s *jobs.Spec) any { return s.MemBytes }, func(h *Host) any { return h.MinMemFree },
 			"8G 512M 1T 1.5k 1048576 100B 2GB 2GiB 2Gi 7b 1p 16 1048575 G 8X 8GG -1 0.5 1e3 9999999P 0x10 NaN", false},
-		{"mem", "min_disk_free", func(s *jobs.Spec) any { return s.MemBytes }, func(h *Host) any { return h.MinDiskFree },
+		{"mem", "min_disk_free", func(s *jobs.Spec) any { return s.MemBytes },
+			func(h *Host) any { return h.MinDiskFree },
 			"16 1048575 1048576 4294967296 -1", true},
 		{"timeout", "lost_after", func(s *jobs.Spec) any { return s.Timeout }, func(h *Host) any { return h.LostAfter },
 			"60s 5m 1.5h 1d 2w 1d12h 90 1500ms 5x 5m3 -5m +5m 1e3 5M 0 0s 999999w soon", false},
@@ -395,7 +400,8 @@ func TestQuantitiesMeanTheSameEverywhere(t *testing.T) {
 			}
 			h := host(c.key, quoted, c.host)
 			if (j.err == nil) != (h.err == nil) || j.err == nil && j.value != h.value {
-				t.Errorf("%s=%s is %v (%v), %s = %s is %v (%v)", c.option, text, j.value, j.err, c.key, quoted, h.value, h.err)
+				t.Errorf("%s=%s is %v (%v), %s = %s is %v (%v)", c.option, text, j.value, j.err, c.key, quoted, h.value,
+					h.err)
 			}
 			if j.err == nil {
 				accepted++
@@ -474,7 +480,8 @@ func TestInventoryMayBeAListOfLogins(t *testing.T) {
 	local := Local().Hosts[0].Name
 	want := []Host{
 		{Name: "ws01", Addresses: []string{"ws01"}, Slots: SlotRule{Less: 1}, Link: "ssh", Line: 2},
-		{Name: "ws02", Addresses: []string{"ws02"}, Slots: SlotRule{Fixed: 8}, User: "ada", Port: 2222, Link: "ssh", Line: 3},
+		{Name: "ws02", Addresses: []string{"ws02"}, Slots: SlotRule{Fixed: 8}, User: "ada", Port: 2222, Link: "ssh",
+			Line: 3},
 		{Name: "ws03", Addresses: []string{"ws03"}, Slots: SlotRule{Fixed: 4}, Link: "ssh", Line: 5},
 		{Name: "ws04", Addresses: []string{"ws04"}, Slots: SlotRule{Fixed: 4}, Link: "ssh", Line: 5},
 		{Name: local, Slots: SlotRule{Fixed: 1}, Link: "local", Line: 6},
@@ -484,7 +491,8 @@ func TestInventoryMayBeAListOfLogins(t *testing.T) {
 	}
 	for i, w := range want {
 		h := inv.Hosts[i]
-		if h.Name != w.Name || !slices.Equal(h.Addresses, w.Addresses) || h.Slots != w.Slots || h.User != w.User || h.Port != w.Port ||
+		if h.Name != w.Name || !slices.Equal(h.Addresses, w.Addresses) || h.Slots != w.Slots || h.User != w.User ||
+			h.Port != w.Port ||
 			h.Link != w.Link || h.Line != w.Line || !h.Yield || h.Nice != 10 || h.GPUs != -1 || h.Weight != 1 {
 			t.Errorf("host %d = %+v\nwant %+v with the defaults", i+1, *h, w)
 		}
@@ -516,9 +524,12 @@ func TestAddedHostHasTheDefaults(t *testing.T) {
 		wrong         string
 	}{
 		{"b", "", Host{Slots: SlotRule{Fixed: 7}, Nice: 3, Addresses: []string{"b"}}, ""},
-		{"b", "slots=4 address=10.0.0.5 tags=gpu,big", Host{Slots: SlotRule{Fixed: 4}, Nice: 3, Addresses: []string{"10.0.0.5"}, Tags: []string{"big", "gpu"}}, ""},
+		{"b", "slots=4 address=10.0.0.5 tags=gpu,big",
+			Host{Slots: SlotRule{Fixed: 4}, Nice: 3, Addresses: []string{"10.0.0.5"},
+				Tags: []string{"big", "gpu"}}, ""},
 		{"b", "  slots=cores-1   nice=0 ", Host{Slots: SlotRule{Less: 1}, Addresses: []string{"b"}}, ""},
-		{"b", "yield=false weight=1.5 tags=one", Host{Slots: SlotRule{Fixed: 7}, Nice: 3, Addresses: []string{"b"}, Tags: []string{"one"}}, ""},
+		{"b", "yield=false weight=1.5 tags=one", Host{Slots: SlotRule{Fixed: 7}, Nice: 3, Addresses: []string{"b"},
+			Tags: []string{"one"}}, ""},
 		{"b", "slot=4", Host{}, `unknown key "slot"; did you mean "slots"?`},
 		{"b", "slots", Host{}, `"slots" is not an option of a host, such as slots=4 or tags=gpu`},
 		{"b", "name=c", Host{}, `"name=c" is not an option of a host`},
@@ -537,7 +548,9 @@ func TestAddedHostHasTheDefaults(t *testing.T) {
 			t.Errorf("%s %s: %v", c.name, c.options, err)
 			continue
 		}
-		if h.Slots != c.want.Slots || h.Nice != c.want.Nice || strings.Join(h.Addresses, " ") != strings.Join(c.want.Addresses, " ") || strings.Join(h.Tags, " ") != strings.Join(c.want.Tags, " ") {
+		if h.Slots != c.want.Slots || h.Nice != c.want.Nice ||
+			strings.Join(h.Addresses, " ") != strings.Join(c.want.Addresses, " ") ||
+			strings.Join(h.Tags, " ") != strings.Join(c.want.Tags, " ") {
 			t.Errorf("%s %s: %+v, want %+v", c.name, c.options, *h, c.want)
 		}
 		again, _ := parse(t, inv.Text+AddedText(c.name, c.options))
@@ -551,7 +564,8 @@ func TestAddedHostHasTheDefaults(t *testing.T) {
 // people removed, then those that people added, then those of providers, with each name once.
 func TestEffectiveHosts(t *testing.T) {
 	inv := &Inventory{Hosts: []*Host{{Name: "a"}, {Name: "b"}}}
-	asked := map[string]jobs.HostRequest{"b": {Removed: true}, "d": {Options: "slots=2"}, "c": {}, "a": {Options: "slots=9"}, "bad": {Options: "slot=2"}, "p2": {Removed: true}}
+	asked := map[string]jobs.HostRequest{"b": {Removed: true}, "d": {Options: "slots=2"}, "c": {},
+		"a": {Options: "slots=9"}, "bad": {Options: "slot=2"}, "p2": {Removed: true}}
 	list, added, errs := inv.With(asked, []*Host{{Name: "p1"}, {Name: "p2"}, {Name: "a"}})
 	names := func(list []*Host) (all string) {
 		for _, h := range list {

@@ -62,7 +62,8 @@ func (r *inventoryReader) readProvider(def *draft, n int, values map[string]any)
 	p.Name, p.Host = own.name, own.host
 	p.Startup, p.Idle = cmp.Or(p.Startup, defaultStartup), cmp.Or(p.Idle, defaultIdle)
 	if p.Host.Link == "local" {
-		r.addProblem(r.positions.line("provider", n, "link"), `link: an instance is another machine, so it cannot be "local"`)
+		r.addProblem(r.positions.line("provider", n, "link"),
+			`link: an instance is another machine, so it cannot be "local"`)
 		return
 	}
 	if p.Slurm != nil && !r.completeSlurm(&p, n, values) {
@@ -122,7 +123,8 @@ func (p *Provider) Instance(name, address string, port int) (*Host, error) {
 	}
 	for _, list := range [][]string{h.Addresses, h.Command} {
 		for i, word := range list {
-			list[i] = strings.NewReplacer("{name}", name, "{address}", cmp.Or(address, name), "{port}", strconv.Itoa(cmp.Or(h.Port, 22))).Replace(word)
+			list[i] = strings.NewReplacer("{name}", name, "{address}", cmp.Or(address, name), "{port}",
+				strconv.Itoa(cmp.Or(h.Port, 22))).Replace(word)
 		}
 	}
 	return &h, nil

@@ -27,14 +27,18 @@ func TestKeysOfAProvider(t *testing.T) {
 	inv, warnings := parse(t, cloud)
 	host := defaultHost()
 	host.User, host.Nice, host.Addresses, host.Slots, host.File, host.Line = "bob", 5, []string{"{name}"}, SlotRule{Less: 1}, "hosts.toml", 5
-	want := &Provider{Name: "cloud", Create: "make {name}", List: "first {run}\nsecond", Terminate: "end {name}", Max: 3,
+	want := &Provider{Name: "cloud", Create: "make {name}", List: "first {run}\nsecond", Terminate: "end {name}",
+		Max:     3,
 		Startup: 2 * time.Minute, Idle: 5 * time.Minute, Host: host}
-	if len(warnings) > 0 || len(inv.Hosts) != 0 || len(inv.Providers) != 1 || !reflect.DeepEqual(inv.Providers[0], want) {
+	if len(warnings) > 0 || len(inv.Hosts) != 0 || len(inv.Providers) != 1 ||
+		!reflect.DeepEqual(inv.Providers[0], want) {
 		t.Fatalf("got  %+v, %v\nwant %+v", inv.Providers[0], warnings, want)
 	}
 	inv, _ = parse(t, cloud+"startup = '40s'\nidle = '1m'\nprice = 0.5\nslots = 4\ntags = 'big'\nport = 2200\naddress = '{name}.cloud.example.org'\n")
-	if p := inv.Providers[0]; p.Startup != 40*time.Second || p.Idle != time.Minute || p.Price != 0.5 || p.Host.Slots.Fixed != 4 ||
-		!reflect.DeepEqual(p.Host.Tags, []string{"big"}) || p.Host.Port != 2200 || p.Host.Addresses[0] != "{name}.cloud.example.org" {
+	if p := inv.Providers[0]; p.Startup != 40*time.Second || p.Idle != time.Minute || p.Price != 0.5 ||
+		p.Host.Slots.Fixed != 4 ||
+		!reflect.DeepEqual(p.Host.Tags, []string{"big"}) || p.Host.Port != 2200 ||
+		p.Host.Addresses[0] != "{name}.cloud.example.org" {
 		t.Errorf("got %+v", p)
 	}
 }
@@ -83,7 +87,8 @@ func TestInstanceNumberIsPartOfItsName(t *testing.T) {
 	if got := InstanceName(prefix, 12); got != "dcs-abcdefgh-12" {
 		t.Errorf("got %s", got)
 	}
-	for name, want := range map[string]int{"dcs-abcdefgh-12": 12, "dcs-abcdefgh-012": 0, "dcs-abcdefgh-0": 0, "dcs-abcdefgh-": 0,
+	for name, want := range map[string]int{"dcs-abcdefgh-12": 12, "dcs-abcdefgh-012": 0, "dcs-abcdefgh-0": 0,
+		"dcs-abcdefgh-":   0,
 		"dcs-abcdefgh--1": 0, "dcs-abcdefgh-+1": 0, "dcs-abcdefg-1": 0, "dcs-abcdefgh-1x": 0, "melon": 0} {
 		if n, ok := InstanceNumber(prefix, name); ok != (want > 0) || ok && n != want {
 			t.Errorf("%s: got %d, %v; want %d", name, n, ok, want)
@@ -98,15 +103,18 @@ const hpc = "[[provider]]\nname = 'hpc'\ntype = 'slurm'\nmax = 2\ntime = '2h'\n"
 func TestKeysOfASlurmProvider(t *testing.T) {
 	inv, warnings := parse(t, hpc)
 	p := inv.Providers[0]
-	if len(warnings) > 0 || p.Slurm == nil || p.Slurm.Nodes != 1 || p.Slurm.Margin != defaultMargin || p.MaxTime() != 2*time.Hour || p.Host.Yield ||
+	if len(warnings) > 0 || p.Slurm == nil || p.Slurm.Nodes != 1 || p.Slurm.Margin != defaultMargin ||
+		p.MaxTime() != 2*time.Hour || p.Host.Yield ||
 		!strings.Contains(p.Create, " --exclusive ") || p.Create == "" || p.List == "" || p.Terminate == "" {
 		t.Errorf("got %+v, %v", p, warnings)
 	}
 	inv, _ = parse(t, hpc+"nodes = 4\nmargin = '1m'\nyield = true\nslots = 3\n")
-	if p := inv.Providers[0]; p.Nodes() != 4 || p.Slurm.Margin != time.Minute || !p.Host.Yield || strings.Contains(p.Create, "--exclusive") {
+	if p := inv.Providers[0]; p.Nodes() != 4 || p.Slurm.Margin != time.Minute || !p.Host.Yield ||
+		strings.Contains(p.Create, "--exclusive") {
 		t.Errorf("got %+v", p)
 	}
-	if _, warnings := parse(t, hpc+"link = 'srun'\n"); len(warnings) != 1 || !strings.Contains(warnings[0], "Slurm may end the jobs") {
+	if _, warnings := parse(t, hpc+"link = 'srun'\n"); len(warnings) != 1 ||
+		!strings.Contains(warnings[0], "Slurm may end the jobs") {
 		t.Errorf("link = srun: got the warnings %v", warnings)
 	}
 	for keys, want := range map[string]string{

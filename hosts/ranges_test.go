@@ -37,7 +37,8 @@ func TestRangesAreExpanded(t *testing.T) {
 		{"a[1-1000]b[1-1000]", "", "more than 10000 hosts"},
 	} {
 		got, err := Expand(c.pattern)
-		if strings.Join(got, " ") != c.want || (err != nil) != (c.wantErr != "") || err != nil && !strings.Contains(err.Error(), c.wantErr) {
+		if strings.Join(got, " ") != c.want || (err != nil) != (c.wantErr != "") || err != nil &&
+			!strings.Contains(err.Error(), c.wantErr) {
 			t.Errorf("Expand(%q) = %q, %v; want %q, %q", c.pattern, got, err, c.want, c.wantErr)
 		}
 	}

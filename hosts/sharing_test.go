@@ -19,14 +19,20 @@ func TestSlotsAreDivided(t *testing.T) {
 	}{
 		{"alone", 4, nil, []SlotClaim{{User: 1, Run: "a", Want: 9}}, []int{4}},
 		{"users are equal, however many runs they have", 6, nil,
-			[]SlotClaim{{User: 1, Run: "a", Want: 9}, {User: 1, Run: "b", Want: 9}, {User: 1, Run: "c", Want: 9}, {User: 2, Run: "a", Want: 9}}, []int{1, 1, 1, 3}},
+			[]SlotClaim{{User: 1, Run: "a", Want: 9}, {User: 1, Run: "b", Want: 9}, {User: 1, Run: "c", Want: 9},
+				{User: 2, Run: "a", Want: 9}}, []int{1, 1, 1, 3}},
 		{"weights of runs count within their user", 6, nil,
-			[]SlotClaim{{User: 1, Run: "a", Want: 9, Weight: 1}, {User: 1, Run: "b", Want: 9, Weight: 2}, {User: 2, Run: "a", Want: 9, Weight: 1000}}, []int{1, 2, 3}},
-		{"weights of users", 6, map[int]int{2: 2}, []SlotClaim{{User: 1, Run: "a", Want: 9}, {User: 2, Run: "b", Want: 9}}, []int{2, 4}},
+			[]SlotClaim{{User: 1, Run: "a", Want: 9, Weight: 1}, {User: 1, Run: "b", Want: 9, Weight: 2},
+				{User: 2, Run: "a", Want: 9, Weight: 1000}}, []int{1, 2, 3}},
+		{"weights of users", 6, map[int]int{2: 2},
+			[]SlotClaim{{User: 1, Run: "a", Want: 9}, {User: 2, Run: "b", Want: 9}}, []int{2, 4}},
 		{"what one does not want goes to the others", 6, nil,
-			[]SlotClaim{{User: 1, Run: "a", Want: 1}, {User: 2, Run: "b", Want: 9}, {User: 3, Run: "c", Want: 9}}, []int{1, 3, 2}},
-		{"what is held is wanted", 4, nil, []SlotClaim{{User: 1, Run: "a", Held: 4}, {User: 2, Run: "b", Want: 9}}, []int{2, 2}},
-		{"absurd claims", 4, map[int]int{2: math.MaxInt}, []SlotClaim{{User: 1, Run: "a", Want: 4, Weight: -1}, {User: 2, Run: "b", Want: math.MaxInt, Held: -1}}, []int{0, 4}},
+			[]SlotClaim{{User: 1, Run: "a", Want: 1}, {User: 2, Run: "b", Want: 9},
+				{User: 3, Run: "c", Want: 9}}, []int{1, 3, 2}},
+		{"what is held is wanted", 4, nil, []SlotClaim{{User: 1, Run: "a", Held: 4}, {User: 2, Run: "b", Want: 9}},
+			[]int{2, 2}},
+		{"absurd claims", 4, map[int]int{2: math.MaxInt}, []SlotClaim{{User: 1, Run: "a", Want: 4, Weight: -1},
+			{User: 2, Run: "b", Want: math.MaxInt, Held: -1}}, []int{0, 4}},
 	} {
 		if got := DivideSlots(tt.slots, tt.weights, tt.claims, 0.5); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
@@ -43,7 +49,8 @@ func TestDivisionIsFair(t *testing.T) {
 		slots := 1 + rng.IntN(16)
 		claims := make([]SlotClaim, 1+rng.IntN(6))
 		for i := range claims {
-			claims[i] = SlotClaim{User: rng.IntN(3), Run: string(rune('a' + i)), Weight: 1 + rng.IntN(3), Want: rng.IntN(12), Held: rng.IntN(4)}
+			claims[i] = SlotClaim{User: rng.IntN(3), Run: string(rune('a' + i)), Weight: 1 + rng.IntN(3),
+				Want: rng.IntN(12), Held: rng.IntN(4)}
 		}
 		offset := rng.Float64()
 		got := DivideSlots(slots, nil, claims, offset)
@@ -63,7 +70,8 @@ func TestDivisionIsFair(t *testing.T) {
 			t.Fatalf("%+v: in another order %v instead of %v", claims, g, got)
 		}
 	}
-	claims := []SlotClaim{{User: 1, Run: "a", Weight: 1, Want: 9}, {User: 1, Run: "b", Weight: 2, Want: 9}, {User: 2, Run: "c", Weight: 1, Want: 9}}
+	claims := []SlotClaim{{User: 1, Run: "a", Weight: 1, Want: 9}, {User: 1, Run: "b", Weight: 2, Want: 9},
+		{User: 2, Run: "c", Weight: 1, Want: 9}}
 	var sums [3]int
 	for i := range 600 {
 		for k, n := range DivideSlots(4, nil, claims, float64(i)/600) {

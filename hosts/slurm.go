@@ -69,7 +69,8 @@ func (r *inventoryReader) completeSlurm(p *Provider, n int, values map[string]an
 		s.Margin = min(defaultMargin, s.Time/4)
 	}
 	if s.Margin >= s.Time {
-		r.addProblem(r.positions.line("provider", n, "margin"), "margin: no job would ever start, because it is not shorter than time")
+		r.addProblem(r.positions.line("provider", n, "margin"),
+			"margin: no job would ever start, because it is not shorter than time")
 		return false
 	}
 	if _, said := values["yield"]; !said {
@@ -77,12 +78,14 @@ func (r *inventoryReader) completeSlurm(p *Provider, n int, values map[string]an
 	}
 	if slices.Equal(p.Host.Command, []string{"srun"}) {
 		p.Host.Command = strings.Fields("srun --jobid={job} --overlap --nodes=1 --ntasks=1 --mem=0 --cpu-bind=none --nodelist={address}")
-		r.addWarning(r.positions.line("provider", n, "link"), "link = srun: when a link ends, or this dispatcher dies, Slurm may end the jobs of its node, "+
-			"which then run again elsewhere; over ssh they continue (docs/slurm.md)")
+		r.addWarning(r.positions.line("provider", n, "link"),
+			"link = srun: when a link ends, or this dispatcher dies, Slurm may end the jobs of its node, "+
+				"which then run again elsewhere; over ssh they continue (docs/slurm.md)")
 	}
 	p.Slurm = &s
 	p.Create, p.Terminate = s.sbatch(p.Host.Slots.Fixed), "scancel --user=\"$(id -un)\" --jobname={name}"
-	p.List = "squeue --noheader --user=\"$(id -un)\" --states=PENDING,CONFIGURING,RUNNING,SUSPENDED --format='" + SlurmFormat + "'"
+	p.List = "squeue --noheader --user=\"$(id -un)\" --states=PENDING,CONFIGURING,RUNNING,SUSPENDED --format='" +
+		SlurmFormat + "'"
 	return true
 }
 

@@ -40,7 +40,8 @@ func (c *Change) Check() error {
 		case strings.IndexByte(*c.Command, 0) >= 0:
 			return errors.New("the command holds a NUL byte, which no shell can be given")
 		case len(*c.Command) > MaxCommand:
-			return fmt.Errorf("the command is longer than %d MiB; put the work into a script and call that", MaxCommand>>20)
+			return fmt.Errorf("the command is longer than %d MiB; put the work into a script and call that",
+				MaxCommand>>20)
 		}
 	}
 	if c.Name != nil {

@@ -158,7 +158,8 @@ func (d Decimal) Int(e int) *big.Int {
 
 // Rat returns the number as a fraction.
 func (d Decimal) Rat() *big.Rat {
-	if n, e := len(d.digits), d.Exponent(); n <= maxInt64Digits && e >= -maxInt64Digits && n+e <= maxInt64Digits { // for speed
+	// for speed
+	if n, e := len(d.digits), d.Exponent(); n <= maxInt64Digits && e >= -maxInt64Digits && n+e <= maxInt64Digits {
 		m, _ := strconv.ParseInt(d.digits, 10, 64) // 0 if there is no digit
 		if d.negative {
 			m = -m

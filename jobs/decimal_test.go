@@ -66,7 +66,8 @@ func TestDecimalsAreExact(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{"", "-", ".", "e3", "1e", "1e1001", "0x10", "1_000", "nan", "inf", "1.2.3", "1,5", "−1", "٣", strings.Repeat("1", maxDigits+1)} {
+	for _, text := range []string{"", "-", ".", "e3", "1e", "1e1001", "0x10", "1_000", "nan", "inf", "1.2.3", "1,5",
+		"−1", "٣", strings.Repeat("1", maxDigits+1)} {
 		if d, ok := ParseDecimal(text); ok {
 			t.Errorf("%q is read as %s", text, d)
 		}
@@ -79,7 +80,8 @@ func TestHardnessIsExact(t *testing.T) {
 	order := []string{"-inf", "-1e400", "0", "9007199254740992", "9007199254740993", "1e400", "Infinity"}
 	for i, low := range order {
 		for k, high := range order {
-			if a, b := ParseHardness(low), ParseHardness(high); a.AtMost(b) != (i <= k) || (a.Compare(b) < 0) != (i < k) {
+			if a, b := ParseHardness(low), ParseHardness(high); a.AtMost(b) != (i <= k) ||
+				(a.Compare(b) < 0) != (i < k) {
 				t.Errorf("%s is at most %s: %v", low, high, a.AtMost(b))
 			}
 		}

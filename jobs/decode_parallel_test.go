@@ -39,7 +39,8 @@ func TestLinesAreDecodedOnceInOrder(t *testing.T) {
 			got = append(got, *v)
 		}
 		if !slices.Equal(got, want) {
-			t.Fatalf("block %d of %d bytes: got %d lines, want %d:\n%.200q\n%.200q", n, len(block), len(got), len(want), got, want)
+			t.Fatalf("block %d of %d bytes: got %d lines, want %d:\n%.200q\n%.200q", n, len(block), len(got), len(want),
+				got, want)
 		}
 	}
 }

@@ -35,7 +35,8 @@ func TestEditChangesAQueuedJob(t *testing.T) {
 	s := other(t, table.Job(2).Spec, "true")
 	apply(t, table, edited(s))
 	j := table.Job(2)
-	if j.Spec != s || table.Specs[1] != s || j.Round != 1 || j.Failures != 0 || j.Retry != 0 || j.State != jobs.Queued || table.Counts[jobs.Queued] != 3 {
+	if j.Spec != s || table.Specs[1] != s || j.Round != 1 || j.Failures != 0 || j.Retry != 0 ||
+		j.State != jobs.Queued || table.Counts[jobs.Queued] != 3 {
 		t.Errorf("after the edit: got job %+v, want a queued one with the new specification and no failures", j)
 	}
 	if a := j.Attempts[0]; a.Round != 0 {
@@ -51,7 +52,8 @@ func TestEditOfATerminalJobStartsANewRound(t *testing.T) {
 	s := other(t, old, "true")
 	apply(t, table, edited(s))
 	j := table.Job(1)
-	if j.State != jobs.Queued || j.Round != 2 || j.Spec != s || len(table.Past) != 1 || table.Past[0].Spec != old || table.Past[0].Round != 1 ||
+	if j.State != jobs.Queued || j.Round != 2 || j.Spec != s || len(table.Past) != 1 || table.Past[0].Spec != old ||
+		table.Past[0].Round != 1 ||
 		table.Past[0].Attempts[0].Round != 1 || table.Past[0].State != jobs.Failed {
 		t.Errorf("%+v, past %+v", j, table.Past)
 	}
@@ -85,13 +87,15 @@ func TestEditThatDoesNotFitChangesNothing(t *testing.T) {
 // TestChangeIsApplied checks that a change replaces the given fields in a copy of the
 // specification, and that its text names them.
 func TestChangeIsApplied(t *testing.T) {
-	s := &jobs.Spec{ID: 7, Command: "a", Name: "n", Options: &jobs.Options{Queue: "q", Tries: 2, Tags: []string{"x"}, After: []jobs.ID{1}}}
+	s := &jobs.Spec{ID: 7, Command: "a", Name: "n", Options: &jobs.Options{Queue: "q", Tries: 2, Tags: []string{"x"},
+		After: []jobs.ID{1}}}
 	c := jobs.Change{Timeout: ptr(time.Hour), Tries: ptr(0), Tags: ptr([]string{"b", "a", "b"}), Name: ptr("")}
 	got, err := c.Apply(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &jobs.Spec{ID: 7, Command: "a", Options: &jobs.Options{Queue: "q", Timeout: time.Hour, Tags: []string{"a", "b"}, After: []jobs.ID{1}}}
+	want := &jobs.Spec{ID: 7, Command: "a", Options: &jobs.Options{Queue: "q", Timeout: time.Hour,
+		Tags: []string{"a", "b"}, After: []jobs.ID{1}}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("Apply: got %+v %+v, want only the changes of c", got, got.Options)
 	}
@@ -101,8 +105,10 @@ func TestChangeIsApplied(t *testing.T) {
 	if c.Empty() || !new(jobs.Change).Empty() {
 		t.Errorf("empty %v", c.Empty())
 	}
-	c.Command, c.MemBytes, c.Slots, c.GPUs = ptr(strings.Repeat("x", 99)+"éx"), ptr(int64(3<<29)), ptr(2), ptr(jobs.HalfGPU)
-	same(t, "text", c.String(), "command "+strings.Repeat("x", 99)+"…, name , timeout 1h0m0s, mem 1536M, tries 0, slots 2, gpus 0.5, tags b,a,b")
+	c.Command, c.MemBytes, c.Slots, c.GPUs = ptr(strings.Repeat("x", 99)+
+		"éx"), ptr(int64(3<<29)), ptr(2), ptr(jobs.HalfGPU)
+	same(t, "text", c.String(), "command "+strings.Repeat("x", 99)+
+		"…, name , timeout 1h0m0s, mem 1536M, tries 0, slots 2, gpus 0.5, tags b,a,b")
 	if got.Equal(s) || !got.Equal(want) {
 		t.Error("Same is wrong")
 	}
@@ -138,7 +144,8 @@ func TestImpossibleChangeIsRefused(t *testing.T) {
 
 // TestChangeOfGPUs checks the numbers of devices that a request may hold (T3).
 func TestChangeOfGPUs(t *testing.T) {
-	for text, ok := range map[string]bool{`{"gpus":0.5}`: true, `{"gpus":3}`: true, `{"gpus":0.7}`: false, `{"gpus":-1}`: false, `{"gpus":1e9}`: false} {
+	for text, ok := range map[string]bool{`{"gpus":0.5}`: true, `{"gpus":3}`: true, `{"gpus":0.7}`: false,
+		`{"gpus":-1}`: false, `{"gpus":1e9}`: false} {
 		var c jobs.Change
 		if err := json.Unmarshal([]byte(text), &c); (err == nil && c.Check() == nil) != ok {
 			t.Errorf("%s: %v, %v, want ok %v", text, err, c.Check(), ok)
@@ -160,7 +167,8 @@ func TestChangedJobsShareOptions(t *testing.T) {
 		}
 		got = append(got, s)
 	}
-	if got[0].Options != got[2].Options || got[1].Options != got[3].Options || got[0].Options != got[4].Options || got[0].Options == got[1].Options {
+	if got[0].Options != got[2].Options || got[1].Options != got[3].Options || got[0].Options != got[4].Options ||
+		got[0].Options == got[1].Options {
 		t.Error("equal options are held twice")
 	}
 }

@@ -16,7 +16,8 @@ func TestParseAttemptID(t *testing.T) {
 		}
 	}
 	// An attempt has only one name, so that a file has only one name (P2).
-	for _, s := range []string{"", ".", "1", "1.", ".1", "0.1", "1.0", "-1.2", "+1.2", "01.2", "1.02", "1.2.3", " 1.2", "1.2 ", "1,2", "a.b", "99999999999999999999.1", "1.2\n"} {
+	for _, s := range []string{"", ".", "1", "1.", ".1", "0.1", "1.0", "-1.2", "+1.2", "01.2", "1.02", "1.2.3", " 1.2",
+		"1.2 ", "1,2", "a.b", "99999999999999999999.1", "1.2\n"} {
 		if id, err := jobs.ParseAttemptID(s); err == nil {
 			t.Errorf("%q was read as %v", s, id)
 		}

@@ -30,7 +30,8 @@ func TestPackedTableFoldsTheSame(t *testing.T) {
 				n++
 			}
 			if packed.NumJobs() != len(plain.Jobs) || packed.Counts != plain.Counts || packed.Seq != plain.Seq {
-				t.Fatalf("seed %d, record %d: %d jobs, %v, want %d, %v", seed, i, packed.NumJobs(), packed.Counts, len(plain.Jobs), plain.Counts)
+				t.Fatalf("seed %d, record %d: %d jobs, %v, want %d, %v", seed, i, packed.NumJobs(), packed.Counts,
+					len(plain.Jobs), plain.Counts)
 			}
 			for k := range plain.Jobs {
 				id, want := jobs.ID(k+1), &plain.Jobs[k]
@@ -78,13 +79,15 @@ func sameRow(a, b *jobs.Job) bool {
 // TestEveryFieldSurvivesPacking checks that every field of a job, its specification, an attempt,
 // and its outcome survives packing.
 func TestEveryFieldSurvivesPacking(t *testing.T) {
-	out := &jobs.Outcome{Exit: -1, Signal: "SIGKILL", Memory: jobs.OutOfMemory, Started: 1 << 59, Ended: 5, CPU: 1 << 50,
+	out := &jobs.Outcome{Exit: -1, Signal: "SIGKILL", Memory: jobs.OutOfMemory, Started: 1 << 59, Ended: 5,
+		CPU:         1 << 50,
 		MaxRSSBytes: 1 << 40, TimedOut: true, Stopped: true, DiskFull: true, Unreturned: true, Files: 3, Suspended: 5, LeftChildren: 9, Error: "e", LastLine: "last\xff",
 		ProcessLimit: jobs.ProcessLimit{Kind: jobs.LimitUser, Max: 1 << 40, Path: "/p"}}
 	allSet(t, *out)
 	allSet(t, out.ProcessLimit)
 	long := make([]byte, 100_000)
-	spec := &jobs.Spec{ID: 1, Line: 7, Command: "a\x00é" + string(long), Name: "n", Labels: jobs.NewLabels("k", []jobs.Param{{Name: "x", Value: "1"}, {Name: "y"}}),
+	spec := &jobs.Spec{ID: 1, Line: 7, Command: "a\x00é" + string(long), Name: "n",
+		Labels:  jobs.NewLabels("k", []jobs.Param{{Name: "x", Value: "1"}, {Name: "y"}}),
 		Options: &jobs.Options{Queue: "q", Priority: -3}}
 	allSet(t, *spec)
 	allSet(t, *spec.Labels)
@@ -110,11 +113,15 @@ func TestEveryFieldSurvivesPacking(t *testing.T) {
 		jobs.Record{Kind: jobs.KindRunning, Job: 1, N: 1, Slot: 3, Started: 1<<60 - 5},
 		jobs.Record{Kind: jobs.KindLost, Job: 1, N: 1, Next: jobs.Queued, Reason: "why é", Retry: 99},
 		jobs.Record{Kind: jobs.KindLaunching, Job: 1, N: 2, At: 5, Host: "melon2"},
-		jobs.Record{Kind: jobs.KindExited, Job: 1, N: 2, Next: jobs.Failed, Seq: 1 << 40, Charged: true, Outcome: out, Reason: "r"})
-	want := &jobs.Job{Spec: spec, Seq: 1 << 40, Reason: "r", Priority: 1 << 30, Round: 1, Failures: 1, State: jobs.Failed, Attempts: []*jobs.Attempt{
-		{ID: jobs.AttemptID{Job: 1, N: 1}, Host: "melon1", Reason: "why é", Launched: 1 << 60, Started: 1<<60 - 5, Slot: 3, Round: 1, State: jobs.AttemptLost},
-		{ID: jobs.AttemptID{Job: 1, N: 2}, Host: "melon2", Reason: "r", Launched: 5, Started: out.Started, Outcome: out, Round: 1, State: jobs.AttemptExited, Charged: true},
-	}}
+		jobs.Record{Kind: jobs.KindExited, Job: 1, N: 2, Next: jobs.Failed, Seq: 1 << 40, Charged: true, Outcome: out,
+			Reason: "r"})
+	want := &jobs.Job{Spec: spec, Seq: 1 << 40, Reason: "r", Priority: 1 << 30, Round: 1, Failures: 1,
+		State: jobs.Failed, Attempts: []*jobs.Attempt{
+			{ID: jobs.AttemptID{Job: 1, N: 1}, Host: "melon1", Reason: "why é", Launched: 1 << 60, Started: 1<<60 - 5,
+				Slot: 3, Round: 1, State: jobs.AttemptLost},
+			{ID: jobs.AttemptID{Job: 1, N: 2}, Host: "melon2", Reason: "r", Launched: 5, Started: out.Started,
+				Outcome: out, Round: 1, State: jobs.AttemptExited, Charged: true},
+		}}
 	if got := table.Job(1); !sameRow(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

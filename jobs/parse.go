@@ -61,7 +61,8 @@ func (s *Scanner) All() ([]*Spec, error) {
 			return nil, errors.Join(faults...)
 		}
 		if len(faults) == maxParseErrors {
-			faults = append(faults, fmt.Errorf("%s: there may be more errors; these are the first %d", name, maxParseErrors))
+			faults = append(faults, fmt.Errorf("%s: there may be more errors; these are the first %d", name,
+				maxParseErrors))
 			return nil, errors.Join(faults...)
 		}
 	}
@@ -210,7 +211,8 @@ func (l *lineReader) next() ([]byte, error) {
 				_, err = l.r.ReadSlice('\n')
 			}
 			l.line++
-			return nil, fmt.Errorf("the line is longer than %d MiB; put the work into a script and call that", maxLine>>20)
+			return nil, fmt.Errorf("the line is longer than %d MiB; put the work into a script and call that",
+				maxLine>>20)
 		}
 	}
 }

@@ -59,7 +59,8 @@ func (s *Scanner) parseObject(line []byte, id ID, at int) (*Spec, error) {
 					return fmt.Errorf("params: %q cannot be a part of the variable DCS_PARAM_…: use letters, digits and _", name)
 				}
 				if len(v) > maxEnvValue {
-					return fmt.Errorf("params.%s is longer than %d KiB, more than Linux hands to a program", name, maxEnvValue>>10)
+					return fmt.Errorf("params.%s is longer than %d KiB, more than Linux hands to a program", name,
+						maxEnvValue>>10)
 				}
 				submitted.params = append(submitted.params, Param{name, v})
 				return nil
@@ -90,7 +91,8 @@ func (s *Scanner) parseObject(line []byte, id ID, at int) (*Spec, error) {
 	if err := s.checkCommand(spec.Command, false); err != nil {
 		return nil, err
 	}
-	spec.Name, spec.Labels, spec.Options = own.name, NewLabels(submitted.key, submitted.params), s.intern.Share(&own.Options)
+	spec.Name, spec.Labels, spec.Options = own.name, NewLabels(submitted.key,
+		submitted.params), s.intern.Share(&own.Options)
 	s.remember(spec, id)
 	return spec, nil
 }

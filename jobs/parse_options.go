@@ -12,7 +12,8 @@ import (
 )
 
 // optionKeys are the keys of #DCS lines and of JSON job files.
-var optionKeys = []string{"name", "queue", "priority", "tries", "retry_delay", "timeout", "deadline", "est", "tags", "gpus", "mem",
+var optionKeys = []string{"name", "queue", "priority", "tries", "retry_delay", "timeout", "deadline", "est", "tags",
+	"gpus", "mem",
 	"slots", "tokens", "after", "env.NAME", "cwd", "setup", "on_lost", "speculate", "hardness", "send", "return", "share", "queue_priority", "queue_slots"}
 
 // listKeys holds those of the keys that take a list.
@@ -53,24 +54,25 @@ func (s *settings) set(key, v string) error {
 
 // scalarOptions holds a function for each option with a single value, which sets it.
 var scalarOptions = map[string]func(*settings, string) error{
-	"name":           scalarOption(func(s *settings) *string { return &s.name }, parseLabel),
-	"queue":          scalarOption(func(s *settings) *string { return &s.Queue }, parseLabel),
-	"priority":       scalarOption(func(s *settings) *int { return &s.Priority }, count(math.MinInt32, math.MaxInt32)),
-	"tries":          scalarOption(func(s *settings) *int { return &s.Tries }, count(1, MaxTries)),
-	"retry_delay":    scalarOption(func(s *settings) **time.Duration { return &s.RetryDelay }, pointerTo(ParseDelay)),
-	"timeout":        scalarOption(func(s *settings) *time.Duration { return &s.Timeout }, ParseDuration),
-	"deadline":       scalarOption(func(s *settings) *time.Time { return &s.Deadline }, ParseDeadline),
-	"est":            scalarOption(func(s *settings) *time.Duration { return &s.Estimate }, ParseDuration),
-	"gpus":           scalarOption(func(s *settings) *GPUs { return &s.GPUs }, parseGPUs),
-	"mem":            scalarOption(func(s *settings) *int64 { return &s.MemBytes }, ParseSize),
-	"slots":          scalarOption(func(s *settings) *int { return &s.Slots }, count(1, MaxSlots)),
-	"cwd":            scalarOption(func(s *settings) *string { return &s.Cwd }, verbatim),
-	"setup":          scalarOption(func(s *settings) *string { return &s.Setup }, verbatim),
-	"on_lost":        scalarOption(func(s *settings) *OnLost { return &s.OnLost }, parseOnLost),
-	"speculate":      scalarOption(func(s *settings) *bool { return &s.NoCopies }, parseNoCopies),
-	"share":          scalarOption(func(s *settings) *int { return &s.Share }, count(1, MaxShare)),
-	"queue_priority": scalarOption(func(s *settings) **int { return &s.QueuePriority }, pointerTo(count(math.MinInt32, math.MaxInt32))),
-	"queue_slots":    scalarOption(func(s *settings) *int { return &s.QueueSlots }, count(1, MaxSlots)),
+	"name":        scalarOption(func(s *settings) *string { return &s.name }, parseLabel),
+	"queue":       scalarOption(func(s *settings) *string { return &s.Queue }, parseLabel),
+	"priority":    scalarOption(func(s *settings) *int { return &s.Priority }, count(math.MinInt32, math.MaxInt32)),
+	"tries":       scalarOption(func(s *settings) *int { return &s.Tries }, count(1, MaxTries)),
+	"retry_delay": scalarOption(func(s *settings) **time.Duration { return &s.RetryDelay }, pointerTo(ParseDelay)),
+	"timeout":     scalarOption(func(s *settings) *time.Duration { return &s.Timeout }, ParseDuration),
+	"deadline":    scalarOption(func(s *settings) *time.Time { return &s.Deadline }, ParseDeadline),
+	"est":         scalarOption(func(s *settings) *time.Duration { return &s.Estimate }, ParseDuration),
+	"gpus":        scalarOption(func(s *settings) *GPUs { return &s.GPUs }, parseGPUs),
+	"mem":         scalarOption(func(s *settings) *int64 { return &s.MemBytes }, ParseSize),
+	"slots":       scalarOption(func(s *settings) *int { return &s.Slots }, count(1, MaxSlots)),
+	"cwd":         scalarOption(func(s *settings) *string { return &s.Cwd }, verbatim),
+	"setup":       scalarOption(func(s *settings) *string { return &s.Setup }, verbatim),
+	"on_lost":     scalarOption(func(s *settings) *OnLost { return &s.OnLost }, parseOnLost),
+	"speculate":   scalarOption(func(s *settings) *bool { return &s.NoCopies }, parseNoCopies),
+	"share":       scalarOption(func(s *settings) *int { return &s.Share }, count(1, MaxShare)),
+	"queue_priority": scalarOption(func(s *settings) **int { return &s.QueuePriority },
+		pointerTo(count(math.MinInt32, math.MaxInt32))),
+	"queue_slots": scalarOption(func(s *settings) *int { return &s.QueueSlots }, count(1, MaxSlots)),
 }
 
 // scalarOption returns a function that sets an option to a parsed value. The empty text stands for

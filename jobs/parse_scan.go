@@ -132,7 +132,8 @@ func (s *Scanner) scan() (spec *Spec, more bool, err error) {
 			}
 		case line[0] == '#':
 			if at == 1 && isScript(line) {
-				return nil, !s.stream, s.errorAt(at, errors.New("this is a script, not a jobs file: each of its lines would run by itself; put the name of the script into a jobs file"))
+				return nil, !s.stream, s.errorAt(at,
+					errors.New("this is a script, not a jobs file: each of its lines would run by itself; put the name of the script into a jobs file"))
 			} else if isMisspeltDirective(line) {
 				err = errors.New("this comment looks like options: they begin with #DCS, in capitals and without a space")
 			}
@@ -185,7 +186,8 @@ func (s *Scanner) logicalLine() (at int, line []byte, err error) {
 		}
 		if line, err = s.lines.next(); err == nil && isDirective(bytes.TrimLeft(line, Blanks)) {
 			s.spoiled = s.lines.line
-			return at, nil, s.errorAt(s.lines.line, errors.New(`a #DCS line inside a command: the line before it ends in \`))
+			return at, nil, s.errorAt(s.lines.line,
+				errors.New(`a #DCS line inside a command: the line before it ends in \`))
 		}
 	}
 	switch {

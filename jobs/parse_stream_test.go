@@ -21,11 +21,13 @@ func say(t *testing.T, r io.Reader, earlier ...*Spec) (said []string, end error)
 		case err != nil:
 			return said, err
 		case l.Spec != nil:
-			said = append(said, fmt.Sprintf("%d %s id=%s after=%v", l.Spec.ID, l.Spec.Command, l.Spec.Key(), l.Spec.After))
+			said = append(said, fmt.Sprintf("%d %s id=%s after=%v", l.Spec.ID, l.Spec.Command, l.Spec.Key(),
+				l.Spec.After))
 		case l.Ask.Err != nil:
 			said = append(said, fmt.Sprintf("line %d id=%s: %v", l.Ask.Line, l.Ask.ID, l.Ask.Err))
 		default:
-			said = append(said, fmt.Sprintf("line %d id=%s: %s named=%v jobs=%s all=%v repeats=%d", l.Ask.Line, l.Ask.ID, l.Ask.Do, l.Ask.Named, l.Ask.Jobs, l.Ask.All, l.Ask.Repeats))
+			said = append(said, fmt.Sprintf("line %d id=%s: %s named=%v jobs=%s all=%v repeats=%d", l.Ask.Line,
+				l.Ask.ID, l.Ask.Do, l.Ask.Named, l.Ask.Jobs, l.Ask.All, l.Ask.Repeats))
 		}
 		if len(said) > 100 {
 			t.Fatal("the stream does not end")
@@ -37,17 +39,24 @@ func say(t *testing.T, r io.Reader, earlier ...*Spec) (said []string, end error)
 // wrong line costs only itself and the job whose options it holds.
 func TestStreamAcceptsLinesAndObjects(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{"echo 1\n{ echo 2; }\n{\"command\":\"echo 3\",\"id\":\"c\"}\n", "1 echo 1 id= after=[]|2 { echo 2; } id= after=[]|3 echo 3 id=c after=[]"},
-		{`{"v":1,"command":"a","id":7}` + "\n" + `{"command":"b","after":["any:7",1]}`, "1 a id=7 after=[]|line 2 id=: in:2: after: job 7 does not come before"},
+		{"echo 1\n{ echo 2; }\n{\"command\":\"echo 3\",\"id\":\"c\"}\n",
+			"1 echo 1 id= after=[]|2 { echo 2; } id= after=[]|3 echo 3 id=c after=[]"},
+		{`{"v":1,"command":"a","id":7}` + "\n" + `{"command":"b","after":["any:7",1]}`,
+			"1 a id=7 after=[]|line 2 id=: in:2: after: job 7 does not come before"},
 		{`{"command":"a","id":"x"}` + "\n" + `{"command":"b","after":["x"]}`, "1 a id=x after=[]|2 b id= after=[1]"},
-		{`{"command":"a","id":"x"}` + "\n" + `{"command":"a","id":"x"}` + "\nc", "1 a id=x after=[]|line 2 id=x:  named=[] jobs= all=false repeats=1|2 c"},
-		{`{"command":"a","id":"x"}` + "\n" + `{"cancel":["x",3],"id":"q"}` + "\n" + `{"requeue":"x"}` + "\n" + `{"cancel":true}`,
+		{`{"command":"a","id":"x"}` + "\n" + `{"command":"a","id":"x"}` + "\nc",
+			"1 a id=x after=[]|line 2 id=x:  named=[] jobs= all=false repeats=1|2 c"},
+		{`{"command":"a","id":"x"}` + "\n" + `{"cancel":["x",3],"id":"q"}` + "\n" + `{"requeue":"x"}` + "\n" +
+			`{"cancel":true}`,
 			"1 a id=x after=[]|line 2 id=q: cancel named=[1] jobs=3 all=false repeats=0|line 3 id=: requeue named=[1] jobs= all=false repeats=0|line 4 id=: cancel named=[] jobs= all=true repeats=0"},
-		{`{"cancel":"x"}` + "\n" + `{"requeue":true}` + "\n" + `{"cancel":1,"requeue":1}` + "\n" + `{"cancel":1,"command":"a"}` + "\nb",
+		{`{"cancel":"x"}` + "\n" + `{"requeue":true}` + "\n" + `{"cancel":1,"requeue":1}` + "\n" +
+			`{"cancel":1,"command":"a"}` + "\nb",
 			`line 1 id=: in:1: cancel: no earlier line has the id "x"|line 2 id=: in:2: requeue: expected a text or a number|line 3 id=: in:3: cancel and requeue|line 4 id=: in:4: a line with cancel has no other key|1 b`},
-		{`{"comand":"a","id":"x"}` + "\n" + `{"command":"a"` + "\n" + "b\x00\nc", "line 1 id=x: in:1: unknown option|line 2 id=: in:2: the line is not valid JSON at byte 15|line 3 id=: in:3: this is not a text file|1 c"},
+		{`{"comand":"a","id":"x"}` + "\n" + `{"command":"a"` + "\n" + "b\x00\nc",
+			"line 1 id=x: in:1: unknown option|line 2 id=: in:2: the line is not valid JSON at byte 15|line 3 id=: in:3: this is not a text file|1 c"},
 		{"#DCS timeout=x\na\nb", "line 1 id=: in:1: timeout|line 2 id=: in:2: the job is not taken|1 b"},
-		{"#DCS tries=2\n#dcs mem=1G\na\nb", "line 2 id=: in:2: this comment looks like options|line 3 id=: in:3: the job is not taken|1 b"},
+		{"#DCS tries=2\n#dcs mem=1G\na\nb",
+			"line 2 id=: in:2: this comment looks like options|line 3 id=: in:3: the job is not taken|1 b"},
 		{"#DCS tries=2\na \\ \nb\nc", "line 2 id=: in:2:4: a space follows|1 b id=|2 c"},
 		{"a\\\n#DCS tries=2\nb\nc", "line 2 id=: in:2: a #DCS line inside|line 3 id=: in:3: the job is not taken|1 c"},
 		{"a\n#DCS tries=2", "1 a|line 2 id=: in:2: no job follows"},
@@ -76,7 +85,8 @@ func TestStreamKnowsTheJobsOfTheRun(t *testing.T) {
 	said, end := say(t, strings.NewReader(`{"command":"x","id":"a"}
 {"command":"y","id":"b","after":["a","prepare",2]}
 {"cancel":"b"}`), had...)
-	want := []string{"line 1 id=a:  named=[] jobs= all=false repeats=1", "4 y id=b after=[1 3 2]", "line 3 id=: cancel named=[4] jobs= all=false repeats=0"}
+	want := []string{"line 1 id=a:  named=[] jobs= all=false repeats=1", "4 y id=b after=[1 3 2]",
+		"line 3 id=: cancel named=[4] jobs= all=false repeats=0"}
 	if fmt.Sprintf("%q", said) != fmt.Sprintf("%q", want) || end != io.EOF {
 		t.Errorf("%q, %v, want %q", said, end, want)
 	}
@@ -94,7 +104,8 @@ func TestFailedReaderEndsTheStream(t *testing.T) {
 // FuzzStream checks that no stream makes the scanner panic or loop, and that its jobs have
 // consecutive numbers.
 func FuzzStream(f *testing.F) {
-	for _, s := range []string{"a\n{\"command\":\"b\",\"id\":\"x\"}\n{\"cancel\":[\"x\",1]}", "#DCS tries=2\n{\"requeue\":\"1-3\"}\\", "{\"command\":\"a\",\"after\":[\"x\"]}"} {
+	for _, s := range []string{"a\n{\"command\":\"b\",\"id\":\"x\"}\n{\"cancel\":[\"x\",1]}",
+		"#DCS tries=2\n{\"requeue\":\"1-3\"}\\", "{\"command\":\"a\",\"after\":[\"x\"]}"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -128,9 +139,10 @@ func TestParseJSONLines(t *testing.T) {
 	want := []*Spec{
 		{ID: 1, Line: 1, Command: `echo "1"`, Name: "n", Options: &Options{
 			File: "j.jsonl", Timeout: 2 * time.Hour, MemBytes: 1 << 30, Priority: -1, Tags: []string{"a", "b"}}},
-		{ID: 2, Line: 3, Command: "two\nlines", Labels: NewLabels("", []Param{{"p", "0.10"}, {"a", "😀"}}), Options: &Options{
-			File: "j.jsonl", After: []ID{1}, Hardness: []string{"a,b", "2.50"}, Tags: []string{"a", "b"},
-			Env: []EnvVar{{"A", "x"}, {"B", "3"}, {"C", "z"}}, Tokens: []Token{{"a", 1}, {"b", 2}}, QueueSlots: 4}},
+		{ID: 2, Line: 3, Command: "two\nlines", Labels: NewLabels("", []Param{{"p", "0.10"}, {"a", "😀"}}),
+			Options: &Options{
+				File: "j.jsonl", After: []ID{1}, Hardness: []string{"a,b", "2.50"}, Tags: []string{"a", "b"},
+				Env: []EnvVar{{"A", "x"}, {"B", "3"}, {"C", "z"}}, Tokens: []Token{{"a", 1}, {"b", 2}}, QueueSlots: 4}},
 		{ID: 3, Line: 4, Command: "cat", Options: &Options{File: "j.jsonl"}},
 	}
 	for i := range want {
@@ -177,7 +189,8 @@ func TestParseJSONLinesErrors(t *testing.T) {
 		{"", "there is no job"},
 	} {
 		s, err := Parse(strings.NewReader(c.text), "j.jsonl", true, 1)
-		if err == nil || s != nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "j.jsonl:") {
+		if err == nil || s != nil || !strings.Contains(err.Error(), c.want) ||
+			!strings.HasPrefix(err.Error(), "j.jsonl:") {
 			t.Errorf("%q: %v, want %q", c.text, err, c.want)
 		}
 	}

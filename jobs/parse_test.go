@@ -51,7 +51,8 @@ func TestParseLines(t *testing.T) {
 	}{
 		{"plain", "echo 1\necho 2\n", []string{"echo 1", "echo 2"}, []int{1, 2}},
 		{"no last newline", "echo 1", []string{"echo 1"}, []int{1}},
-		{"blank and comment", "\n# c \\\necho 1\n  \t\n  # d\n\techo 2\n#\n", []string{"echo 1", "echo 2"}, []int{3, 6}},
+		{"blank and comment", "\n# c \\\necho 1\n  \t\n  # d\n\techo 2\n#\n", []string{"echo 1", "echo 2"},
+			[]int{3, 6}},
 		{"CRLF", "# c\r\necho 1\r\n\r\necho \\\r\n 2\r\n", []string{"echo 1", "echo  2"}, []int{2, 4}},
 		{"byte order mark", "\ufeffecho 1\n", []string{"echo 1"}, []int{1}},
 		{"continued", "a \\\n b \\\n\\\nc\nd\n", []string{"a  b c", "d"}, []int{1, 5}},
@@ -141,7 +142,8 @@ func TestValuesOfGPUsAndTokens(t *testing.T) {
 	} {
 		s := parseText(t, "#DCS "+says+"\ntrue\n")[0]
 		again, err := new(SpecReader).Read(AppendSpecJSON(nil, s))
-		if err != nil || !slices.Equal(s.OptionTexts(), want) || !slices.Equal(again.OptionTexts(), want) || !again.Equal(s) {
+		if err != nil || !slices.Equal(s.OptionTexts(), want) || !slices.Equal(again.OptionTexts(), want) ||
+			!again.Equal(s) {
 			t.Errorf("%s: got %v, stored as %v, %v", says, s.OptionTexts(), again, err)
 		}
 	}
@@ -151,7 +153,8 @@ func TestValuesOfGPUsAndTokens(t *testing.T) {
 // not (K3).
 func TestParseQueuePriority(t *testing.T) {
 	s := parseText(t, "#DCS default queue_priority=-1\na\n#DCS queue_priority=0\nb\n#DCS queue_priority=\nc\n")
-	if p, q := s[0].QueuePriority, s[1].QueuePriority; p == nil || *p != -1 || q == nil || *q != 0 || s[2].QueuePriority != nil {
+	if p, q := s[0].QueuePriority, s[1].QueuePriority; p == nil || *p != -1 || q == nil || *q != 0 ||
+		s[2].QueuePriority != nil {
 		t.Errorf("queue_priority: got %v, %v, %v; want -1, 0, none", p, q, s[2].QueuePriority)
 	}
 }
@@ -346,7 +349,8 @@ func TestBlankAfterAContinuationIsAnError(t *testing.T) {
 			t.Errorf("%q was accepted once, and now: %v", text, err)
 		}
 	}
-	for _, text := range []string{"echo \\\\ \n", "echo '\\' \n", "echo \\\n 1 \n", "# a comment \\ \ntrue\n", "printf 'a\\\nb' \n"} {
+	for _, text := range []string{"echo \\\\ \n", "echo '\\' \n", "echo \\\n 1 \n", "# a comment \\ \ntrue\n",
+		"printf 'a\\\nb' \n"} {
 		if _, err := Parse(strings.NewReader(text), "f", false, 1); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -373,7 +377,8 @@ func TestParseAfter(t *testing.T) {
 		{"[", `error: "[" is neither`},
 		{"self", `error: "self" is neither`},
 	} {
-		text := "#DCS name=prepare-a\ntrue\n#DCS name=prepare-b\ntrue\n#DCS name=a/b\ntrue\n#DCS name=self after=" + tt.after + "\ntrue\n"
+		text := "#DCS name=prepare-a\ntrue\n#DCS name=prepare-b\ntrue\n#DCS name=a/b\ntrue\n#DCS name=self after=" +
+			tt.after + "\ntrue\n"
 		specs, err := Parse(strings.NewReader(text), "j.txt", false, 1)
 		got := ""
 		if err != nil {
@@ -413,7 +418,8 @@ func FuzzParse(f *testing.F) {
 		file := []byte(SpecsHeader(0))
 		scanner := NewScanner(bytes.NewReader(data), "f", jsonl, 1)
 		for i, s := range specs {
-			if s.ID != ID(i+1) || s.Line < 1 || strings.Trim(s.Command, " \t\r\n") == "" || strings.IndexByte(s.Command, 0) >= 0 {
+			if s.ID != ID(i+1) || s.Line < 1 || strings.Trim(s.Command, " \t\r\n") == "" ||
+				strings.IndexByte(s.Command, 0) >= 0 {
 				t.Fatalf("job %d: %+v", i+1, s)
 			}
 			if one, err := scanner.Next(); err != nil || !reflect.DeepEqual(one, s) {
@@ -469,7 +475,8 @@ func TestRelativeCwdKeepsOptionsShared(t *testing.T) {
 	for _, s := range []*Spec{a, b, c, d, e} {
 		r.Resolve(s)
 	}
-	if a.Cwd != "/home/me/sub" || a.Queue != "q" || a.Options != b.Options || shared.Cwd != "sub" || c.Options != absolute || d.Options != NoOptions || e.Options != nil {
+	if a.Cwd != "/home/me/sub" || a.Queue != "q" || a.Options != b.Options || shared.Cwd != "sub" ||
+		c.Options != absolute || d.Options != NoOptions || e.Options != nil {
 		t.Errorf("options: got %+v, %+v; the shared ones are now %+v", a.Options, c.Options, shared)
 	}
 }

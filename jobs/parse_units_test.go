@@ -17,7 +17,8 @@ func TestParseDuration(t *testing.T) {
 			t.Errorf("%q: %v, %v; want %v", s, d, err, want)
 		}
 	}
-	for _, s := range []string{"", "h", "5x", "5m3", "3 m", "-5m", "+5m", "1e3", "5M", "0", "0s", "1..5h", "NaN", "0x10", "999999w", "5m ", "1h5"} {
+	for _, s := range []string{"", "h", "5x", "5m3", "3 m", "-5m", "+5m", "1e3", "5M", "0", "0s", "1..5h", "NaN",
+		"0x10", "999999w", "5m ", "1h5"} {
 		if d, err := ParseDuration(s); err == nil {
 			t.Errorf("%q was read as %v", s, d)
 		}
@@ -33,7 +34,8 @@ func TestParseSize(t *testing.T) {
 			t.Errorf("%q: %v, %v; want %v", s, n, err, want)
 		}
 	}
-	for _, s := range []string{"", "G", "8X", "8GG", "8GiBx", "-1", "0", "9999999P", "8 G", "1e3", "KM", "8KM", "8iB", "1BB", "16", "100", "1048575", "0.5"} {
+	for _, s := range []string{"", "G", "8X", "8GG", "8GiBx", "-1", "0", "9999999P", "8 G", "1e3", "KM", "8KM", "8iB",
+		"1BB", "16", "100", "1048575", "0.5"} {
 		if n, err := ParseSize(s); err == nil {
 			t.Errorf("%q was read as %v", s, n)
 		}
@@ -62,7 +64,8 @@ func TestFormatSize(t *testing.T) {
 func TestParseDeadline(t *testing.T) {
 	local := func(h, m, s int) time.Time { return time.Date(2026, 11, 20, h, m, s, 0, time.Local) }
 	for s, want := range map[string]time.Time{
-		"2026-11-20T18:00": local(18, 0, 0), "2026-11-20 18:00": local(18, 0, 0), "2026-11-20T18:00:05": local(18, 0, 5),
+		"2026-11-20T18:00": local(18, 0, 0), "2026-11-20 18:00": local(18, 0, 0), "2026-11-20T18:00:05": local(18, 0,
+			5),
 		"2026-11-20": local(23, 59, 59), "2026-11-20T18:00+02:00": time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC),
 		"2026-11-20T18:00:05Z": time.Date(2026, 11, 20, 18, 0, 5, 0, time.UTC),
 	} {

@@ -30,7 +30,8 @@ func ParsePattern(text string) (Pattern, error) {
 			_, err = path.Match(name, "")
 		}
 		if err != nil {
-			return p, fmt.Errorf("%q is not a pattern: %w; a bracket of a name is written \\[, a backslash \\\\", text, err)
+			return p, fmt.Errorf("%q is not a pattern: %w; a bracket of a name is written \\[, a backslash \\\\", text,
+				err)
 		}
 		p.names = append(p.names, name)
 	}
@@ -61,7 +62,8 @@ func plainClasses(name string) (string, error) {
 				class = class[1:]
 			}
 			for k := range len(class) {
-				if edge := k == 0 || k == len(class)-1; class[k] == ']' && k == 0 || class[k] == '-' && edge && (k == 0 || class[k-1] != '\\') {
+				if edge := k == 0 || k == len(class)-1; class[k] == ']' && k == 0 || class[k] == '-' && edge &&
+					(k == 0 || class[k-1] != '\\') {
 					b.WriteByte('\\')
 				}
 				b.WriteByte(class[k])
@@ -158,7 +160,9 @@ func ParseReturn(texts []string) (ReturnPatterns, error) {
 // Match reports whether a file may be one that the job returns: it, or a directory above it, has
 // the name of a pattern or matches one.
 func (r ReturnPatterns) Match(file string) bool {
-	return slices.ContainsFunc(r, func(p Pattern) bool { return matchesAbove(file, p.isNamed) || matchesAbove(file, p.Match) })
+	return slices.ContainsFunc(r, func(p Pattern) bool {
+		return matchesAbove(file, p.isNamed) || matchesAbove(file, p.Match)
+	})
 }
 
 // Select reports which of the files of a job are returned: those that match a pattern, or are below

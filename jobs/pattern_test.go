@@ -88,7 +88,8 @@ func TestPatternOfOneNameIsThatOfPath(t *testing.T) {
 // checks the list of a host with the function that made it.
 func TestSelectionIsStable(t *testing.T) {
 	files := []string{"run1.csv", "run[1].csv", "out/a", "out/b/c", "o[12]/x", "o1/y", "z"}
-	for _, patterns := range [][]string{{"run[1].csv"}, {"*"}, {"o[12]", "run*"}, {"out/**", "run[1].csv", "z"}, {"."}, {"**/c", "o?"}} {
+	for _, patterns := range [][]string{{"run[1].csv"}, {"*"}, {"o[12]", "run*"}, {"out/**", "run[1].csv", "z"}, {"."},
+		{"**/c", "o?"}} {
 		returns, err := ParseReturn(patterns)
 		if err != nil {
 			t.Fatal(err)

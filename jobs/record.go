@@ -78,7 +78,8 @@ const (
 // kind.
 func (k Kind) IsKnown() bool {
 	switch k {
-	case KindEpoch, KindAccepted, KindLaunching, KindRunning, KindExited, KindLost, KindSuperseded, KindCanceled, KindJob,
+	case KindEpoch, KindAccepted, KindLaunching, KindRunning, KindExited, KindLost, KindSuperseded, KindCanceled,
+		KindJob,
 		KindForgiven, KindCanceling, KindRequest, KindRound, KindEdited, KindPriority, KindHost,
 		KindMachine, KindInventory, KindPause, KindInstance, KindAcked,
 		KindEvent, KindDamaged, KindEnded, KindClosed:
@@ -280,7 +281,8 @@ func (t *Table) foldInstance(r *Record) error {
 	switch {
 	case r.Host == "":
 		return fmt.Errorf("an instance without a name is %q", r.How)
-	case known != (state != InstanceCreating), state == InstanceUp && i.State != InstanceCreating && i.State != InstanceGone, state == InstanceGone && i.State == InstanceGone:
+	case known != (state != InstanceCreating), state == InstanceUp && i.State != InstanceCreating &&
+		i.State != InstanceGone, state == InstanceGone && i.State == InstanceGone:
 		return fmt.Errorf("the instance %s is %q and cannot become %q", r.Host, i.State, r.How)
 	}
 	switch i.State = state; state {

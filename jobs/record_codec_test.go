@@ -11,8 +11,10 @@ func TestUsualObjectsAreReadFast(t *testing.T) {
 	for _, r := range []Record{
 		{Kind: KindLaunching, At: 5, Job: 7, N: 1, Host: "ws1"},
 		{Kind: KindRunning, At: 6, Job: 7, N: 1, Slot: 3, Started: 6},
-		{Kind: KindExited, At: 9, Job: 7, N: 1, Slot: 3, Next: Succeeded, Seq: 2, Outcome: &Outcome{Started: 6, Ended: 9, CPU: 1, MaxRSSBytes: 1 << 20}},
-		{Kind: KindExited, At: 9, Job: 7, N: 1, Slot: 3, Next: Failed, Seq: 2, Outcome: &Outcome{Exit: 1, Started: 6, Ended: 9, LastLine: "no \"x\"\n"}},
+		{Kind: KindExited, At: 9, Job: 7, N: 1, Slot: 3, Next: Succeeded, Seq: 2,
+			Outcome: &Outcome{Started: 6, Ended: 9, CPU: 1, MaxRSSBytes: 1 << 20}},
+		{Kind: KindExited, At: 9, Job: 7, N: 1, Slot: 3, Next: Failed, Seq: 2,
+			Outcome: &Outcome{Exit: 1, Started: 6, Ended: 9, LastLine: "no \"x\"\n"}},
 	} {
 		var got Record
 		if b := AppendRecord(nil, &r); !new(RecordReader).readUsual(b, &got) || !reflect.DeepEqual(got, r) {
@@ -21,7 +23,8 @@ func TestUsualObjectsAreReadFast(t *testing.T) {
 	}
 	for _, s := range []*Spec{
 		{ID: 1, Line: 2, Command: "a < b & c", Options: NoOptions},
-		{ID: 1, Line: 2, Command: "a", Name: "n", Labels: NewLabels("key", nil), Options: &Options{Queue: "q", Slots: 2}},
+		{ID: 1, Line: 2, Command: "a", Name: "n", Labels: NewLabels("key", nil),
+			Options: &Options{Queue: "q", Slots: 2}},
 	} {
 		b := AppendSpecJSON(nil, s)
 		if got := new(SpecReader).readUsual(b); !reflect.DeepEqual(got, s) {
@@ -48,8 +51,10 @@ func TestReasonsOfEarlierVersionsAreRead(t *testing.T) {
 		{`{"k":"event","t":5,"h":"ws1","why":"ws1 is up"}`, ReasonHostUp},
 		{`{"k":"event","t":5,"h":"ws1","why":"ws11 is up"}`, ""},
 		{`{"k":"event","t":5,"j":3,"why":"job 3 reported 0.25 at step 9"}`, "reported:9,0.25"},
-		{`{"k":"job","t":5,"j":1,"next":"skipped","why":"it is at least as hard as job 3, which timed out after 1s"}`, ReasonTooHard},
-		{`{"k":"job","t":5,"j":1,"next":"canceled","why":"it is at least as hard as job 3, which timed out after 1s"}`, ""},
+		{`{"k":"job","t":5,"j":1,"next":"skipped","why":"it is at least as hard as job 3, which timed out after 1s"}`,
+			ReasonTooHard},
+		{`{"k":"job","t":5,"j":1,"next":"canceled","why":"it is at least as hard as job 3, which timed out after 1s"}`,
+			""},
 		{`{"k":"canceling","t":5,"j":1,"why":"halving: poor at step 1"}`, ReasonPoorValues},
 		{`{"k":"canceled","t":5,"j":1,"n":1,"next":"canceled","why":"halving: poor at step 1"}`, ReasonPoorValues},
 		{`{"k":"canceling","t":5,"j":1,"why":"halving: poor at step 1","how":"requeue"}`, ThenRequeue},

@@ -106,7 +106,8 @@ func (r *SpecReader) Read(b []byte) (*Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Spec{ID: s.ID, Line: s.Line, Command: *s.Command, Name: s.Name, Labels: NewLabels(s.Key, s.Params), Options: o}, nil
+	return &Spec{ID: s.ID, Line: s.Line, Command: *s.Command, Name: s.Name, Labels: NewLabels(s.Key, s.Params),
+		Options: o}, nil
 }
 
 // readUsual reads a specification with the members that most have. It returns nil if it is another

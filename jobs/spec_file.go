@@ -159,7 +159,8 @@ func (d *SpecDecoder) first(object []byte, ok bool) ([]*Spec, error) {
 		d.damage("the first line is damaged, but no information is lost")
 		return nil, nil
 	case h.V != specsVersion:
-		return nil, fmt.Errorf("the file has version %d, this program reads version %d: use the dcs-tui that wrote it", h.V, specsVersion)
+		return nil, fmt.Errorf("the file has version %d, this program reads version %d: use the dcs-tui that wrote it",
+			h.V, specsVersion)
 	case h.After < 0 || h.After > d.have+maxLostSpecs:
 		return nil, fmt.Errorf("it goes on after %d jobs, of which there are %d", h.After, d.have)
 	}

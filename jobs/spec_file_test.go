@@ -45,11 +45,15 @@ func fullSpec() *Spec {
 		Options: &Options{
 			Queue: "q", Priority: -3, Tries: 5, Timeout: 90*time.Second + 1, Estimate: 36 * time.Hour,
 			Deadline: time.Date(2026, 11, 20, 18, 0, 0, 5, time.UTC), Tags: []string{"a", "gpu"}, GPUs: 2,
-			MemBytes: 8 << 30, Slots: 4, After: []ID{3, 5}, AfterOn: []Condition{AfterFailure, AfterEnd}, Env: []EnvVar{{"A", "1\n2"}, {"B", ""}},
-			Cwd: "/w d", Setup: "source ~/v/bin/activate", OnLost: OnLostWait, NoCopies: true, Hardness: []string{"10", "x"},
+			MemBytes: 8 << 30, Slots: 4, After: []ID{3, 5}, AfterOn: []Condition{AfterFailure,
+				AfterEnd}, Env: []EnvVar{{"A", "1\n2"}, {"B", ""}},
+			Cwd: "/w d", Setup: "source ~/v/bin/activate", OnLost: OnLostWait, NoCopies: true, Hardness: []string{"10",
+				"x"},
 			Send: []string{"a b\n", "c:d"}, Return: []string{"out/*"},
-			Tokens: []Token{{"a", 2}, {"b", 1}}, QueueSlots: 9, Share: 2, QueuePriority: new(-3), RetryDelay: new(3 * time.Second), Request: "20260314T150200.000000Z-abcdefgh",
-			File: "dir/jobs.txt",
+			Tokens: []Token{{"a", 2}, {"b",
+				1}}, QueueSlots: 9, Share: 2, QueuePriority: new(-3), RetryDelay: new(3 * time.Second),
+			Request: "20260314T150200.000000Z-abcdefgh",
+			File:    "dir/jobs.txt",
 		},
 	}
 }
@@ -184,10 +188,12 @@ func TestDecodeSpecsDamagedLine(t *testing.T) {
 			}
 			stored, err := decodeSpecs([]byte(data))
 			if err != nil || len(stored.Specs) != 3 || stored.Good != int64(len(data)) || len(stored.Damage) == 0 {
-				t.Fatalf("%d specs, %d of %d bytes, %q, %v", len(stored.Specs), stored.Good, len(data), stored.Damage, err)
+				t.Fatalf("%d specs, %d of %d bytes, %q, %v", len(stored.Specs), stored.Good, len(data), stored.Damage,
+					err)
 			}
 			s := stored.Specs[1]
-			if !strings.Contains(s.Damage, c.want) || !strings.Contains(s.Damage, line) || !strings.Contains(s.Damage, "job 2") || s.Command != "false" {
+			if !strings.Contains(s.Damage, c.want) || !strings.Contains(s.Damage, line) ||
+				!strings.Contains(s.Damage, "job 2") || s.Command != "false" {
 				t.Errorf("job 2 is %q, damage %q; want %q at %s", s.Command, s.Damage, c.want, line)
 			}
 			for i, want := range map[int]string{0: "a", 2: "c"} {
@@ -204,10 +210,12 @@ func FuzzSpecRoundTrip(f *testing.F) {
 	f.Add("echo 1", "", "x", "1", "A", "b", int64(5), -1)
 	f.Add("a\\\"\n\x00\x7f\u2028", "\xff", "\xc3", "{\"b64\":\"\"}", "]", "\\u0000", int64(-1), 1<<40)
 	f.Fuzz(func(t *testing.T, command, name, pn, pv, en, ev string, ns int64, n int) {
-		in := &Spec{ID: 1, Line: n, Command: command, Name: name, Labels: NewLabels("", []Param{{pn, pv}}), Options: &Options{
-			Timeout: time.Duration(ns), Priority: n, MemBytes: ns, Env: []EnvVar{{en, ev}},
-			Tags: []string{pn, pv}, Queue: ev, After: []ID{ID(n)}, File: en, Deadline: StampOf(time.Unix(0, ns)).Time().UTC(),
-		}}
+		in := &Spec{ID: 1, Line: n, Command: command, Name: name, Labels: NewLabels("", []Param{{pn, pv}}),
+			Options: &Options{
+				Timeout: time.Duration(ns), Priority: n, MemBytes: ns, Env: []EnvVar{{en, ev}},
+				Tags: []string{pn, pv}, Queue: ev, After: []ID{ID(n)}, File: en, Deadline: StampOf(time.Unix(0,
+					ns)).Time().UTC(),
+			}}
 		line := AppendSpec(nil, in)
 		if !json.Valid(line) || strings.Count(string(line), "\n") != 1 {
 			t.Fatalf("not one JSON line: %q", line)
@@ -336,6 +344,7 @@ func TestDamagedLastNewlineIsReported(t *testing.T) {
 	data[len(data)-1] = 0x0b
 	stored, err := decodeSpecs(data)
 	if err != nil || !stored.Unended || stored.Good != int64(len(data)) || !reflect.DeepEqual(stored.Specs, specs) {
-		t.Fatalf("%d jobs, %d of %d bytes, unended %v, %v", len(stored.Specs), stored.Good, len(data), stored.Unended, err)
+		t.Fatalf("%d jobs, %d of %d bytes, unended %v, %v", len(stored.Specs), stored.Good, len(data), stored.Unended,
+			err)
 	}
 }

@@ -40,7 +40,8 @@ type Attempt struct {
 // sent to a host ahead of time and then needed elsewhere. It also returns true for an entry that
 // only fills a number skipped after damage to the journal.
 func (a *Attempt) NeverRan() bool {
-	return a.Started == 0 && a.Outcome == nil && (a.State == AttemptSuperseded || a.State == AttemptCanceled || a.State == AttemptLost && a.Host == "")
+	return a.Started == 0 && a.Outcome == nil && (a.State == AttemptSuperseded || a.State == AttemptCanceled ||
+		a.State == AttemptLost && a.Host == "")
 }
 
 // Failed reports whether the attempt ended without success on its own. An attempt that was ended on

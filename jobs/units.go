@@ -34,7 +34,8 @@ var durationUnits = map[string]time.Duration{
 // seconds. A day has 24 hours.
 func ParseDuration(s string) (time.Duration, error) {
 	bad := func() (time.Duration, error) {
-		return 0, fmt.Errorf("%q is not a duration: write for example 30s, 5m, 2h, 1d12h, or a number of seconds%s", s, hint(s))
+		return 0, fmt.Errorf("%q is not a duration: write for example 30s, 5m, 2h, 1d12h, or a number of seconds%s", s,
+			hint(s))
 	}
 	total, rest := 0.0, s
 	for first := true; first || rest != ""; first = false {
@@ -121,7 +122,8 @@ func ParseDeadline(s string) (time.Time, error) {
 		t, err = time.ParseInLocation(deadlineLayouts[i], s, time.Local)
 	}
 	if err != nil {
-		return t, fmt.Errorf("%q is not a point in time: write for example 2026-11-20T18:00 or 2026-11-20%s", s, hint(s))
+		return t, fmt.Errorf("%q is not a point in time: write for example 2026-11-20T18:00 or 2026-11-20%s", s,
+			hint(s))
 	}
 	if y := t.Year(); y < 1970 || y > 2261 {
 		return t, fmt.Errorf("the deadline %s is out of range", s)

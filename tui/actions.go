@@ -20,11 +20,13 @@ func (m *model) jobKeys() []binding {
 	onJobs := (*model).focusHasJobs
 	return withGroup("Jobs",
 		key("u", "undo", "undo the cancel, for ten seconds", (*model).undoCancel).onlyIf((*model).canUndo),
-		key("c", textIf(!m.isUndispatched(), "cancel"), "cancel: a queued job at once, else it asks first", (*model).cancelSelected).onlyIf(onJobs),
+		key("c", textIf(!m.isUndispatched(), "cancel"), "cancel: a queued job at once, else it asks first",
+			(*model).cancelSelected).onlyIf(onJobs),
 		key("r", "requeue", "run finished jobs again", (*model).requeueSelected).onlyIf(onJobs),
 		key("e", "edit", "change the command of a job that is queued or over", (*model).editCurrent).onlyIf(onJobs),
 		key("w", "why", "why is it not running, or what is it doing", onCurrent((*model).showWhy)).onlyIf(onJobs),
-		key("+ =", "", "more urgent: its priority number gets smaller", func(m *model) tea.Cmd { return m.prioritize(-1, true) }).onlyIf(onJobs),
+		key("+ =", "", "more urgent: its priority number gets smaller",
+			func(m *model) tea.Cmd { return m.prioritize(-1, true) }).onlyIf(onJobs),
 		key("-", "", "less urgent", func(m *model) tea.Cmd { return m.prioritize(1, true) }).onlyIf(onJobs),
 	)
 }
@@ -76,7 +78,8 @@ func (m *model) requireDispatcher(what string) bool {
 	if m.isCrashed() {
 		why = "the run's dispatcher is gone"
 	}
-	m.showError(fmt.Sprintf("cannot %s: %s and nobody dispatches it; :resume starts a dispatcher, r and e work", what, why))
+	m.showError(fmt.Sprintf("cannot %s: %s and nobody dispatches it; :resume starts a dispatcher, r and e work", what,
+		why))
 	return false
 }
 
@@ -131,7 +134,9 @@ func (m *model) jobsSubject(which jobs.Ranges) string {
 // isOnSilentHost reports whether the job waits for a host that cannot be reached. A requeue ends
 // that wait.
 func (m *model) isOnSilentHost(r *runview.Row) bool {
-	return m.snap != nil && slices.ContainsFunc(m.snap.Hosts, func(h live.Host) bool { return h.Name == r.Host && isSilent(&h) })
+	return m.snap != nil && slices.ContainsFunc(m.snap.Hosts, func(h live.Host) bool {
+		return h.Name == r.Host && isSilent(&h)
+	})
 }
 
 func (m *model) requeueSelected() tea.Cmd { return m.requeueJobs(m.targetJobs()) }
@@ -233,7 +238,8 @@ func (m *model) editCurrent() tea.Cmd {
 		return nil
 	}
 	if !isEditable(r.Phase) {
-		m.showError(fmt.Sprintf("cannot edit: %s %s; c cancels it, then it can be edited", jobName(r.ID), phaseInfoOf(r.Phase).verbPhrase))
+		m.showError(fmt.Sprintf("cannot edit: %s %s; c cancels it, then it can be edited", jobName(r.ID),
+			phaseInfoOf(r.Phase).verbPhrase))
 		return nil
 	}
 	return m.openEdit(r.ID)
@@ -251,12 +257,14 @@ func (m *model) openEdit(id jobs.ID) tea.Cmd {
 			return nil
 		}
 		m.modal = &inputLine{
-			prompt: fmt.Sprintf(" command of %d: ", id), text: newEditableText(detail.Command), multiline: true, history: &m.jobs.edits,
+			prompt: fmt.Sprintf(" command of %d: ",
+				id), text: newEditableText(detail.Command), multiline: true, history: &m.jobs.edits,
 			onConfirm: func(m *model, text string) (tea.Cmd, error) { return m.setCommand(id, detail.Command, text) },
 			onCancel:  func(m *model) tea.Cmd { m.showMessage("nothing was changed"); return nil },
 			noteLines: func(m *model, w int) []string {
 				if detail.Row.Phase.Terminal() {
-					return []string{styleFaint.Render(" " + jobName(id) + " " + phaseInfoOf(detail.Row.Phase).verbPhrase + "; enter queues it again with the new command")}
+					return []string{styleFaint.Render(" " + jobName(id) + " " +
+						phaseInfoOf(detail.Row.Phase).verbPhrase + "; enter queues it again with the new command")}
 				}
 				return nil
 			},
@@ -274,5 +282,6 @@ func (m *model) setCommand(id jobs.ID, old, command string) (tea.Cmd, error) {
 		m.showMessage("the command is as it was: nothing was changed; r requeues")
 		return nil, nil
 	}
-	return m.startAction(runview.Action{Do: runview.Edit, Jobs: jobs.One(id), Edit: &jobs.Change{Command: &command}}), nil
+	return m.startAction(runview.Action{Do: runview.Edit, Jobs: jobs.One(id), Edit: &jobs.Change{Command: &command}}),
+		nil
 }

@@ -43,7 +43,8 @@ func checkActions(t *testing.T, src *fakeSource, want ...runview.Action) {
 	}
 	for i, w := range want {
 		g := got[i]
-		if g.Do != w.Do || !slices.Equal(g.Jobs, w.Jobs) || g.Host != w.Host || g.Number != w.Number || g.Relative != w.Relative {
+		if g.Do != w.Do || !slices.Equal(g.Jobs, w.Jobs) || g.Host != w.Host || g.Number != w.Number ||
+			g.Relative != w.Relative {
 			t.Errorf("done: %+v, not %+v", g, w)
 		}
 		if (g.Edit == nil) != (w.Edit == nil) || w.Edit != nil && *g.Edit.Command != *w.Edit.Command {
@@ -80,7 +81,8 @@ func TestEachKeyInEachPhaseOfAJob(t *testing.T) {
 		{"cancel running, Y is not y", aRunning, running, "c Y", nil, "nothing was done"},
 		{"cancel running twice is no yes", aRunning, running, "c c", nil, "nothing was done"},
 		{"cancel failed", aFailed, runview.Cost{Over: 1}, "c", nil, "nothing to cancel: job 50120 has failed"},
-		{"cancel, over by now", aQueued, runview.Cost{Over: 1}, "c", nil, "nothing to cancel: job 50137 is over already"},
+		{"cancel, over by now", aQueued, runview.Cost{Over: 1}, "c", nil,
+			"nothing to cancel: job 50137 is over already"},
 		{"requeue failed", aFailed, queued, "r", one(runview.Requeue, aFailed), ""},
 		{"requeue running", aRunning, queued, "r", nil, "nothing to requeue: job 50117 runs"},
 		{"requeue queued", aQueued, queued, "r", nil, "nothing to requeue: job 50137 is queued"},
@@ -96,10 +98,13 @@ func TestEachKeyInEachPhaseOfAJob(t *testing.T) {
 		{"edit, esc", aFailed, queued, "e x esc", nil, "nothing was changed"},
 		{"edit, as it was", aFailed, queued, "e enter", nil, "the command is as it was"},
 		{"edit, emptied", aFailed, queued, "e ctrl+u enter", nil, "the command is empty"},
-		{"edit", aQueued, queued, "e x enter", []runview.Action{{Do: runview.Edit, Jobs: jobs.One(aQueued), Edit: &jobs.Change{Command: new("python train.py --C 0.1 --gamma 0.5x")}}}, ""},
+		{"edit", aQueued, queued, "e x enter",
+			[]runview.Action{{Do: runview.Edit, Jobs: jobs.One(aQueued),
+				Edit: &jobs.Change{Command: new("python train.py --C 0.1 --gamma 0.5x")}}}, ""},
 		{"undo of nothing", aQueued, queued, "u", nil, "there is nothing to undo"},
 		{"undo", aQueued, queued, "c u", append(one(runview.Cancel, aQueued), runview.Requeue.Jobs(aQueued)), ""},
-		{"undo twice", aQueued, queued, "c u u", append(one(runview.Cancel, aQueued), runview.Requeue.Jobs(aQueued)), "nothing to undo"},
+		{"undo twice", aQueued, queued, "c u u", append(one(runview.Cancel, aQueued), runview.Requeue.Jobs(aQueued)),
+			"nothing to undo"},
 		{"details", aFailed, queued, "enter", nil, "python train.py"},
 		{"output", aFailed, queued, "l", nil, "stdout"},
 	} {
@@ -133,8 +138,10 @@ func TestSelectionIsChangedAfterAQuestion(t *testing.T) {
 		did   bool
 		shows []string
 	}{
-		{"loss", which, runview.Cost{Running: 3, Queued: 2, Over: 1, Lost: 14*time.Hour + 32*time.Minute}, "c", false, []string{"Cancel 5 jobs?", "3 running, 14h 32m of run time lost", "2 queued", "1 over already"}},
-		{"sent", which, runview.Cost{Sent: 2}, "c", false, []string{"Cancel 2 jobs?", "running jobs are not affected; 2 sent, not known to have started"}},
+		{"loss", which, runview.Cost{Running: 3, Queued: 2, Over: 1, Lost: 14*time.Hour + 32*time.Minute}, "c", false,
+			[]string{"Cancel 5 jobs?", "3 running, 14h 32m of run time lost", "2 queued", "1 over already"}},
+		{"sent", which, runview.Cost{Sent: 2}, "c", false,
+			[]string{"Cancel 2 jobs?", "running jobs are not affected; 2 sent, not known to have started"}},
 		{"nothing running", which, runview.Cost{Queued: 2}, "c", false, []string{"running jobs are not affected"}},
 		{"y", which, runview.Cost{Queued: 2}, "c y", true, nil},
 		{"n", which, runview.Cost{Queued: 2}, "c n", false, nil},
@@ -142,12 +149,15 @@ func TestSelectionIsChangedAfterAQuestion(t *testing.T) {
 		{"a hundred: y", which, runview.Cost{Queued: 100}, "c y", true, nil},
 		{"many", many, runview.Cost{Queued: 1234}, "c", false, []string{"type 1,234"}},
 		{"many: y is no answer", many, runview.Cost{Queued: 1234}, "c y", false, []string{"nothing was done"}},
-		{"many: a wrong number", many, runview.Cost{Queued: 1234}, "c 1 2 3 enter", false, []string{"nothing was done"}},
+		{"many: a wrong number", many, runview.Cost{Queued: 1234}, "c 1 2 3 enter", false,
+			[]string{"nothing was done"}},
 		{"many: the number", many, runview.Cost{Queued: 1234}, "c 1 2 3 5 backspace 4 enter", true, nil},
 		{"many: the number as it is shown", many, runview.Cost{Queued: 1234}, "c 1 , 2 3 4 enter", true, nil},
 		{"all over", which, runview.Cost{Over: 2}, "c", false, []string{"these 2 jobs are over already"}},
-		{"requeue many", many, runview.Cost{Over: 120, Queued: 3}, "r", false, []string{"Run 120 jobs again?", "3 that are queued or run"}},
-		{"requeue many: y is no answer", many, runview.Cost{Over: 120, Queued: 3}, "r y", false, []string{"nothing was done"}},
+		{"requeue many", many, runview.Cost{Over: 120, Queued: 3}, "r", false,
+			[]string{"Run 120 jobs again?", "3 that are queued or run"}},
+		{"requeue many: y is no answer", many, runview.Cost{Over: 120, Queued: 3}, "r y", false,
+			[]string{"nothing was done"}},
 		{"requeue many: the number", many, runview.Cost{Over: 120, Queued: 3}, "r 1 2 0 enter", true, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -268,7 +278,8 @@ func TestWhichKeysWorkWithoutADispatcher(t *testing.T) {
 		typeText(t, m, ":resume")
 		press(t, m, "enter")
 		checkActions(t, src, runview.Requeue.Jobs(aFailed), runview.Action{Do: runview.Edit, Jobs: jobs.One(aFailed),
-			Edit: &jobs.Change{Command: new("python train.py --C 0.1 --gamma 0.5x")}}, runview.Action{Do: runview.Resume})
+			Edit: &jobs.Change{Command: new("python train.py --C 0.1 --gamma 0.5x")}},
+			runview.Action{Do: runview.Resume})
 	}
 }
 

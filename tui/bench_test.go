@@ -22,11 +22,13 @@ func millionJobs() *jobs.Table {
 	failed := &jobs.Outcome{Exit: 1, LastLine: "no such file", Started: 1, Ended: 2e9}
 	for i := range n {
 		s, j := &specs[i], &t.Jobs[i]
-		*s = jobs.Spec{ID: jobs.ID(i + 1), Command: fmt.Sprintf("python train.py --C %d --gamma %d", i/1000, i%1000), Options: jobs.NoOptions}
+		*s = jobs.Spec{ID: jobs.ID(i + 1), Command: fmt.Sprintf("python train.py --C %d --gamma %d", i/1000, i%1000),
+			Options: jobs.NoOptions}
 		t.Specs[i] = s
 		*j = jobs.Job{Spec: s, Round: 1}
 		if i%2 == 0 {
-			a := &jobs.Attempt{ID: jobs.AttemptID{Job: s.ID, N: 1}, Host: fmt.Sprintf("ws%02d", i%40), Round: 1, State: jobs.AttemptExited, Outcome: failed}
+			a := &jobs.Attempt{ID: jobs.AttemptID{Job: s.ID, N: 1}, Host: fmt.Sprintf("ws%02d", i%40), Round: 1,
+				State: jobs.AttemptExited, Outcome: failed}
 			j.Attempts, j.State = []*jobs.Attempt{a}, jobs.Failed
 			t.Seq++
 			j.Seq = t.Seq
@@ -54,7 +56,8 @@ func BenchmarkScreen(b *testing.B) {
 	for range 3 {
 		look()
 	}
-	keys := []string{"j", "k", "ctrl+d", "pgdown", "pgup", "G", "k", "g", "space", "down", "up", "2", "1", "3", "1", "5", "1", "ctrl+u", "w", "esc"}
+	keys := []string{"j", "k", "ctrl+d", "pgdown", "pgup", "G", "k", "g", "space", "down", "up", "2", "1", "3", "1",
+		"5", "1", "ctrl+u", "w", "esc"}
 	var frames, whole []time.Duration
 	for i := range 200 {
 		begin := time.Now()

@@ -14,7 +14,8 @@ import (
 // Choose shows a list below the text on the terminal. It returns when the user presses one of keys
 // on a row, or leaves the list; key is then "". title and footer are lines above and below the
 // rows. The caller must have cleaned all texts.
-func Choose(ctx context.Context, o Options, title string, rows []string, footer string, keys ...string) (row int, key string, err error) {
+func Choose(ctx context.Context, o Options, title string, rows []string, footer string,
+	keys ...string) (row int, key string, err error) {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
 	defer stop()
 	c := &chooser{m: newModel(o, time.Now), title: title, rows: rows, footer: footer, keys: keys}
@@ -61,12 +62,13 @@ func (c *chooser) View() tea.View {
 	if c.w == 0 {
 		return tea.NewView("")
 	}
-	lines := append([]string{styleFaint.Render(c.m.cut("  "+c.title, c.w-1))}, c.viewport.drawRows(len(c.rows), func(i int) string {
-		if i == c.cursorRow && !c.done {
-			return styleCursor.Render(c.m.fit(c.m.glyphs.cursor+" "+c.rows[i], c.w-1))
-		}
-		return c.m.cut("  "+c.rows[i], c.w-1)
-	})...)
+	lines := append([]string{styleFaint.Render(c.m.cut("  "+c.title, c.w-1))},
+		c.viewport.drawRows(len(c.rows), func(i int) string {
+			if i == c.cursorRow && !c.done {
+				return styleCursor.Render(c.m.fit(c.m.glyphs.cursor+" "+c.rows[i], c.w-1))
+			}
+			return c.m.cut("  "+c.rows[i], c.w-1)
+		})...)
 	if c.done { // the list stays on the terminal
 		return tea.NewView(strings.Join(lines, "\n") + "\n")
 	}

@@ -145,30 +145,50 @@ func commandTable() []command {
 		return func(m *model, _ string) (tea.Cmd, error) { return do(m), nil }
 	}
 	return append([]command{
-		{name: "cancel", args: which, help: "cancel the selected jobs, that under the cursor, or those named: 17 20-30", do: jobsCommand((*model).cancelJobs)},
-		{name: "requeue", args: which, help: "run them again, when they are over", do: jobsCommand((*model).requeueJobs)},
-		{name: "prio", alias: []string{"priority"}, args: "N", help: "their priority: smaller goes first; +1 and -1 change it by one", do: (*model).commandPriority},
-		{name: "edit", args: "[COMMAND]", help: "change the command of the job under the cursor", do: (*model).commandEdit},
+		{name: "cancel", args: which, help: "cancel the selected jobs, that under the cursor, or those named: 17 20-30",
+			do: jobsCommand((*model).cancelJobs)},
+		{name: "requeue", args: which, help: "run them again, when they are over",
+			do: jobsCommand((*model).requeueJobs)},
+		{name: "prio", alias: []string{"priority"}, args: "N",
+			help: "their priority: smaller goes first; +1 and -1 change it by one", do: (*model).commandPriority},
+		{name: "edit", args: "[COMMAND]", help: "change the command of the job under the cursor",
+			do: (*model).commandEdit},
 		{name: "undo", help: "undo the last cancel, for ten seconds", do: (*model).commandUndo},
 		{name: "job", args: "ID", help: "go to a job", do: jobCommand((*model).showJob)},
-		{name: "detail", alias: []string{"details"}, args: "[ID]", help: "everything that is known of a job", do: jobCommand((*model).openDetail)},
+		{name: "detail", alias: []string{"details"}, args: "[ID]", help: "everything that is known of a job",
+			do: jobCommand((*model).openDetail)},
 		{name: "logs", alias: []string{"log"}, args: "[ID]", help: "its output", do: jobCommand((*model).openOutput)},
-		{name: "why", args: "[ID]", help: "why is it not running, or what is it doing", do: jobCommand((*model).showWhy)},
-		{name: "filter", args: "[TEXT]", help: "show only jobs that match; without text: all", do: (*model).commandFilter},
+		{name: "why", args: "[ID]", help: "why is it not running, or what is it doing",
+			do: jobCommand((*model).showWhy)},
+		{name: "filter", args: "[TEXT]", help: "show only jobs that match; without text: all",
+			do: (*model).commandFilter},
 		{name: "select", args: "[FILTER]", help: "select all jobs that match", do: (*model).commandSelect},
-		{name: "sort", args: "COLUMN [asc|desc]", help: "sort by " + strings.Join(sortNames, ", "), words: (*model).sortWords, do: (*model).commandSort},
-		{name: "view", args: "NAME", help: "show jobs, hosts, failed, results or events", words: func(*model) []string { return viewNames() }, do: (*model).commandView},
-		{name: "pause", help: "launch nothing more; running jobs continue", do: simple(func(m *model) tea.Cmd { return m.pauseOrContinue(runview.Pause) })},
-		{name: "continue", help: "launch again: ends a pause and a drain", do: simple(func(m *model) tea.Cmd { return m.pauseOrContinue(runview.Continue) })},
-		{name: "drain", args: "HOST", help: "what runs on the host finishes, nothing more starts there", words: (*model).hostNames, do: hostVerbCommand(runview.DrainHost)},
-		{name: "use", args: "HOST", help: "use a host again", words: (*model).hostNames, do: hostVerbCommand(runview.UseHost)},
-		{name: "stop", args: "HOST", help: "end the host's jobs and queue them again (asks)", words: (*model).hostNames, do: hostVerbCommand(runview.StopHost)},
-		{name: "slots", args: "HOST N", help: "how many jobs run there at once; +N more, -N fewer", words: (*model).hostNames, do: hostCommand("change slots", (*model).setHostSlots)},
-		{name: "add", args: "HOST [KEY=VALUE...]", help: "add a host to the run: add ws07 slots=4 tags=gpu", do: (*model).commandAdd},
-		{name: "remove", args: "HOST", help: "what runs on the host finishes, then it leaves the run", words: (*model).hostNames, do: hostVerbCommand(runview.RemoveHost)},
-		{name: "shell", args: "[HOST]", help: "a shell on the host, or on that of the job under the cursor", words: (*model).hostNames, do: (*model).commandShell},
+		{name: "sort", args: "COLUMN [asc|desc]", help: "sort by " + strings.Join(sortNames, ", "),
+			words: (*model).sortWords, do: (*model).commandSort},
+		{name: "view", args: "NAME", help: "show jobs, hosts, failed, results or events",
+			words: func(*model) []string { return viewNames() }, do: (*model).commandView},
+		{name: "pause", help: "launch nothing more; running jobs continue",
+			do: simple(func(m *model) tea.Cmd { return m.pauseOrContinue(runview.Pause) })},
+		{name: "continue", help: "launch again: ends a pause and a drain",
+			do: simple(func(m *model) tea.Cmd { return m.pauseOrContinue(runview.Continue) })},
+		{name: "drain", args: "HOST", help: "what runs on the host finishes, nothing more starts there",
+			words: (*model).hostNames, do: hostVerbCommand(runview.DrainHost)},
+		{name: "use", args: "HOST", help: "use a host again", words: (*model).hostNames,
+			do: hostVerbCommand(runview.UseHost)},
+		{name: "stop", args: "HOST", help: "end the host's jobs and queue them again (asks)", words: (*model).hostNames,
+			do: hostVerbCommand(runview.StopHost)},
+		{name: "slots", args: "HOST N", help: "how many jobs run there at once; +N more, -N fewer",
+			words: (*model).hostNames, do: hostCommand("change slots", (*model).setHostSlots)},
+		{name: "add", args: "HOST [KEY=VALUE...]", help: "add a host to the run: add ws07 slots=4 tags=gpu",
+			do: (*model).commandAdd},
+		{name: "remove", args: "HOST", help: "what runs on the host finishes, then it leaves the run",
+			words: (*model).hostNames, do: hostVerbCommand(runview.RemoveHost)},
+		{name: "shell", args: "[HOST]", help: "a shell on the host, or on that of the job under the cursor",
+			words: (*model).hostNames, do: (*model).commandShell},
 		{name: "drain-run", help: "what runs finishes, nothing more starts, then the dispatcher ends (asks); continue takes it back", do: endRunCommand(runview.DrainRun, "drain the run", "finish, nothing more starts, then the dispatcher ends", "wait for resume")},
-		{name: "stop-run", help: "the dispatcher ends, running jobs continue; resume adopts them (asks)", do: endRunCommand(runview.StopRun, "stop the run", "continue without a dispatcher and are adopted by resume", "wait for it")},
+		{name: "stop-run", help: "the dispatcher ends, running jobs continue; resume adopts them (asks)",
+			do: endRunCommand(runview.StopRun, "stop the run",
+				"continue without a dispatcher and are adopted by resume", "wait for it")},
 		{name: "cancel-run", help: "end everything (asks)", do: simple((*model).cancelRun)},
 		{name: "resume", help: "start a dispatcher for a run that has none", do: (*model).commandResume},
 		{name: "help", help: "the keys and commands", do: simple((*model).openHelp)},
@@ -287,7 +307,8 @@ func (m *model) commandPriority(arg string) (tea.Cmd, error) {
 	absolute, is := strings.CutPrefix(arg, "=")
 	n, relative, err := parseNumber(absolute)
 	if err != nil {
-		return nil, fmt.Errorf("%s is not a priority, such as 5, +1, -1, or =-5; jobs with smaller numbers start first", quoted(arg))
+		return nil, fmt.Errorf("%s is not a priority, such as 5, +1, -1, or =-5; jobs with smaller numbers start first",
+			quoted(arg))
 	}
 	return m.prioritize(n, relative && !is), nil
 }
@@ -385,7 +406,9 @@ func endRunCommand(verb runview.Verb, what, running, queued string) func(*model,
 	return func(m *model, _ string) (tea.Cmd, error) {
 		if m.snap != nil && m.requireDispatcher(what) {
 			t := tallyOf(m.snap)
-			m.modal = newConfirmation(strings.ToUpper(what[:1])+what[1:]+"?", text.Plural(t.running+t.sent, "running job")+" "+running+"; "+text.Plural(t.queued, "queued job")+" "+queued+".", 0,
+			m.modal = newConfirmation(strings.ToUpper(what[:1])+what[1:]+"?",
+				text.Plural(t.running+t.sent, "running job")+" "+running+"; "+text.Plural(t.queued, "queued job")+" "+
+					queued+".", 0,
 				func(m *model) tea.Cmd { return m.startAction(runview.Action{Do: verb}) })
 		}
 		return nil, nil
@@ -399,7 +422,8 @@ func (m *model) cancelRun() tea.Cmd {
 	}
 	all := jobs.Ranges{{First: 1, Last: jobs.ID(max(1, m.snap.Total))}}
 	return m.withCost(all, func(m *model, cost runview.Cost) tea.Cmd {
-		m.modal = newConfirmation("Cancel the whole run?", describeCost(cost), cost.Running+cost.Sent+cost.Queued, func(m *model) tea.Cmd { return m.startAction(runview.Action{Do: runview.CancelRun}) })
+		m.modal = newConfirmation("Cancel the whole run?", describeCost(cost), cost.Running+cost.Sent+cost.Queued,
+			func(m *model) tea.Cmd { return m.startAction(runview.Action{Do: runview.CancelRun}) })
 		return nil
 	})
 }

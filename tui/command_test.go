@@ -29,7 +29,9 @@ func TestEachCommandHasItsAction(t *testing.T) {
 		{line: "cancel", want: act(runview.Cancel.Jobs(aQueued))},
 		{line: "cancel 17", want: act(runview.Cancel.Jobs(17))},
 		{line: "cancel 17 20-30,31", shows: "Cancel 1 job?"},
-		{line: "cancel 17 20-30,31", then: "y", want: act(runview.Action{Do: runview.Cancel, Jobs: jobs.Ranges{{First: 17, Last: 17}, {First: 20, Last: 31}}})},
+		{line: "cancel 17 20-30,31", then: "y",
+			want: act(runview.Action{Do: runview.Cancel,
+				Jobs: jobs.Ranges{{First: 17, Last: 17}, {First: 20, Last: 31}}})},
 		{line: "cancel 99999999", shows: "there is no job 99999999; the last is 96859"},
 		{line: "cancel x", shows: `"x" is not a job number`},
 		{line: "cancel 9-3", shows: `"9-3" is not a job number`},
@@ -40,7 +42,9 @@ func TestEachCommandHasItsAction(t *testing.T) {
 		{line: "prio =-2", want: prio(-2, false)},
 		{line: "prio +1", want: prio(1, true)},
 		{line: "prio high", shows: `"high" is not a priority`},
-		{line: "edit sleep 5; echo done", want: act(runview.Action{Do: runview.Edit, Jobs: jobs.One(aQueued), Edit: &jobs.Change{Command: new("sleep 5; echo done")}})},
+		{line: "edit sleep 5; echo done",
+			want: act(runview.Action{Do: runview.Edit, Jobs: jobs.One(aQueued),
+				Edit: &jobs.Change{Command: new("sleep 5; echo done")}})},
 		{line: "edit", shows: "command of 50137"},
 		{line: "undo", shows: "there is nothing to undo"},
 		{line: "pause", want: act(runview.Action{Do: runview.Pause})},
@@ -48,7 +52,8 @@ func TestEachCommandHasItsAction(t *testing.T) {
 		{line: "drain ws02", want: host(runview.DrainHost, "ws02")},
 		{line: "use ws02", want: host(runview.UseHost, "ws02")},
 		{line: "add ws77", want: host(runview.AddHost, "ws77")},
-		{line: "add ws77 slots=4  tags=gpu", want: act(runview.Action{Do: runview.AddHost, Host: "ws77", Text: "slots=4  tags=gpu"})},
+		{line: "add ws77 slots=4  tags=gpu",
+			want: act(runview.Action{Do: runview.AddHost, Host: "ws77", Text: "slots=4  tags=gpu"})},
 		{line: "add", shows: "which host? a name that ssh can reach"},
 		{line: "drain", shows: "which host? ws01, ws02"},
 		{line: "drain ws99", shows: "did you mean \"ws"},
@@ -245,14 +250,16 @@ func TestEditKeepsEveryCharacter(t *testing.T) {
 	checkHarmless(t, m, "edit")
 	m.Update(pasteMessage(" # more\r\nlines\r\n"))
 	press(t, m, "enter")
-	checkActions(t, src, runview.Action{Do: runview.Edit, Jobs: jobs.One(aFailed), Edit: &jobs.Change{Command: new(command + " # more\nlines")}})
+	checkActions(t, src, runview.Action{Do: runview.Edit, Jobs: jobs.One(aFailed),
+		Edit: &jobs.Change{Command: new(command + " # more\nlines")}})
 }
 
 // TestLineNeverExceedsItsWidth checks that the line never exceeds its width, and that the cursor is
 // always visible.
 func TestLineNeverExceedsItsWidth(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
-	for _, text := range []string{"", "short", strings.Repeat("long text ", 40), strings.Repeat("日本", 100), strings.Repeat("e\u0301", 300), strings.Repeat("\x1b]52;c;", 50)} {
+	for _, text := range []string{"", "short", strings.Repeat("long text ", 40), strings.Repeat("日本", 100),
+		strings.Repeat("e\u0301", 300), strings.Repeat("\x1b]52;c;", 50)} {
 		e := newEditableText(text)
 		for e.pos = range len(e.text) + 1 {
 			for _, w := range []int{0, 3, 4, 5, 20, 71} {

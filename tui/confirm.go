@@ -40,7 +40,8 @@ func newConfirmation(title, text string, n int, yes func(*model) tea.Cmd) *confi
 func (c *confirmation) key(m *model, msg tea.KeyPressMsg) tea.Cmd {
 	key := msg.String()
 	switch {
-	case c.requiredNumber == 0 && key == "y", c.requiredNumber > 0 && key == "enter" && strings.ReplaceAll(c.typed, ",", "") == itoa(c.requiredNumber):
+	case c.requiredNumber == 0 && key == "y", c.requiredNumber > 0 && key == "enter" &&
+		strings.ReplaceAll(c.typed, ",", "") == itoa(c.requiredNumber):
 		m.modal = nil
 		return c.onYes(m)
 	case c.requiredNumber > 0 && key == "backspace":
@@ -60,7 +61,8 @@ func (c *confirmation) key(m *model, msg tea.KeyPressMsg) tea.Cmd {
 func (c *confirmation) draw(m *model, w, h int) []string {
 	answer := styleBold.Render("y") + ": yes   any other key: no   [y/N] "
 	if c.requiredNumber > 0 {
-		answer = "type " + styleBold.Render(text.Thousands(c.requiredNumber)) + " and " + m.keyName("enter") + " to do it, esc: no   " + c.typed
+		answer = "type " + styleBold.Render(text.Thousands(c.requiredNumber)) + " and " + m.keyName("enter") +
+			" to do it, esc: no   " + c.typed
 	}
 	var out []string
 	for _, l := range m.wrap(m.clean(c.title), w-2) {

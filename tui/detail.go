@@ -106,7 +106,8 @@ func (p *detailPane) detailLines(m *model, w int) []string {
 		whole("name", detail.Row.Title)
 	}
 	whole("command", detail.Command)
-	clean("params", strings.Join(mapSlice(detail.Row.Params, func(p jobs.Param) string { return p.Name + "=" + p.Value }), "  "))
+	clean("params", strings.Join(mapSlice(detail.Row.Params,
+		func(p jobs.Param) string { return p.Name + "=" + p.Value }), "  "))
 	add("state", m.stateLine(&detail.Row))
 	add("asks for", m.clean(requirementsText(detail)))
 	add("limits", m.clean(m.limitsText(detail)))
@@ -146,7 +147,8 @@ func (m *model) stateLine(r *runview.Row) string {
 		s+textIf(r.Host != "", " on "+m.clean(r.Host)),
 		textIf(r.Copies > 0, copies),
 		tries,
-		textIf(r.Phase == runview.Retry && !r.Retry.IsZero(), "next one in "+text.Clock(r.Retry.Sub(m.dispatcherNow()))),
+		textIf(r.Phase == runview.Retry && !r.Retry.IsZero(),
+			"next one in "+text.Clock(r.Retry.Sub(m.dispatcherNow()))),
 		textIf(r.Phase == runview.Queued && r.Place >= 0, text.Thousands(r.Place)+" before it in the queue"),
 		textIf(r.Round > 1, fmt.Sprintf("round %d", r.Round)),
 		progress,
@@ -189,12 +191,15 @@ func (m *model) attemptLines(a *runview.Attempt, w int) []string {
 	case a.Result != "" || a.State == "lost":
 		style = styleBad
 	}
-	head := styleBold.Render(a.ID.String()) + " " + style.Render(m.clean(cmp.Or(a.Result, a.State))) + " on " + m.clean(a.Host) +
-		textIf(a.Slot > 0, fmt.Sprintf(" slot %d", a.Slot)) + textIf(a.Round > 1, fmt.Sprintf(", round %d", a.Round)) + textIf(a.Charged, ", a try that failed")
+	head := styleBold.Render(a.ID.String()) + " " + style.Render(m.clean(cmp.Or(a.Result, a.State))) + " on " +
+		m.clean(a.Host) +
+		textIf(a.Slot > 0, fmt.Sprintf(" slot %d", a.Slot)) + textIf(a.Round > 1, fmt.Sprintf(", round %d", a.Round)) +
+		textIf(a.Charged, ", a try that failed")
 	out := m.wrap(head, w)
 	add := func(label, text string) { out = append(out, m.labeled("  "+label, text, w)...) }
 	add("time", m.attemptTimes(a))
-	add("used", textIf(a.CPU > 0 || a.MaxRSS > 0, fmt.Sprintf("%s of CPU time, %s of memory at most", formatElapsed(a.CPU), formatPeak(a.MaxRSS, text.Size))))
+	add("used", textIf(a.CPU > 0 || a.MaxRSS > 0, fmt.Sprintf("%s of CPU time, %s of memory at most",
+		formatElapsed(a.CPU), formatPeak(a.MaxRSS, text.Size))))
 	add("reason", m.clean(a.Reason))
 	add("stderr", m.cleanRow([]byte(a.Last)))
 	add("files", m.clean(a.Out))
@@ -212,7 +217,8 @@ func (m *model) attemptTimes(a *runview.Attempt) string {
 	case a.Ended.IsZero():
 		return fmt.Sprintf("%s, since %s", m.formatTime(a.Started), text.Clock(m.dispatcherNow().Sub(a.Started)))
 	}
-	return fmt.Sprintf("%s to %s, %s", m.formatTime(a.Started), m.formatTime(a.Ended), formatElapsed(a.Ended.Sub(a.Started)))
+	return fmt.Sprintf("%s to %s, %s", m.formatTime(a.Started), m.formatTime(a.Ended),
+		formatElapsed(a.Ended.Sub(a.Started)))
 }
 
 // formatTime formats a time in this machine's time zone, with its day if that is not today.

@@ -103,7 +103,8 @@ func (p *eventsPane) onSnapshot(m *model) {
 	case p.cursor > last:
 		p.numNewer = max(0, events.Back-steps(p.cursor-last))
 	default: // the filter hides it now: use the nearest one
-		at, _ := slices.BinarySearchFunc(events.Lines, p.cursor, func(l runview.Event, seq uint64) int { return cmp.Compare(l.Seq, seq) })
+		at, _ := slices.BinarySearchFunc(events.Lines, p.cursor,
+			func(l runview.Event, seq uint64) int { return cmp.Compare(l.Seq, seq) })
 		p.moveTo(events, min(at, len(events.Lines)-1))
 	}
 }
@@ -243,9 +244,12 @@ func (p *eventsPane) keys() []binding {
 	job := func(m *model) bool { e := p.currentEvent(m); return e != nil && e.Job != 0 }
 	return append(withGroup("Events",
 		key("enter", "details", "details of the job of the event, or of its host", p.openCurrent).onlyIf(something),
-		key("l", "log", "output of the job of the event", func(m *model) tea.Cmd { return m.openOutput(p.currentEvent(m).Job) }).onlyIf(job),
-		key("f", "in list", "the job of the event in the list of jobs", func(m *model) tea.Cmd { return m.showJob(p.currentEvent(m).Job) }).onlyIf(job),
-		key("a", "all records", "all records of the journal, or only important events", screenAction(func() { p.showsAll = !p.showsAll })),
+		key("l", "log", "output of the job of the event",
+			func(m *model) tea.Cmd { return m.openOutput(p.currentEvent(m).Job) }).onlyIf(job),
+		key("f", "in list", "the job of the event in the list of jobs",
+			func(m *model) tea.Cmd { return m.showJob(p.currentEvent(m).Job) }).onlyIf(job),
+		key("a", "all records", "all records of the journal, or only important events",
+			screenAction(func() { p.showsAll = !p.showsAll })),
 		key("/", "filter", "only events with a text, host=ws01, job=17", p.openFilter),
 	), moveKeys(func() int { return p.h }, p.move)...)
 }

@@ -303,13 +303,17 @@ func sample() *fakeSource {
 func sampleSnapshot(ask runview.Query) *runview.Snapshot {
 	snap := &runview.Snapshot{
 		Version: 7, At: noon, Total: 96_859, Tries: 3, SlotsBusy: 126, Slots: 136, Usable: 131.5, Stragglers: 1,
-		Run:  runview.Run{Name: "sweep-20260314", UID: "01abc", Dir: "/nfs/data/proj/dcs-runs/sweep-20260314", Lab: "lab", Owner: "ada on desk (pid 4711)", Machine: "desk", Epoch: 1},
-		Rate: 41.0 / 60, Rates: []float64{.2, .3, .6, .8, .9, .7, .7, .8}, ETA: 34*time.Hour + 10*time.Minute, Spread: 2 * time.Hour,
+		Run: runview.Run{Name: "sweep-20260314", UID: "01abc", Dir: "/nfs/data/proj/dcs-runs/sweep-20260314",
+			Lab: "lab", Owner: "ada on desk (pid 4711)", Machine: "desk", Epoch: 1},
+		Rate: 41.0 / 60, Rates: []float64{.2, .3, .6, .8, .9, .7, .7, .8}, ETA: 34*time.Hour +
+			10*time.Minute, Spread: 2 * time.Hour,
 	}
 	snap.Phases[runview.Running], snap.Phases[runview.Queued], snap.Phases[runview.Succeeded], snap.Phases[runview.Failed], snap.Phases[runview.Retry] = 126, 84_512, 12_204, 17, 1
 	for i := range 12 {
-		h := live.Host{Name: fmt.Sprintf("ws%02d", i+1), HostStatus: jobs.HostStatus{State: "up"}, Slots: 12, Usable: 11.5, Running: 11, Done: 1000 + i, Cores: 12,
-			Load: [3]float64{11.2, 10.8, 9.9}, Busy: 11.4, Ours: 10.9, MemBytes: 64 << 30, MemFree: 40 << 30, DiskFree: 800 << 30,
+		h := live.Host{Name: fmt.Sprintf("ws%02d", i+1), HostStatus: jobs.HostStatus{State: "up"}, Slots: 12,
+			Usable: 11.5, Running: 11, Done: 1000 + i, Cores: 12,
+			Load: [3]float64{11.2, 10.8,
+				9.9}, Busy: 11.4, Ours: 10.9, MemBytes: 64 << 30, MemFree: 40 << 30, DiskFree: 800 << 30,
 			Delay: 700 * time.Microsecond, Heartbeat: time.Second}
 		for k := range 60 {
 			h.History = append(h.History, uint8(40+k))
@@ -327,22 +331,28 @@ func sampleSnapshot(ask runview.Query) *runview.Snapshot {
 	}
 	if ask.Groups {
 		snap.Groups = []runview.Group{
-			{Cause: "exit 137", Last: "Killed", Count: 14, Tries: 2, Hosts: []string{"ws03", "ws05"}, Jobs: []runview.Row{sampleRow(50120)}, Which: jobs.Ranges{{First: 50120, Last: 50133}}},
-			{Cause: "exit 1", Last: "ValueError: gamma must be positive", Count: 3, Hosts: []string{"ws01"}, Jobs: []runview.Row{sampleRow(50140)}, Which: jobs.Ranges{{First: 50140, Last: 50142}}},
+			{Cause: "exit 137", Last: "Killed", Count: 14, Tries: 2, Hosts: []string{"ws03", "ws05"},
+				Jobs: []runview.Row{sampleRow(50120)}, Which: jobs.Ranges{{First: 50120, Last: 50133}}},
+			{Cause: "exit 1", Last: "ValueError: gamma must be positive", Count: 3, Hosts: []string{"ws01"},
+				Jobs: []runview.Row{sampleRow(50140)}, Which: jobs.Ranges{{First: 50140, Last: 50142}}},
 		}
 	}
 	if ask.Events != nil {
 		snap.Events = &runview.Events{Total: 3, Lines: []runview.Event{
-			{Seq: 1, At: noon.Add(-time.Minute), Host: "ws05", Text: "link lost, 8 jobs requeued (attempt 2/3)", Bad: true},
-			{Seq: 2, At: noon.Add(-30 * time.Second), Job: 50120, Host: "ws03", Text: "50120.3 has ended on ws03: exit 137; job 50120 has failed", Bad: true},
+			{Seq: 1, At: noon.Add(-time.Minute), Host: "ws05", Text: "link lost, 8 jobs requeued (attempt 2/3)",
+				Bad: true},
+			{Seq: 2, At: noon.Add(-30 * time.Second), Job: 50120, Host: "ws03",
+				Text: "50120.3 has ended on ws03: exit 137; job 50120 has failed", Bad: true},
 			{Seq: 3, At: noon, Host: "ws12", Text: "is being drained"},
 		}}
 	}
 	if ask.Focus != 0 {
 		r := sampleRow(ask.Focus)
-		snap.Detail = &runview.Detail{Row: r, Spec: &jobs.Spec{Command: "python train.py --C 0.1 --gamma 0.5", Line: int(r.ID), Options: &jobs.Options{Cwd: "/nfs/data/proj", File: "jobs.txt"}},
+		snap.Detail = &runview.Detail{Row: r, Spec: &jobs.Spec{Command: "python train.py --C 0.1 --gamma 0.5",
+			Line: int(r.ID), Options: &jobs.Options{Cwd: "/nfs/data/proj", File: "jobs.txt"}},
 			Why: fmt.Sprintf("Job %d runs on ws02.", r.ID), Estimate: 2 * time.Hour,
-			Attempts: []runview.Attempt{{ID: jobs.AttemptID{Job: r.ID, N: 1}, Host: "ws02", Slot: 3, Round: 1, State: "running", Started: r.Started,
+			Attempts: []runview.Attempt{{ID: jobs.AttemptID{Job: r.ID, N: 1}, Host: "ws02", Slot: 3, Round: 1,
+				State: "running", Started: r.Started,
 				Out: fmt.Sprintf("/nfs/data/proj/dcs-runs/sweep-20260314/attempts/050/%d.1.out", r.ID)}}}
 	}
 	return snap
@@ -360,7 +370,8 @@ func samplePage(w *runview.JobsWindow) *runview.Page {
 		cursor = int(w.Cursor) - first
 		start = max(0, cursor-w.Above)
 	}
-	p := &runview.Page{Filter: w.Filter, Sort: w.Sort, Reverse: w.Reverse, Matched: sampleTotal, First: start, Cursor: cursor}
+	p := &runview.Page{Filter: w.Filter, Sort: w.Sort, Reverse: w.Reverse, Matched: sampleTotal, First: start,
+		Cursor: cursor}
 	for i := start; i < min(sampleTotal, start+w.Rows); i++ {
 		p.Rows = append(p.Rows, sampleRow(jobs.ID(first+i)))
 	}
@@ -368,11 +379,14 @@ func samplePage(w *runview.JobsWindow) *runview.Page {
 }
 
 func sampleRow(id jobs.ID) runview.Row {
-	r := runview.Row{ID: id, Title: fmt.Sprintf("sweep C=%g gamma=%g", 0.1*float64(1+id%7), 0.25*float64(id%5)), Tries: 3, Round: 1, Progress: -1, Place: -1,
-		Params: []jobs.Param{{Name: "C", Value: fmt.Sprint(0.1 * float64(1+id%7))}, {Name: "gamma", Value: fmt.Sprint(0.25 * float64(id%5))}}}
+	r := runview.Row{ID: id, Title: fmt.Sprintf("sweep C=%g gamma=%g", 0.1*float64(1+id%7), 0.25*float64(id%5)),
+		Tries: 3, Round: 1, Progress: -1, Place: -1,
+		Params: []jobs.Param{{Name: "C", Value: fmt.Sprint(0.1 * float64(1+id%7))},
+			{Name: "gamma", Value: fmt.Sprint(0.25 * float64(id%5))}}}
 	switch {
 	case id < 50119:
-		r.Phase, r.Host, r.Slot, r.Attempt, r.Started, r.Progress = runview.Running, fmt.Sprintf("ws%02d", id-50116), 3, 1, noon.Add(-72*time.Minute), 0.78
+		r.Phase, r.Host, r.Slot, r.Attempt, r.Started, r.Progress = runview.Running, fmt.Sprintf("ws%02d",
+			id-50116), 3, 1, noon.Add(-72*time.Minute), 0.78
 		r.Straggler = id == 50118
 	case id == 50119:
 		r.Phase, r.Host, r.Attempt, r.Failures, r.Retry, r.Cause = runview.Retry, "ws05", 1, 1, noon.Add(42*time.Second), "lost with ws05"

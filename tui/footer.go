@@ -53,10 +53,12 @@ func (m *model) messageRows() []string {
 		return rows
 	}
 	if r, ok := m.currentJob(); ok && r.Phase == runview.Sent && m.focusHasJobs() {
-		return []string{m.justify(" "+phaseInfoOf(r.Phase).style.Render(m.sign(r.Phase)+" sent")+": "+phaseInfoOf(r.Phase).help, undo, m.w)}
+		return []string{m.justify(" "+phaseInfoOf(r.Phase).style.Render(m.sign(r.Phase)+" sent")+": "+
+			phaseInfoOf(r.Phase).help, undo, m.w)}
 	}
 	if e := m.newestBad(); e != "" {
-		return []string{m.justify(" "+styleWarn.Render(m.glyphs.warn)+" "+e, undo+styleFaint.Render("  5: events "), m.w)}
+		return []string{m.justify(" "+styleWarn.Render(m.glyphs.warn)+" "+e, undo+styleFaint.Render("  5: events "),
+			m.w)}
 	}
 	return []string{m.justify("", undo, m.w)}
 }
@@ -104,19 +106,23 @@ const minSummaryH = 20
 // summaryRows returns the rows over the view of a finished run: the results of the jobs, the causes
 // of failures, and what to do next.
 func (m *model) summaryRows() []string {
-	if !m.isUndispatched() || m.h < minSummaryH || m.summaryHidden || m.extraZoomed && m.extra != nil && m.lowerFocused {
+	if !m.isUndispatched() || m.h < minSummaryH || m.summaryHidden || m.extraZoomed && m.extra != nil &&
+		m.lowerFocused {
 		return nil
 	}
 	n := m.snap.Phases
 	t := tallyOf(m.snap)
 	var parts []string
-	for _, p := range []runview.Phase{runview.Succeeded, runview.Failed, runview.TimedOut, runview.Canceled, runview.Skipped} {
+	for _, p := range []runview.Phase{runview.Succeeded, runview.Failed, runview.TimedOut, runview.Canceled,
+		runview.Skipped} {
 		if n[p] > 0 {
-			parts = append(parts, phaseInfoOf(p).style.Render(m.sign(p)+" "+text.Thousands(n[p])+" "+strings.SplitN(phaseInfoOf(p).verbPhrase, " ", 2)[1]))
+			parts = append(parts, phaseInfoOf(p).style.Render(m.sign(p)+" "+text.Thousands(n[p])+" "+
+				strings.SplitN(phaseInfoOf(p).verbPhrase, " ", 2)[1]))
 		}
 	}
 	left := m.snap.Total - t.over
-	parts = nonEmpty(append(parts, styleWarn.Render(textIf(left > 0, m.sign(runview.Queued)+" "+text.Thousands(left)+" left")), textIf(m.snap.Total == 0, "there were no jobs"),
+	parts = nonEmpty(append(parts, styleWarn.Render(textIf(left > 0, m.sign(runview.Queued)+" "+text.Thousands(left)+
+		" left")), textIf(m.snap.Total == 0, "there were no jobs"),
 		styleFaint.Render(textIf(!m.snap.Run.Created.IsZero(), "begun "+m.snap.Run.Created.Format("Jan 2 15:04"))))...)
 	out := []string{m.rule("Summary", m.w, false), " " + m.joinFitting(parts, "   ", m.w-1)}
 	trouble := m.hostTroubleLines(max(1, m.h/3-6))
@@ -124,12 +130,14 @@ func (m *model) summaryRows() []string {
 	room := max(1, min(3, m.h/3-5-len(trouble)))
 	for i := range m.snap.Groups {
 		if i == room {
-			out = append(out, styleFaint.Render(fmt.Sprintf(" %10s", "and "+text.Plural(len(m.snap.Groups)-i, "other cause")+" (key 3)")))
+			out = append(out, styleFaint.Render(fmt.Sprintf(" %10s",
+				"and "+text.Plural(len(m.snap.Groups)-i, "other cause")+" (key 3)")))
 			break
 		}
 		group := &m.snap.Groups[i]
 		if group.Count > 0 {
-			out = append(out, m.cut(fmt.Sprintf(" %8s  %s  %s", text.Thousands(group.Count), styleBold.Render(m.clean(group.Cause)), m.clean(group.Last)), m.w))
+			out = append(out, m.cut(fmt.Sprintf(" %8s  %s  %s", text.Thousands(group.Count),
+				styleBold.Render(m.clean(group.Cause)), m.clean(group.Last)), m.w))
 		}
 	}
 	out = append(out, trouble...)
@@ -139,7 +147,8 @@ func (m *model) summaryRows() []string {
 			next = append(next, styleBold.Render(b.firstKey())+" "+b.label)
 		}
 	}
-	next = nonEmpty(append(next, textIf(t.failed > 0, styleBold.Render("3")+" failures"), textIf(m.tab != tabJobs, styleBold.Render("1")+" the jobs"),
+	next = nonEmpty(append(next, textIf(t.failed > 0, styleBold.Render("3")+" failures"),
+		textIf(m.tab != tabJobs, styleBold.Render("1")+" the jobs"),
 		styleBold.Render("esc")+" hides this", styleBold.Render("q")+" leave")...)
 	return append(out, " "+m.joinFitting(next, "   ", m.w-1), m.rule("", m.w, false))
 }
@@ -148,7 +157,8 @@ func (m *model) summaryRows() []string {
 func (m *model) hostTroubleLines(n int) []string {
 	var out []string
 	for _, text := range m.snap.Trouble {
-		out = append(out, hangingIndent(" "+styleWarn.Render(m.glyphs.warn)+" ", m.wrap(m.clean(text), m.w-3-width(m.glyphs.warn)))...)
+		out = append(out, hangingIndent(" "+styleWarn.Render(m.glyphs.warn)+" ",
+			m.wrap(m.clean(text), m.w-3-width(m.glyphs.warn)))...)
 	}
 	if len(out) > n {
 		const more = "  view 2 has more"

@@ -31,38 +31,51 @@ func TestEachKeyRequestsItsAction(t *testing.T) {
 		want   []runview.Action
 	}{
 		{"drain a host", nil, heavy, "2 j d", []runview.Action{{Do: runview.DrainHost, Host: "ws02"}}},
-		{"add a host", nil, heavy, "2 a w s 7 7 space s l o t s = 4 enter", []runview.Action{{Do: runview.AddHost, Host: "ws77", Text: "slots=4"}}},
+		{"add a host", nil, heavy, "2 a w s 7 7 space s l o t s = 4 enter",
+			[]runview.Action{{Do: runview.AddHost, Host: "ws77", Text: "slots=4"}}},
 		{"use a draining one again", nil, heavy, "2 G d", []runview.Action{{Do: runview.UseHost, Host: "ws12"}}},
 		{"stop one, confirmed", nil, heavy, "2 x y", []runview.Action{{Do: runview.StopHost, Host: "ws01"}}},
 		{"stop one: No is the default", nil, heavy, "2 x enter", nil},
 		{"stop one: esc", nil, heavy, "2 x esc", nil},
-		{"a slot more", nil, heavy, "2 +", []runview.Action{{Do: runview.Slots, Host: "ws01", Number: 1, Relative: true}}},
-		{"a slot less", nil, heavy, "2 j j -", []runview.Action{{Do: runview.Slots, Host: "ws03", Number: -1, Relative: true}}},
+		{"a slot more", nil, heavy, "2 +",
+			[]runview.Action{{Do: runview.Slots, Host: "ws01", Number: 1, Relative: true}}},
+		{"a slot less", nil, heavy, "2 j j -",
+			[]runview.Action{{Do: runview.Slots, Host: "ws03", Number: -1, Relative: true}}},
 		{"no slot below none", func(snap *runview.Snapshot) { snap.Hosts[0].Slots = 0 }, heavy, "2 -", nil},
-		{"trouble first, then its first", nil, heavy, "2 S g d", []runview.Action{{Do: runview.DrainHost, Host: "ws05"}}},
-		{"a group again", nil, runview.Cost{Over: 14}, "3 r", []runview.Action{{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 50120, Last: 50133}}}}},
-		{"the second group", nil, runview.Cost{Over: 3}, "3 j r", []runview.Action{{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 50140, Last: 50142}}}}},
-		{"one job of a group", nil, runview.Cost{Over: 1}, "3 enter j r", []runview.Action{{Do: runview.Requeue, Jobs: jobs.One(50120)}}},
+		{"trouble first, then its first", nil, heavy, "2 S g d",
+			[]runview.Action{{Do: runview.DrainHost, Host: "ws05"}}},
+		{"a group again", nil, runview.Cost{Over: 14}, "3 r",
+			[]runview.Action{{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 50120, Last: 50133}}}}},
+		{"the second group", nil, runview.Cost{Over: 3}, "3 j r",
+			[]runview.Action{{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 50140, Last: 50142}}}}},
+		{"one job of a group", nil, runview.Cost{Over: 1}, "3 enter j r",
+			[]runview.Action{{Do: runview.Requeue, Jobs: jobs.One(50120)}}},
 		{"a large group: y is not enough", func(snap *runview.Snapshot) {
 			snap.Groups = []runview.Group{{Cause: "exit 1", Count: 500, Which: jobs.Ranges{{First: 1, Last: 500}}}}
 		}, runview.Cost{Over: 500}, "3 r y y", nil},
 		{"a large group: its number", func(snap *runview.Snapshot) {
 			snap.Groups = []runview.Group{{Cause: "exit 1", Count: 500, Which: jobs.Ranges{{First: 1, Last: 500}}}}
-		}, runview.Cost{Over: 500}, "3 r 5 0 0 enter", []runview.Action{{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 1, Last: 500}}}}},
+		}, runview.Cost{Over: 500}, "3 r 5 0 0 enter",
+			[]runview.Action{{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 1, Last: 500}}}}},
 		{"drain the run", nil, heavy, "q r", []runview.Action{{Do: runview.DrainRun}}},
 		{"stay", nil, heavy, "q esc", nil},
 		{"cancel the run: y is not enough", nil, heavy, "q c y y", nil},
 		{"cancel the run: another number", nil, heavy, "q c 1 2 6 enter", nil},
 		{"cancel the run: its number", nil, heavy, "q c 8 4 6 3 9 enter", []runview.Action{{Do: runview.CancelRun}}},
 		{"cancel a small run", nil, runview.Cost{Running: 2}, "q c y", []runview.Action{{Do: runview.CancelRun}}},
-		{"answer", asks(3, true), heavy, "h u n t e r enter", []runview.Action{{Do: runview.Reply, Number: 3, Text: "hunter"}}},
-		{"answer: corrected", asks(4, false), heavy, "h i backspace o enter", []runview.Action{{Do: runview.Reply, Number: 4, Text: "ho"}}},
+		{"answer", asks(3, true), heavy, "h u n t e r enter",
+			[]runview.Action{{Do: runview.Reply, Number: 3, Text: "hunter"}}},
+		{"answer: corrected", asks(4, false), heavy, "h i backspace o enter",
+			[]runview.Action{{Do: runview.Reply, Number: 4, Text: "ho"}}},
 		{"refuse", asks(5, true), heavy, "h u esc", []runview.Action{{Do: runview.Reply, Number: 5}}},
 		{"an empty answer is none", asks(6, true), heavy, "enter", nil},
-		{"answered once", asks(7, true), heavy, "a enter q esc", []runview.Action{{Do: runview.Reply, Number: 7, Text: "a"}}},
+		{"answered once", asks(7, true), heavy, "a enter q esc",
+			[]runview.Action{{Do: runview.Reply, Number: 7, Text: "a"}}},
 		{"resume a dead run", states["dead"], heavy, "R", []runview.Action{{Do: runview.Resume}}},
 		{"resume a stopped run", states["stopped"], heavy, "5 R", []runview.Action{{Do: runview.Resume}}},
-		{"again what has failed", states["ended"], runview.Cost{Over: 17}, "2 R", []runview.Action{{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 50120, Last: 50133}, {First: 50140, Last: 50142}}}}},
+		{"again what has failed", states["ended"], runview.Cost{Over: 17}, "2 R",
+			[]runview.Action{{Do: runview.Requeue,
+				Jobs: jobs.Ranges{{First: 50120, Last: 50133}, {First: 50140, Last: 50142}}}}},
 		{"nobody drains hosts of a dead run", states["dead"], heavy, "2 d x + -", nil},
 		{"nothing to resume while it lives", nil, heavy, "2 R", nil},
 	} {
@@ -145,7 +158,8 @@ func TestSecretsAreNotShown(t *testing.T) {
 	runCommands(t, m, m.showQuestion())
 	typeText(t, m, "swordfish")
 	m.Update(pasteMessage("trout\nsecond line"))
-	if text := m.frame + plainScreen(m); strings.Contains(text, "sword") || strings.Contains(text, "trout") || strings.Contains(text, "*") {
+	if text := m.frame + plainScreen(m); strings.Contains(text, "sword") || strings.Contains(text, "trout") ||
+		strings.Contains(text, "*") {
 		t.Errorf("it shows:\n%s", text)
 	}
 	press(t, m, "enter")
@@ -241,7 +255,8 @@ func TestHintsDoSomething(t *testing.T) {
 			if plainScreen(m) == before && len(m.src.(*fakeSource).actions()) == 0 {
 				t.Errorf("%s: %s (%s) does nothing", tabNames[v], b.firstKey(), b.label)
 			}
-			checkContains(t, before, m.keyName(b.firstKey())+" "+b.label, "%s: the footer of a wide screen", tabNames[v])
+			checkContains(t, before, m.keyName(b.firstKey())+" "+b.label, "%s: the footer of a wide screen",
+				tabNames[v])
 		}
 	}
 }
@@ -308,7 +323,8 @@ func TestKeysActOnWhatWasSeen(t *testing.T) {
 	refresh(t, m)
 	press(t, m, "r") // reports that the job has gone, and has no effect
 	press(t, m, "r")
-	checkActions(t, src, runview.Action{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 50120, Last: 50133}}}, runview.Requeue.Jobs(50121))
+	checkActions(t, src, runview.Action{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 50120, Last: 50133}}},
+		runview.Requeue.Jobs(50121))
 }
 
 // TestFocusGoesThroughThePanes checks that keys go to the pane with the focus when two panes are

@@ -18,9 +18,11 @@ import (
 // below a second of a finished job is not shown as 0:00.
 func TestNumbersAreFormatted(t *testing.T) {
 	for _, c := range [][2]string{
-		{formatElapsed(0), "0:00"}, {formatElapsed(513 * time.Millisecond), "513 ms"}, {formatElapsed(999 * time.Millisecond), "999 ms"}, {formatElapsed(time.Second), "0:01"},
+		{formatElapsed(0), "0:00"}, {formatElapsed(513 * time.Millisecond),
+			"513 ms"}, {formatElapsed(999 * time.Millisecond), "999 ms"}, {formatElapsed(time.Second), "0:01"},
 		{formatLatency(0), "-"}, {formatLatency(12 * time.Millisecond), "12 ms"},
-		{formatPercent(0, 10), "0.0%"}, {formatPercent(1, 100_000), "<0.1%"}, {formatPercent(99_999, 100_000), "99.9%"}, {formatPercent(3, 3), "100.0%"}, {formatPercent(0, 0), "-"},
+		{formatPercent(0, 10), "0.0%"}, {formatPercent(1, 100_000), "<0.1%"}, {formatPercent(99_999, 100_000),
+			"99.9%"}, {formatPercent(3, 3), "100.0%"}, {formatPercent(0, 0), "-"},
 	} {
 		equal(t, c[0], c[1], "a number")
 	}
@@ -35,9 +37,11 @@ func TestBarsDistinguishNoneSomeAndAll(t *testing.T) {
 			for _, v := range []float64{-1, 0, 0.001, 0.5, 0.78, 0.999, 1, 2, math.NaN(), math.Inf(1)} {
 				equal(t, width(m.drawBar(v, w)), w, "width of bar(%v)", v)
 			}
-			for _, c := range [][3]int{{0, 0, 0}, {0, 0, 10}, {10, 0, 10}, {5, 5, 10}, {0, 10, 10}, {1, 1, 1_000_000}, {999_998, 1, 1_000_000}, {9, 9, 10}} {
+			for _, c := range [][3]int{{0, 0, 0}, {0, 0, 10}, {10, 0, 10}, {5, 5, 10}, {0, 10, 10}, {1, 1, 1_000_000},
+				{999_998, 1, 1_000_000}, {9, 9, 10}} {
 				s := ansi.Strip(m.drawShares(c[0], c[1], 0, c[2], w))
-				if o := ansi.Strip(m.drawShares(c[0], c[1], 7, c[2]+7, w)); width(o) != w || w > 3 && !strings.Contains(o, g.othersBar) {
+				if o := ansi.Strip(m.drawShares(c[0], c[1], 7, c[2]+7, w)); width(o) != w || w > 3 &&
+					!strings.Contains(o, g.othersBar) {
 					t.Errorf("shares(%v and 7 left out, %d) is %q", c, w, o)
 				}
 				equal(t, width(s), w, "width of shares(%v)", c)
@@ -76,15 +80,18 @@ func TestSlotsOfAHost(t *testing.T) {
 		want        string
 	}{
 		{0, 10, 10, "··········"}, {1, 10, 10, "█·········"}, {11, 12, 12, "█████████·"}, {12, 12, 12, "██████████"},
-		{3, 10, 5, "███··░░░░░"}, {5, 10, 3, "█████░░░░░"}, {0, 10, 0, "░░░░░░░░░░"}, {1, 1000, 1000, "█·········"}, {0, 0, 0, ""}, {20, 10, 10, "██████████"},
+		{3, 10, 5, "███··░░░░░"}, {5, 10, 3, "█████░░░░░"}, {0, 10, 0, "░░░░░░░░░░"}, {1, 1000, 1000, "█·········"}, {0,
+			0, 0, ""}, {20, 10, 10, "██████████"},
 	} {
-		equal(t, ansi.Strip(m.slotsBar(&live.Host{Running: c.used, Slots: c.slots, Usable: c.usable}, 10)), c.want, "%d of %d, %v usable", c.used, c.slots, c.usable)
+		equal(t, ansi.Strip(m.slotsBar(&live.Host{Running: c.used, Slots: c.slots, Usable: c.usable}, 10)), c.want,
+			"%d of %d, %v usable", c.used, c.slots, c.usable)
 	}
 }
 
 // TestCursorIsInsideTheWindow checks which row of a list is the first that is visible.
 func TestCursorIsInsideTheWindow(t *testing.T) {
-	for _, c := range [][5]int{{0, 0, 10, 5, 0}, {0, 4, 10, 5, 0}, {0, 5, 10, 5, 1}, {7, 3, 10, 5, 3}, {9, 9, 10, 5, 5}, {3, 0, 2, 5, 0}, {0, 3, 10, 0, 3}} {
+	for _, c := range [][5]int{{0, 0, 10, 5, 0}, {0, 4, 10, 5, 0}, {0, 5, 10, 5, 1}, {7, 3, 10, 5, 3}, {9, 9, 10, 5, 5},
+		{3, 0, 2, 5, 0}, {0, 3, 10, 0, 3}} {
 		equal(t, firstVisible(c[0], c[1], c[2], c[3]), c[4], "window%v", c[:4])
 	}
 }
@@ -92,8 +99,10 @@ func TestCursorIsInsideTheWindow(t *testing.T) {
 // TestShortNamesDistinguishHosts checks that shortened names still distinguish hosts.
 func TestShortNamesDistinguishHosts(t *testing.T) {
 	for _, c := range [][2]string{
-		{"ws01 ws02 ws03 ws12", "01 02 03 12"}, {"n101 n102 n201 n202", "101 102 201 202"}, {"ws01 gpu01 ws02 gpu02", "w01 g01 w02 g02"},
-		{"melon pear fig apple", "melon pear fig apple"}, {"desk laptop", "desk  laptop "}, {"a1 b1 aa1 bb1", "a1 b1 aa1 bb1"},
+		{"ws01 ws02 ws03 ws12", "01 02 03 12"}, {"n101 n102 n201 n202", "101 102 201 202"}, {"ws01 gpu01 ws02 gpu02",
+			"w01 g01 w02 g02"},
+		{"melon pear fig apple", "melon pear fig apple"}, {"desk laptop", "desk  laptop "}, {"a1 b1 aa1 bb1",
+			"a1 b1 aa1 bb1"},
 	} {
 		m := &model{glyphs: &utf8Glyphs, snap: &runview.Snapshot{}}
 		for _, n := range strings.Fields(c[0]) {
@@ -114,7 +123,8 @@ func TestAgeOfTheDataIsShown(t *testing.T) {
 	for _, c := range []struct {
 		age  time.Duration
 		want string
-	}{{0, "● live 0 s"}, {3 * time.Second, "● live 3 s"}, {5 * time.Second, "○ not live, 5 s old"}, {time.Hour, "○ not live, 60 min old"}} {
+	}{{0, "● live 0 s"}, {3 * time.Second, "● live 3 s"}, {5 * time.Second, "○ not live, 5 s old"}, {time.Hour,
+		"○ not live, 60 min old"}} {
 		now = noon.Add(c.age)
 		checkContains(t, row(), c.want, "after %v", c.age)
 	}
@@ -134,7 +144,8 @@ func TestETAIsARange(t *testing.T) {
 		want        string
 	}{
 		{34*time.Hour + 10*time.Minute, 2 * time.Hour, false, "ETA 34h 10m ±2 h"}, {time.Minute, 0, false, "ETA 60 s"},
-		{time.Minute, 0, true, "ETA 60 s, more may come"}, {0, 0, true, "more may come"}, {0, 0, false, "ETA not known yet"},
+		{time.Minute, 0, true, "ETA 60 s, more may come"}, {0, 0, true, "more may come"}, {0, 0, false,
+			"ETA not known yet"},
 	} {
 		m := &model{glyphs: &utf8Glyphs, snap: &runview.Snapshot{ETA: c.eta, Spread: c.spread, More: c.more}}
 		equal(t, m.etaText(), c.want, "the ETA")
@@ -151,7 +162,8 @@ func TestEventsKeepTheirPlace(t *testing.T) {
 		back := max(0, min(ask.Events.Back, n-ask.Events.Rows))
 		snap.Events = &runview.Events{Total: n, Back: back}
 		for i := max(0, n-back-ask.Events.Rows); i < n-back; i++ {
-			snap.Events.Lines = append(snap.Events.Lines, runview.Event{Seq: uint64(10 + i), At: noon, Text: fmt.Sprintf("event %d", i), Bad: i == 70})
+			snap.Events.Lines = append(snap.Events.Lines,
+				runview.Event{Seq: uint64(10 + i), At: noon, Text: fmt.Sprintf("event %d", i), Bad: i == 70})
 		}
 		return snap, nil
 	}}, 80, 24)
@@ -223,7 +235,8 @@ func TestTheHelpIsWhole(t *testing.T) {
 		text.WriteString(strings.ReplaceAll(plainScreen(m), "\n                ", ""))
 		press(t, m, "pgdown")
 	}
-	for _, word := range []string{"drain: what runs there finishes", "state=fail", "straggler", ":requeue", "one slot more", "ctrl+z", "ended because it ran longer"} {
+	for _, word := range []string{"drain: what runs there finishes", "state=fail", "straggler", ":requeue",
+		"one slot more", "ctrl+z", "ended because it ran longer"} {
 		checkContains(t, text.String(), word, "the help")
 	}
 	press(t, m, "esc")

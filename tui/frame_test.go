@@ -70,7 +70,8 @@ var states = map[string]func(*runview.Snapshot){
 	"connecting": func(snap *runview.Snapshot) {
 		for i := range snap.Hosts {
 			if snap.Hosts[i].State = "up"; i > 2 {
-				snap.Hosts[i] = live.Host{Name: snap.Hosts[i].Name, HostStatus: jobs.HostStatus{State: "connecting"}, Slots: 12, DiskFree: -1}
+				snap.Hosts[i] = live.Host{Name: snap.Hosts[i].Name, HostStatus: jobs.HostStatus{State: "connecting"},
+					Slots: 12, DiskFree: -1}
 			}
 		}
 	},
@@ -133,9 +134,11 @@ func TestNoStateBreaksTheLayout(t *testing.T) {
 	for name, f := range states {
 		for _, ascii := range []bool{false, true} {
 			m := newScreenOf(t, Options{Source: sampleWith(f), ASCII: ascii}, 80, 24)
-			m.handleSnapshot(snapshotMsg{snap: sampleSnapshot(runview.Query{Groups: true, Events: &runview.EventsWindow{Rows: 9}}), at: noon})
+			m.handleSnapshot(snapshotMsg{snap: sampleSnapshot(runview.Query{Groups: true,
+				Events: &runview.EventsWindow{Rows: 9}}), at: noon})
 			f(m.snap)
-			all := append(sizes[:len(sizes):len(sizes)], [2]int{39, 9}, [2]int{1, 1}, [2]int{80, 15}, [2]int{80, 60}, [2]int{119, 12}, [2]int{300, 10})
+			all := append(sizes[:len(sizes):len(sizes)], [2]int{39, 9}, [2]int{1, 1}, [2]int{80, 15}, [2]int{80, 60},
+				[2]int{119, 12}, [2]int{300, 10})
 			if ascii {
 				all = sizes[:5]
 			}
@@ -160,7 +163,8 @@ func TestStatesOfHostsDifferWithoutColor(t *testing.T) {
 		m := newScreen(t, sample(), 80, 24)
 		m.glyphs = g
 		seen := map[string]jobs.HostState{}
-		for _, s := range []jobs.HostState{jobs.HostUp, jobs.HostSuspect, jobs.HostLost, jobs.HostConnecting, jobs.HostBackingOff, jobs.HostDraining, jobs.HostDisabled} {
+		for _, s := range []jobs.HostState{jobs.HostUp, jobs.HostSuspect, jobs.HostLost, jobs.HostConnecting,
+			jobs.HostBackingOff, jobs.HostDraining, jobs.HostDisabled} {
 			h := &live.Host{HostStatus: jobs.HostStatus{State: s}}
 			if other, ok := seen[m.hostGlyph(h)]; ok {
 				t.Errorf("%s and %s have the same glyph", s, other)
@@ -197,7 +201,8 @@ func detailedSample() *fakeSource {
 		at := func(s int) time.Time { return noon.Add(time.Duration(s) * time.Second) }
 		detail.Row.Params = []jobs.Param{{Name: "C", Value: "0.1"}, {Name: "gamma", Value: "0.5"}}
 		detail.Row.Queue, detail.Row.Priority, detail.Row.Round = "sweep", -2, 2
-		detail.Command = "set -e\npython train.py --C 0.1 --gamma 0.5 \\\n\t--out results/$DCS_JOB_ID.json " + strings.Repeat("--flag ", 20)
+		detail.Command = "set -e\npython train.py --C 0.1 --gamma 0.5 \\\n\t--out results/$DCS_JOB_ID.json " +
+			strings.Repeat("--flag ", 20)
 		detail.Setup, detail.Env = "source ~/venv/bin/activate", []jobs.EnvVar{{Name: "SEED", Value: "7"}}
 		detail.Tags, detail.Slots, detail.GPUs, detail.MemBytes = []string{"gpu", "big"}, 2, 1, 8<<30
 		detail.Timeout, detail.Deadline, detail.Estimate = 2*time.Hour, noon.Add(30*time.Hour), time.Hour
@@ -205,9 +210,11 @@ func detailedSample() *fakeSource {
 		detail.Why = "Job 50120 has failed: it used up its 3 tries, the last one on ws03 ended with exit 137."
 		detail.Attempts = nil
 		for n := range 3 {
-			a := runview.Attempt{ID: jobs.AttemptID{Job: 50120, N: n + 1}, Host: fmt.Sprintf("ws0%d", n+1), Slot: n + 1, Round: 1 + n/2, State: "exited", Result: "exit 137",
+			a := runview.Attempt{ID: jobs.AttemptID{Job: 50120, N: n + 1}, Host: fmt.Sprintf("ws0%d", n+1), Slot: n + 1,
+				Round: 1 + n/2, State: "exited", Result: "exit 137",
 				Launched: at(-600 + 100*n), Started: at(-599 + 100*n), Ended: at(-592 + 100*n), CPU: 6 * time.Second, MaxRSS: 3 << 30, Last: "Killed", Charged: true,
-				Out: fmt.Sprintf("/nfs/data/proj/dcs-runs/sweep/attempts/050/50120.%d.out", n+1), Err: fmt.Sprintf("/nfs/data/proj/dcs-runs/sweep/attempts/050/50120.%d.err", n+1)}
+				Out: fmt.Sprintf("/nfs/data/proj/dcs-runs/sweep/attempts/050/50120.%d.out",
+					n+1), Err: fmt.Sprintf("/nfs/data/proj/dcs-runs/sweep/attempts/050/50120.%d.err", n+1)}
 			if n == 0 {
 				a.State, a.Result, a.Reason, a.Charged, a.Out = "lost", "", "its host was given up after 60 s without a heartbeat", false, "ws01:/var/tmp/50120.1.out"
 			}
@@ -347,8 +354,10 @@ func TestCauseIsShownInFull(t *testing.T) {
 	}{
 		{"nothing ran", runview.Group{Cause: why, Count: 1}, 78, "1  " + why},
 		{"nothing ran, few columns", runview.Group{Cause: why, Count: 1}, 30, "1  no host has 100…"},
-		{"something ran", runview.Group{Cause: "exit 137", Last: "out of memory", Count: 2}, 78, "2  exit 137     out of memory"},
-		{"a long cause of what ran", runview.Group{Cause: "exit 126 or so", Last: "x", Count: 2}, 78, "2  exit 126 or… x"},
+		{"something ran", runview.Group{Cause: "exit 137", Last: "out of memory", Count: 2}, 78,
+			"2  exit 137     out of memory"},
+		{"a long cause of what ran", runview.Group{Cause: "exit 126 or so", Last: "x", Count: 2}, 78,
+			"2  exit 126 or… x"},
 	} {
 		got := plainText(p.lineText(m, failedLine{group: &c.group}, c.w))
 		if width(got) > c.w || !strings.Contains(got, c.want) {
@@ -390,7 +399,8 @@ func TestHostsAreFilteredByTheirColumns(t *testing.T) {
 			t.Errorf("%s: %v", c.heading, err)
 		}
 	}
-	for filter, want := range map[string]int{"HOST=ws03": 1, "host=ws0* state=up": 8, "State=draining": 1, "ok>=1007": 5, "Mem<1G": 0, "disk>1G load>1": 12,
+	for filter, want := range map[string]int{"HOST=ws03": 1, "host=ws0* state=up": 8, "State=draining": 1,
+		"ok>=1007": 5, "Mem<1G": 0, "disk>1G load>1": 12,
 		"link<1s": 12, "ws1 not ws12": 2, "lost or draining": 2, "": 12} {
 		m.hosts.filter = filter
 		got, _ := m.hosts.hosts(m)

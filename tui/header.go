@@ -52,7 +52,8 @@ func (m *model) headerRunning(t tally) string {
 	case m.isUndispatched() && t.running+t.sent > 0:
 		return "may run " + text.Thousands(t.running+t.sent)
 	case t.sent > 0:
-		return "run " + text.Thousands(t.running) + " +" + text.Thousands(t.sent) + " sent" + textIf(m.w >= roomyW, " (not started)")
+		return "run " + text.Thousands(t.running) + " +" + text.Thousands(t.sent) + " sent" +
+			textIf(m.w >= roomyW, " (not started)")
 	}
 	return "run " + text.Thousands(t.running)
 }
@@ -67,10 +68,13 @@ func (m *model) runRow() string {
 	t := tallyOf(m.snap)
 	away, standby := m.snap.Phases[runview.Away], m.clean(m.snap.Run.Standby)
 	numbers := nonEmpty(
-		styleBusy.Render(m.headerRunning(t)), "queue "+text.Thousands(t.queued), styleGood.Render("done "+text.Thousands(t.done)), m.failuresText(t.failed),
+		styleBusy.Render(m.headerRunning(t)), "queue "+
+			text.Thousands(t.queued), styleGood.Render("done "+text.Thousands(t.done)), m.failuresText(t.failed),
 		styleWarn.Render(textIf(t.retry > 0, m.sign(runview.Retry)+" "+text.Thousands(t.retry))),
-		styleWarn.Render(textIf(m.snap.Stragglers > 0 && !m.isUndispatched(), m.glyphs.warn+" "+text.Thousands(m.snap.Stragglers)+" slow")),
-		styleWarn.Render(textIf(away > 0 && !m.isUndispatched(), m.sign(runview.Away)+" "+text.Thousands(away)+" away")),
+		styleWarn.Render(textIf(m.snap.Stragglers > 0 && !m.isUndispatched(), m.glyphs.warn+" "+
+			text.Thousands(m.snap.Stragglers)+" slow")),
+		styleWarn.Render(textIf(away > 0 && !m.isUndispatched(), m.sign(runview.Away)+" "+text.Thousands(away)+
+			" away")),
 		styleFaint.Render(textIf(t.other > 0, m.sign(runview.Canceled)+" "+text.Thousands(t.other))),
 		styleFaint.Render(textIf(standby != "" && !m.isUndispatched(), "standby "+standby)),
 	)
@@ -145,7 +149,8 @@ func (m *model) progressRow() string {
 		if n == 1 { // a single bar has no scale
 			n = 0
 		}
-		said = append(said, strings.TrimSpace(text.Rate(m.snap.Rate)+" "+styleBusy.Render(m.sparkline(m.snap.Rates, 0, n))), m.etaText())
+		said = append(said, strings.TrimSpace(text.Rate(m.snap.Rate)+" "+
+			styleBusy.Render(m.sparkline(m.snap.Rates, 0, n))), m.etaText())
 	}
 	right := "  " + strings.Join(said, "  ") + " "
 	return m.justify(" "+m.drawShares(t.done, t.failed, t.other, m.snap.Total, m.w-1-width(right)), right, m.w)
@@ -159,7 +164,8 @@ func (m *model) etaText() string {
 	case m.snap.ETA <= 0:
 		return "ETA not known yet"
 	}
-	return "ETA " + text.Span(m.snap.ETA) + textIf(m.snap.Spread > 0, " "+m.glyphs.plusMinus+text.Span(m.snap.Spread)) + textIf(m.snap.More, ", more may come")
+	return "ETA " + text.Span(m.snap.ETA) + textIf(m.snap.Spread > 0, " "+m.glyphs.plusMinus+text.Span(m.snap.Spread)) +
+		textIf(m.snap.More, ", more may come")
 }
 
 // summaryRow returns the whole header of a small screen.
@@ -171,7 +177,8 @@ func (m *model) summaryRow() string {
 	glyph, _, _ := strings.Cut(live, " ")
 	t := tallyOf(m.snap)
 	parts := []string{
-		style.Render(glyph) + " " + formatPercent(t.over, m.snap.Total), m.failuresText(t.failed), styleBusy.Render(m.headerRunning(t)),
+		style.Render(glyph) + " " + formatPercent(t.over,
+			m.snap.Total), m.failuresText(t.failed), styleBusy.Render(m.headerRunning(t)),
 		"queue " + text.Thousands(t.queued), styleGood.Render("done " + text.Thousands(t.done)), m.etaText(),
 	}
 	if m.isUndispatched() || m.snapshotErr != nil {
@@ -192,7 +199,8 @@ func (m *model) tooSmall() []string {
 	rows := []string{style.Render(live)}
 	if m.snap != nil {
 		t := tallyOf(m.snap)
-		rows = append(rows, m.joinFitting([]string{m.failuresText(t.failed), m.headerRunning(t), "queue " + text.Thousands(t.queued), "done " + text.Thousands(t.done)}, " ", m.w))
+		rows = append(rows, m.joinFitting([]string{m.failuresText(t.failed), m.headerRunning(t),
+			"queue " + text.Thousands(t.queued), "done " + text.Thousands(t.done)}, " ", m.w))
 	}
 	return append(rows, fmt.Sprintf("too small: %dx%d needed", tinyW, tinyH), "q leaves the screen")
 }
@@ -237,7 +245,8 @@ func (m *model) tabsRow() string {
 			long += " " + n
 		}
 		if i == m.tab {
-			name, long = styleBold.with(styleCursor).Render("["+name+"]"), styleBold.with(styleCursor).Render("["+plainText(long)+"]")
+			name, long = styleBold.with(styleCursor).Render("["+name+"]"), styleBold.with(styleCursor).Render("["+
+				plainText(long)+"]")
 		}
 		full, short = append(full, long), append(short, name)
 	}
@@ -292,9 +301,11 @@ func (m *model) banner() []string {
 		t := tallyOf(snap)
 		switch {
 		case snap.Status == runview.StatusSilent:
-			add(styleBad, "NO HEARTBEAT", "of the dispatcher; "+text.Thousands(max(0, snap.Total-t.over))+" jobs are left: "+resumeKey+" resumes")
+			add(styleBad, "NO HEARTBEAT", "of the dispatcher; "+text.Thousands(max(0, snap.Total-t.over))+
+				" jobs are left: "+resumeKey+" resumes")
 		case m.isCrashed():
-			add(styleBad, "DISPATCHER DIED", text.Thousands(max(0, snap.Total-t.over))+" jobs are left, and jobs that ran may still run: "+resumeKey+" resumes")
+			add(styleBad, "DISPATCHER DIED", text.Thousands(max(0, snap.Total-t.over))+
+				" jobs are left, and jobs that ran may still run: "+resumeKey+" resumes")
 		case m.isUndispatched() && snap.Total > t.over:
 			add(styleWarn, "STOPPED", text.Thousands(snap.Total-t.over)+" jobs are left: "+resumeKey+" resumes")
 		case m.isUndispatched() && t.done < snap.Total:
@@ -337,7 +348,8 @@ func (m *model) banner() []string {
 			why, _ := m.describeWorstHost()
 			add(styleBad, "NOTHING CAN START", "none of "+text.Plural(len(snap.Hosts), "host")+" takes jobs: "+why)
 		case up == 0 && connecting == 0:
-			add(styleBad, "NO HOST", "none of "+text.Plural(len(snap.Hosts), "host")+" can be used now: view 2 shows why")
+			add(styleBad, "NO HOST", "none of "+text.Plural(len(snap.Hosts), "host")+
+				" can be used now: view 2 shows why")
 		}
 	}
 	if len(said) == 0 {
@@ -411,7 +423,8 @@ func (m *model) othersLoadText() string {
 	var names []string
 	for _, h := range m.allHosts() {
 		if m.now().Sub(m.othersBusyAt[h.Name]) < othersTime && h.State == jobs.HostUp {
-			names = append(names, fmt.Sprintf("%s (%s of %d cores)", m.clean(h.Name), oneDigit(min(h.Busy-h.Ours, float64(h.Cores))), h.Cores))
+			names = append(names, fmt.Sprintf("%s (%s of %d cores)", m.clean(h.Name),
+				oneDigit(min(h.Busy-h.Ours, float64(h.Cores))), h.Cores))
 		}
 	}
 	if len(names) == 0 {

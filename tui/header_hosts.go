@@ -21,7 +21,8 @@ func (m *model) slotsRow() string {
 	}
 	snap := m.snap
 	if m.isUndispatched() { // their states are unknown
-		return m.justify(" "+text.Plural(len(snap.Hosts), "host"), "kept in "+m.cutLeft(m.clean(snap.Run.Dir), m.w*3/4)+" ", m.w)
+		return m.justify(" "+text.Plural(len(snap.Hosts), "host"), "kept in "+m.cutLeft(m.clean(snap.Run.Dir), m.w*3/4)+
+			" ", m.w)
 	}
 	if len(snap.Hosts) == 0 {
 		return fmt.Sprintf(" slots %s/%s  no hosts", text.Thousands(snap.SlotsBusy), text.Thousands(snap.Slots))
@@ -30,7 +31,8 @@ func (m *model) slotsRow() string {
 	long, short := m.describeWorstHost()
 	each, few := m.eachHostLoad(), m.hostsByState()
 	numbers, _, _ := strings.Cut(few, "  ")
-	for _, try := range [][2]string{{each, long}, {each, short}, {few, long}, {few, short}, {numbers, long}, {numbers, short}, {"", long}} {
+	for _, try := range [][2]string{{each, long}, {each, short}, {few, long}, {few, short}, {numbers, long},
+		{numbers, short}, {"", long}} {
 		// The marks of the hosts contain the same information.
 		for _, left := range []string{left + where, left} {
 			if width(left)+2+width(try[0])+2+width(try[1]) < m.w {
@@ -100,7 +102,8 @@ func (m *model) describeWorstHost() (long, short string) {
 		}
 	}
 	if connecting > 0 && connecting+up == len(m.snap.Hosts) {
-		return fmt.Sprintf("connecting to %s: %s up", text.Plural(len(m.snap.Hosts), "host"), text.Thousands(up)), "connecting"
+		return fmt.Sprintf("connecting to %s: %s up", text.Plural(len(m.snap.Hosts), "host"), text.Thousands(up)),
+			"connecting"
 	}
 	long, short = m.describeTrouble(worst)
 	for i := range m.troubleGroups { // hosts with the same cause are named together

@@ -76,41 +76,46 @@ func (p *resultsPane) drawHeat(m *model, w, h int, focused bool) []string {
 	v.h = max(1, h-4)
 	v.clampCursor(len(heat.Rows))
 
-	out := append([]string{p.heatTitle(m, w), p.heatHeading(m, label, cell, columns, numbered)}, v.drawRows(len(heat.Rows), func(i int) string {
-		var b strings.Builder
-		b.WriteString(glyphIf(i == v.cursorRow && focused, m.glyphs.cursor) + " " + m.fit(m.cellText(heat.Rows[i], label), label))
-		edge := " "
-		for k := v.leftColumn; k < v.leftColumn+columns; k++ {
-			here := focused && i == v.cursorRow && k == v.cursorColumn
-			shade, style := m.shade(heat.Levels[i][k])
-			if isPartial(heat, i, k) && !numbered {
-				shade = string([]rune(shade)[:1]) + partialMark
-			}
-			if here {
-				edge = styleCursor.Render("[")
-			}
-			b.WriteString(edge)
-			if numbered {
-				ink := style
-				if here {
-					ink = styleCursor
+	out := append([]string{p.heatTitle(m, w), p.heatHeading(m, label, cell, columns, numbered)},
+		v.drawRows(len(heat.Rows), func(i int) string {
+			var b strings.Builder
+			b.WriteString(glyphIf(i == v.cursorRow && focused, m.glyphs.cursor) + " " +
+				m.fit(m.cellText(heat.Rows[i], label), label))
+			edge := " "
+			for k := v.leftColumn; k < v.leftColumn+columns; k++ {
+				here := focused && i == v.cursorRow && k == v.cursorColumn
+				shade, style := m.shade(heat.Levels[i][k])
+				if isPartial(heat, i, k) && !numbered {
+					shade = string([]rune(shade)[:1]) + partialMark
 				}
-				b.WriteString(ink.Render(" " + m.padLeft(p.heatCellText(m, i, k), number) + glyphIf(isPartial(heat, i, k), partialMark)))
+				if here {
+					edge = styleCursor.Render("[")
+				}
+				b.WriteString(edge)
+				if numbered {
+					ink := style
+					if here {
+						ink = styleCursor
+					}
+					b.WriteString(ink.Render(" " + m.padLeft(p.heatCellText(m, i, k), number) +
+						glyphIf(isPartial(heat, i, k), partialMark)))
+				}
+				// Not reversed: a full shade would look like an empty one.
+				b.WriteString(style.Render(shade))
+				edge = " "
+				if here {
+					edge = styleCursor.Render("]")
+				}
 			}
-			// Not reversed: a full shade would look like an empty one.
-			b.WriteString(style.Render(shade))
-			edge = " "
-			if here {
-				edge = styleCursor.Render("]")
-			}
-		}
-		return b.String() + edge
-	})...)
+			return b.String() + edge
+		})...)
 	for len(out) < h-2 {
 		out = append(out, "")
 	}
-	here := " " + m.cut(m.cellText(heat.Down, 30), 30) + "=" + m.cut(m.cellText(heat.Rows[v.cursorRow], 30), 30) + " " + m.cut(m.cellText(heat.Across, 30), 30) + "=" +
-		m.cut(m.cellText(heat.Columns[v.cursorColumn], 30), 30) + ": " + styleBold.Render(p.heatCellText(m, v.cursorRow, v.cursorColumn))
+	here := " " + m.cut(m.cellText(heat.Down, 30), 30) + "=" + m.cut(m.cellText(heat.Rows[v.cursorRow], 30), 30) + " " +
+		m.cut(m.cellText(heat.Across, 30), 30) + "=" +
+		m.cut(m.cellText(heat.Columns[v.cursorColumn], 30), 30) + ": " +
+		styleBold.Render(p.heatCellText(m, v.cursorRow, v.cursorColumn))
 	if isPartial(heat, v.cursorRow, v.cursorColumn) {
 		here += " " + partialMark + " of " + heat.Basis[v.cursorRow][v.cursorColumn]
 	}
@@ -142,7 +147,8 @@ func (v *heatView) update(m *model, heat *runview.Heat) {
 		col = v.cursorColumn
 	}
 	v.moveTo(heat, row, col)
-	v.numberWidth = max(1, m.maxTextWidth(heatNumberWidth, slices.Concat(heat.Cells...)...), m.maxTextWidth(heatNumberWidth, heat.Columns...)-3)
+	v.numberWidth = max(1, m.maxTextWidth(heatNumberWidth, slices.Concat(heat.Cells...)...),
+		m.maxTextWidth(heatNumberWidth, heat.Columns...)-3)
 }
 
 // moveTo moves the cursor to a cell, or to the nearest one.
@@ -166,7 +172,8 @@ func (p *resultsPane) pivotColumns() []string {
 // heatTitle describes the heat map and its shades.
 func (p *resultsPane) heatTitle(m *model, w int) string {
 	heat := p.table.Heat
-	left := " " + styleBold.Render(m.cut(m.cellText(heat.Metric, 40), 40)) + ": " + m.cut(m.cellText(heat.Down, 30), 30) + " down, " + m.cut(m.cellText(heat.Across, 30), 30) + " across"
+	left := " " + styleBold.Render(m.cut(m.cellText(heat.Metric, 40), 40)) + ": " +
+		m.cut(m.cellText(heat.Down, 30), 30) + " down, " + m.cut(m.cellText(heat.Across, 30), 30) + " across"
 	for _, c := range p.table.Columns {
 		if c.Vary && c.Name != heat.Down && c.Name != heat.Across {
 			left += ", over " + m.cut(m.cellText(c.Name, 30), 30)
@@ -185,7 +192,8 @@ func (p *resultsPane) heatTitle(m *model, w int) string {
 		shade, style := m.shade(level)
 		scale.WriteString(style.Render(shade))
 	}
-	return m.justify(left, "  "+m.cut(m.cellText(heat.Min, heatNumberWidth), heatNumberWidth)+" "+scale.String()+" "+m.cut(m.cellText(heat.Max, heatNumberWidth), heatNumberWidth)+" ", w)
+	return m.justify(left, "  "+m.cut(m.cellText(heat.Min, heatNumberWidth), heatNumberWidth)+" "+scale.String()+" "+
+		m.cut(m.cellText(heat.Max, heatNumberWidth), heatNumberWidth)+" ", w)
 }
 
 // heatHeading returns the values across, each over its column. If they do not fit, it returns the
@@ -242,7 +250,8 @@ func (p *resultsPane) heatKeys() []binding {
 		key("m", "groups", "groups with their mean and spread", p.showGroups),
 		key("right", "", "to the right", screenAction(func() { move(0, 1) })),
 		key("left", "", "to the left", screenAction(func() { move(0, -1) })),
-		key("/", "filter", "filter the jobs while you type", func(m *model) tea.Cmd { return m.openFilter(&p.jobList) }),
+		key("/", "filter", "filter the jobs while you type",
+			func(m *model) tea.Cmd { return m.openFilter(&p.jobList) }),
 	), moveKeys(func() int { return v.h }, func(_ *model, by int) { move(by, 0) })...)
 }
 
@@ -255,9 +264,11 @@ func (p *resultsPane) toggleHeat(*model) tea.Cmd {
 // showHeatJobs shows the jobs of the cell under the cursor.
 func (p *resultsPane) showHeatJobs(m *model) tea.Cmd {
 	v := &p.heat
-	if p.table == nil || p.table.Heat == nil || v.cursorRow >= len(p.table.Heat.Rows) || v.cursorColumn >= len(p.table.Heat.Columns) {
+	if p.table == nil || p.table.Heat == nil || v.cursorRow >= len(p.table.Heat.Rows) ||
+		v.cursorColumn >= len(p.table.Heat.Columns) {
 		return nil
 	}
 	heat := p.table.Heat
-	return p.showJobsWith(m, []string{heat.Down, heat.Across}, slices.Clone([]string{heat.Rows[v.cursorRow], heat.Columns[v.cursorColumn]}))
+	return p.showJobsWith(m, []string{heat.Down, heat.Across},
+		slices.Clone([]string{heat.Rows[v.cursorRow], heat.Columns[v.cursorColumn]}))
 }

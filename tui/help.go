@@ -18,7 +18,8 @@ type helpRow struct{ name, text string }
 // commands of the command line, and the language of the filter.
 func (m *model) openHelp() tea.Cmd {
 	rows := m.helpRows()
-	m.modal = &textModal{fullScreen: true, viewer: viewer{title: "Help", text: func(m *model, w int) []string { return m.helpLines(rows, w-2) }}}
+	m.modal = &textModal{fullScreen: true,
+		viewer: viewer{title: "Help", text: func(m *model, w int) []string { return m.helpLines(rows, w-2) }}}
 	return nil
 }
 
@@ -72,7 +73,8 @@ func (m *model) helpKeys() []helpRow {
 		out = append(out, helpRow{name: group})
 		for _, b := range all {
 			if b.group == group {
-				out = append(out, helpRow{m.keyName(strings.Join(b.keys, " ")), b.help + textIf(!b.isOffered(m), " (not now)")})
+				out = append(out, helpRow{m.keyName(strings.Join(b.keys, " ")),
+					b.help + textIf(!b.isOffered(m), " (not now)")})
 			}
 		}
 		all = slices.DeleteFunc(all, func(b binding) bool { return b.group == group })
@@ -119,11 +121,14 @@ func (m *model) helpSigns() []helpRow {
 	}
 	full := m.glyphs.bar[len(m.glyphs.bar)-1]
 	return append(out,
-		helpRow{m.sparkline([]float64{1, 3, 6, 8}, 8, 4), "before ETA: how many jobs ended, in each of the last minutes"},
+		helpRow{m.sparkline([]float64{1, 3, 6, 8}, 8, 4),
+			"before ETA: how many jobs ended, in each of the last minutes"},
 		helpRow{"2/4+1", "of a host: 2 of its 4 slots in use, 1 job sent to it in advance"},
 		helpRow{"0:42?", "run time, if the job still runs: its host cannot be reached"},
 		helpRow{"TRY 2/3", "at the second of three tries; an attempt that a host gave back, or that was lost with it, uses up none"},
-		helpRow{m.glyphs.spark[0] + " " + m.glyphs.spark[len(m.glyphs.spark)-1], "up, in the header: how busy its cores are, by everybody"},
-		helpRow{full + m.glyphs.bar[0] + m.glyphs.othersBar, "slots: in use, free, and not usable because others use the cores"},
+		helpRow{m.glyphs.spark[0] + " " + m.glyphs.spark[len(m.glyphs.spark)-1],
+			"up, in the header: how busy its cores are, by everybody"},
+		helpRow{full + m.glyphs.bar[0] + m.glyphs.othersBar,
+			"slots: in use, free, and not usable because others use the cores"},
 		helpRow{full + m.glyphs.badBar + m.glyphs.othersBar, "the run: succeeded, failed, canceled or skipped"})
 }

@@ -19,8 +19,10 @@ import (
 func hostileTexts(size int) []string {
 	return []string{
 		"\x1b[2J\x1b[H\x1b[31mred", "\x1b]0;owned\x07", "\x1b]52;c;b3duZWQ=\x07", "\x1bP+q544e\x1b\\", "\x9b2J\u009b2J", "a\rb\nc\td\be\x7f\x00",
-		"\u202egpj.exe\u2066\u200b\u2028\u2029\ufeff", "\xff\xfe\xc3(", strings.Repeat("\u0301", 50), "a" + strings.Repeat("\u0335", 50),
-		"日本語のとても長い名前" + strings.Repeat("漢", 60), "👍🏽👨‍👩‍👧🇩🇪1️⃣❤️", "\u1100\u1161\u11a8\u3164\u115f", strings.Repeat("x", size), "क्षि नमस्ते", "\x1b[", "\x1b",
+		"\u202egpj.exe\u2066\u200b\u2028\u2029\ufeff", "\xff\xfe\xc3(", strings.Repeat("\u0301", 50), "a" +
+			strings.Repeat("\u0335", 50),
+		"日本語のとても長い名前" + strings.Repeat("漢", 60), "👍🏽👨‍👩‍👧🇩🇪1️⃣❤️", "\u1100\u1161\u11a8\u3164\u115f", strings.Repeat("x",
+			size), "क्षि नमस्ते", "\x1b[", "\x1b",
 		"﷽﷽", strings.Repeat("日本語 \x1b[2J", size/14), "\U000e0041\U000e0001", "%s%n%!d(MISSING)", "",
 	}
 }
@@ -92,7 +94,8 @@ func TestHostileTextsDoNotBreakTheScreen(t *testing.T) {
 // putText puts a text into every field that comes from outside. The filter of the jobs has an error
 // if wrong is not empty.
 func putText(snap *runview.Snapshot, evil, wrong string) {
-	for _, s := range []*string{&snap.Over, &snap.Run.Name, &snap.Run.Dir, &snap.Run.Lab, &snap.Run.Owner, &snap.Run.Machine, &snap.Draining, &snap.Problem} {
+	for _, s := range []*string{&snap.Over, &snap.Run.Name, &snap.Run.Dir, &snap.Run.Lab, &snap.Run.Owner,
+		&snap.Run.Machine, &snap.Draining, &snap.Problem} {
 		*s = evil
 	}
 	for i := range snap.Hosts {
@@ -129,7 +132,8 @@ func putText(snap *runview.Snapshot, evil, wrong string) {
 	if detail := snap.Detail; detail != nil {
 		row(&detail.Row)
 		detail.Row.Phase = runview.Failed
-		detail.Command, detail.Cwd, detail.Setup, detail.File, detail.Why, detail.Tags = evil+"\n"+evil, evil, evil, evil, evil, []string{evil}
+		detail.Command, detail.Cwd, detail.Setup, detail.File, detail.Why, detail.Tags = evil+"\n"+
+			evil, evil, evil, evil, evil, []string{evil}
 		detail.Env = []jobs.EnvVar{{Name: evil, Value: evil}}
 		for i := range detail.Attempts {
 			a := &detail.Attempts[i]

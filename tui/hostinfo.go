@@ -26,7 +26,8 @@ type hostStateInfo struct {
 }
 
 var hostStates = []hostStateInfo{
-	{jobs.HostUp, "●", "@", styleGood, 3, "jobs run there; held: it is up and starts nothing, the row shows the reason"},
+	{jobs.HostUp, "●", "@", styleGood, 3,
+		"jobs run there; held: it is up and starts nothing, the row shows the reason"},
 	{jobs.HostSuspect, "?", "?", styleWarn, 4, "no heartbeat for 15 s: nothing more is started there"},
 	{jobs.HostLost, "✗", "x", styleBad, 6, "given up: its jobs are queued again"},
 	{jobs.HostConnecting, "◌", "c", styleWarn, 2, "being connected to"},
@@ -165,11 +166,14 @@ func (m *model) hostLines(name string, w int) []string {
 	if !h.StartsJobs() {
 		usable = 0
 	}
-	add("slots", fmt.Sprintf("%d in use of %d; %s usable now, %s", h.Running, h.Slots, oneDigit(usable), text.Plural(h.Buffered, "job")+" sent in advance"))
+	add("slots", fmt.Sprintf("%d in use of %d; %s usable now, %s", h.Running, h.Slots, oneDigit(usable),
+		text.Plural(h.Buffered, "job")+" sent in advance"))
 	add("", m.slotsBar(h, min(40, w-17)))
 	add("five minutes", m.slotsSparkline(h, min(60, w-17)))
-	add("load", fmt.Sprintf("%s %s %s over 1, 5 and 15 minutes", oneDigit(h.Load[0]), oneDigit(h.Load[1]), oneDigit(h.Load[2])))
-	add("cores", textIf(h.Cores > 0, fmt.Sprintf("%d; %s busy, %s of them by our jobs", h.Cores, oneDigit(h.Busy), oneDigit(h.Ours))))
+	add("load", fmt.Sprintf("%s %s %s over 1, 5 and 15 minutes", oneDigit(h.Load[0]), oneDigit(h.Load[1]),
+		oneDigit(h.Load[2])))
+	add("cores", textIf(h.Cores > 0, fmt.Sprintf("%d; %s busy, %s of them by our jobs", h.Cores, oneDigit(h.Busy),
+		oneDigit(h.Ours))))
 	add("users", m.clean(h.Users))
 	add("GPUs", textIf(h.GPUs > 0, itoa(h.GPUs)))
 	add("memory", textIf(h.MemBytes > 0 && h.MemFree >= 0, text.Size(h.MemFree)+" free of "+text.Size(h.MemBytes)))
@@ -177,7 +181,8 @@ func (m *model) hostLines(name string, w int) []string {
 	add("files", m.clean(h.Files))
 	add("delay", "link "+formatLatency(h.Delay)+", its file system "+formatLatency(h.FSDelay))
 	add("last sign", textIf(h.Heartbeat > 0, text.Span(h.Heartbeat+m.snapshotAge())+" ago"))
-	add("attempts", fmt.Sprintf("%s succeeded there, %s failed; canceled ones count as neither", text.Thousands(h.Done), text.Thousands(h.Failed)))
+	add("attempts", fmt.Sprintf("%s succeeded there, %s failed; canceled ones count as neither", text.Thousands(h.Done),
+		text.Thousands(h.Failed)))
 	out = append(out, "", styleBold.Render("What happened there"))
 	if m.snap.Events == nil || len(m.snap.Events.Lines) == 0 {
 		return append(out, styleFaint.Render("nothing that is still known"))

@@ -166,7 +166,8 @@ func (p *hostsPane) drawHost(m *model, l *rowBuilder, h *live.Host, cols []hostC
 // are not enough, it begins with the next attempt.
 func (m *model) downText(h *live.Host, w int) string {
 	reason, wait := m.clean(h.Reason), m.describeRetry(h)
-	text := strings.Join(nonEmpty(reason, textIf(h.Down > 0, "down "+text.Clock(h.Down+m.snapshotAge())), wait, textIf(h.Running > 0, text.Plural(h.Running, "job")+" there")), ", ")
+	text := strings.Join(nonEmpty(reason, textIf(h.Down > 0, "down "+text.Clock(h.Down+m.snapshotAge())), wait,
+		textIf(h.Running > 0, text.Plural(h.Running, "job")+" there")), ", ")
 	if wait != "" && width(text) > w {
 		return wait + ": " + reason
 	}
@@ -178,17 +179,27 @@ func (p *hostsPane) keys() []binding {
 	awake := func(h *live.Host) bool { return !isResting(h) }
 	shell := func(m *model, h *live.Host) tea.Cmd { return m.openShell(h.Name) }
 	return append(withGroup("Hosts",
-		key("enter", "details", "everything that is known of the host, and its events", func(m *model) tea.Cmd { return m.openHost(p.currentHost(m).Name) }).onlyIf(some),
-		key("d", "drain", "drain: what runs there finishes, nothing more starts", p.hostAction(runview.DrainHost)).onlyIf(p.whenHost(awake)),
-		key("d", "use again", "use a drained or stopped host again", p.hostAction(runview.UseHost)).onlyIf(p.whenHost(isResting)),
-		key("x", "stop now", "stop now: its jobs are ended and queued again (asks first)", p.unlessSlipped(stopHost)).onlyIf(p.whenHost(func(h *live.Host) bool { return h.State != jobs.HostDisabled })),
-		key("+ =", "slots", "one slot more: one more job may run there at once", p.slotsAction(1)).onlyIf(p.whenHost(nil)),
-		key("-", "", "one slot fewer: running jobs continue, and one fewer starts", p.slotsAction(-1)).onlyIf(p.whenHost(func(h *live.Host) bool { return h.Slots > 0 })),
-		key("a", "add", "add a host to the run: its name, and options such as slots=4 tags=gpu", func(m *model) tea.Cmd { return m.openCommand("add ") }).onlyIf(func(m *model) bool { return !m.isUndispatched() }),
-		key("f", "its jobs", "the jobs of the host: the list of jobs, filtered", func(m *model) tea.Cmd { return m.showMatchingJobs("host=" + p.currentHost(m).Name) }).onlyIf(some),
+		key("enter", "details", "everything that is known of the host, and its events",
+			func(m *model) tea.Cmd { return m.openHost(p.currentHost(m).Name) }).onlyIf(some),
+		key("d", "drain", "drain: what runs there finishes, nothing more starts",
+			p.hostAction(runview.DrainHost)).onlyIf(p.whenHost(awake)),
+		key("d", "use again", "use a drained or stopped host again",
+			p.hostAction(runview.UseHost)).onlyIf(p.whenHost(isResting)),
+		key("x", "stop now", "stop now: its jobs are ended and queued again (asks first)",
+			p.unlessSlipped(stopHost)).onlyIf(p.whenHost(func(h *live.Host) bool { return h.State != jobs.HostDisabled })),
+		key("+ =", "slots", "one slot more: one more job may run there at once",
+			p.slotsAction(1)).onlyIf(p.whenHost(nil)),
+		key("-", "", "one slot fewer: running jobs continue, and one fewer starts",
+			p.slotsAction(-1)).onlyIf(p.whenHost(func(h *live.Host) bool { return h.Slots > 0 })),
+		key("a", "add", "add a host to the run: its name, and options such as slots=4 tags=gpu",
+			func(m *model) tea.Cmd { return m.openCommand("add ") }).onlyIf(func(m *model) bool { return !m.isUndispatched() }),
+		key("f", "its jobs", "the jobs of the host: the list of jobs, filtered",
+			func(m *model) tea.Cmd { return m.showMatchingJobs("host=" + p.currentHost(m).Name) }).onlyIf(some),
 		key("/", "", "only hosts with a text in name, state or reason, or by columns: load>4", p.openFilter),
-		key("s", "shell", "a shell on the host, with the ssh options of the run", p.unlessSlipped(shell)).onlyIf(func(m *model) bool { return some(m) && m.opt.Shell != nil }),
-		key("S", "sort", "those in trouble first, or as in the inventory", screenAction(func() { p.troubleFirst = !p.troubleFirst })).onlyIf(some),
+		key("s", "shell", "a shell on the host, with the ssh options of the run",
+			p.unlessSlipped(shell)).onlyIf(func(m *model) bool { return some(m) && m.opt.Shell != nil }),
+		key("S", "sort", "those in trouble first, or as in the inventory",
+			screenAction(func() { p.troubleFirst = !p.troubleFirst })).onlyIf(some),
 	), moveKeys(func() int { return p.h }, p.move)...)
 }
 
@@ -221,7 +232,9 @@ func (p *hostsPane) unlessSlipped(do func(*model, *live.Host) tea.Cmd) func(*mod
 }
 
 func (p *hostsPane) hostAction(verb runview.Verb) func(*model) tea.Cmd {
-	return p.unlessSlipped(func(m *model, h *live.Host) tea.Cmd { return m.startAction(runview.Action{Do: verb, Host: h.Name}) })
+	return p.unlessSlipped(func(m *model, h *live.Host) tea.Cmd {
+		return m.startAction(runview.Action{Do: verb, Host: h.Name})
+	})
 }
 
 // slotsAction returns the action that changes the number of jobs that may run on the host.
@@ -237,11 +250,14 @@ func stopHost(m *model, host *live.Host) tea.Cmd {
 	warning := "nothing of ours runs there; nothing more will start"
 	switch {
 	case h.Running > 0 && isSilent(&h):
-		warning = "it cannot be reached: " + text.Plural(h.Running, "job") + " there may still run, and will be queued again after lost_after"
+		warning = "it cannot be reached: " + text.Plural(h.Running, "job") +
+			" there may still run, and will be queued again after lost_after"
 	case h.Running > 0:
-		warning = text.Plural(h.Running, "job") + " running there will be ended and queued again: what they have done so far is lost"
+		warning = text.Plural(h.Running, "job") +
+			" running there will be ended and queued again: what they have done so far is lost"
 	}
-	m.modal = newConfirmation("Stop "+h.Name+" now?", warning, h.Running, func(m *model) tea.Cmd { return m.startAction(runview.Action{Do: runview.StopHost, Host: h.Name}) })
+	m.modal = newConfirmation("Stop "+h.Name+" now?", warning, h.Running,
+		func(m *model) tea.Cmd { return m.startAction(runview.Action{Do: runview.StopHost, Host: h.Name}) })
 	return nil
 }
 
@@ -286,7 +302,8 @@ var (
 			return float64(max(0, h.MemBytes-h.MemFree))
 		},
 	}
-	hostTypes = map[string]query.Type{"mem": query.SizeType, "disk": query.SizeType, "link": query.DurationType, "files": query.DurationType}
+	hostTypes = map[string]query.Type{"mem": query.SizeType, "disk": query.SizeType, "link": query.DurationType,
+		"files": query.DurationType}
 )
 
 // hostField finds a column by its heading, which is not case-sensitive.
@@ -299,7 +316,8 @@ func hostField(name string) (*query.Field[*live.Host], error) {
 	number := hostNumbers[f.Name]
 	if number == nil {
 		known := slices.Sorted(maps.Keys(hostNumbers))
-		return nil, fmt.Errorf("%w; quotes make it a text", query.Unknown("column", name, slices.AppendSeq(known, maps.Keys(hostTexts))))
+		return nil, fmt.Errorf("%w; quotes make it a text",
+			query.Unknown("column", name, slices.AppendSeq(known, maps.Keys(hostTexts))))
 	}
 	if f.Type = hostTypes[f.Name]; f.Type == query.AnyType {
 		f.Type = query.NumberType
@@ -360,18 +378,29 @@ func (p *hostsPane) columns(m *model, w int) []hostColumn {
 	}, applyChoices(&p.choices, []hostColumn{
 		{heading: "USED", w: usedWidth, rank: 1, alignRight: true, cell: plain(slotsUsedText)},
 		{heading: "SLOTS", w: 10, rank: 2, alignRight: true, hasBar: true, cell: drawn((*model).slotsBar)},
-		{heading: "LOAD", w: 5, rank: 4, alignRight: true, cell: plain(func(h *live.Host) string { return oneDigit(h.Load[0]) })},
-		{heading: "BUSY", w: 5, rank: 7, alignRight: true, cell: plain(func(h *live.Host) string { return oneDigit(h.Busy) })},
-		{heading: "OURS", w: 5, rank: 8, alignRight: true, cell: plain(func(h *live.Host) string { return oneDigit(h.Ours) })},
-		{heading: "CORES", w: 5, rank: 12, alignRight: true, cell: plain(func(h *live.Host) string { return orDash(h.Cores > 0, strconv.Itoa(h.Cores)) })},
+		{heading: "LOAD", w: 5, rank: 4, alignRight: true,
+			cell: plain(func(h *live.Host) string { return oneDigit(h.Load[0]) })},
+		{heading: "BUSY", w: 5, rank: 7, alignRight: true,
+			cell: plain(func(h *live.Host) string { return oneDigit(h.Busy) })},
+		{heading: "OURS", w: 5, rank: 8, alignRight: true,
+			cell: plain(func(h *live.Host) string { return oneDigit(h.Ours) })},
+		{heading: "CORES", w: 5, rank: 12, alignRight: true,
+			cell: plain(func(h *live.Host) string { return orDash(h.Cores > 0, strconv.Itoa(h.Cores)) })},
 		{heading: "MEM", w: 9, rank: 5, alignRight: true, cell: plain(memoryText)},
-		{heading: "DISK", w: 5, rank: 9, alignRight: true, cell: plain(func(h *live.Host) string { return orDash(h.DiskFree >= 0, text.ShortSize(h.DiskFree)) })},
-		{heading: "LINK", w: 6, rank: 6, alignRight: true, cell: plain(func(h *live.Host) string { return formatLatency(h.Delay) })},
-		{heading: "FILES", w: 6, rank: 13, alignRight: true, cell: plain(func(h *live.Host) string { return formatLatency(h.FSDelay) })},
-		{heading: "OK", w: 7, rank: 10, alignRight: true, cell: plain(func(h *live.Host) string { return text.ShortNumber(h.Done) })},
-		{heading: "FAIL", w: 5, rank: 11, alignRight: true, cell: plain(func(h *live.Host) string { return text.ShortNumber(h.Failed) })},
-		{heading: "5 MIN", w: history, maxExtra: 60 - history, rank: 3, alignRight: true, hasBar: true, cell: drawn((*model).slotsSparkline)},
-		{heading: "NOTE", w: 20, maxExtra: maxMove, rank: optionalRank, nameCells: 60 - history, alignRight: true, cell: func(m *model, h *live.Host, w int) (string, *textStyle) { return m.fit(m.clean(h.Note), w), nil }},
+		{heading: "DISK", w: 5, rank: 9, alignRight: true,
+			cell: plain(func(h *live.Host) string { return orDash(h.DiskFree >= 0, text.ShortSize(h.DiskFree)) })},
+		{heading: "LINK", w: 6, rank: 6, alignRight: true,
+			cell: plain(func(h *live.Host) string { return formatLatency(h.Delay) })},
+		{heading: "FILES", w: 6, rank: 13, alignRight: true,
+			cell: plain(func(h *live.Host) string { return formatLatency(h.FSDelay) })},
+		{heading: "OK", w: 7, rank: 10, alignRight: true,
+			cell: plain(func(h *live.Host) string { return text.ShortNumber(h.Done) })},
+		{heading: "FAIL", w: 5, rank: 11, alignRight: true,
+			cell: plain(func(h *live.Host) string { return text.ShortNumber(h.Failed) })},
+		{heading: "5 MIN", w: history, maxExtra: 60 - history, rank: 3, alignRight: true, hasBar: true,
+			cell: drawn((*model).slotsSparkline)},
+		{heading: "NOTE", w: 20, maxExtra: maxMove, rank: optionalRank, nameCells: 60 - history, alignRight: true,
+			cell: func(m *model, h *live.Host, w int) (string, *textStyle) { return m.fit(m.clean(h.Note), w), nil }},
 	})...), w, true))
 }
 
@@ -408,7 +437,8 @@ func (m *model) slotsBar(h *live.Host, w int) string {
 	}
 	others := min(w-used, cells(float64(h.Slots)-math.Max(h.Usable, float64(h.Running))))
 	full := m.glyphs.bar[len(m.glyphs.bar)-1]
-	return styleBusy.Render(strings.Repeat(full, used)) + strings.Repeat(m.glyphs.bar[0], w-used-others) + styleWarn.Render(strings.Repeat(m.glyphs.othersBar, others))
+	return styleBusy.Render(strings.Repeat(full, used)) + strings.Repeat(m.glyphs.bar[0], w-used-others) +
+		styleWarn.Render(strings.Repeat(m.glyphs.othersBar, others))
 }
 
 // slotsSparkline draws the use of the slots over the last five minutes.
@@ -423,7 +453,8 @@ func (m *model) slotsSparkline(h *live.Host, w int) string {
 }
 
 func memoryText(h *live.Host) string {
-	return orDash(h.MemBytes > 0 && h.MemFree >= 0, text.ShortSize(max(0, h.MemBytes-h.MemFree))+"/"+text.ShortSize(h.MemBytes))
+	return orDash(h.MemBytes > 0 && h.MemFree >= 0, text.ShortSize(max(0, h.MemBytes-h.MemFree))+"/"+
+		text.ShortSize(h.MemBytes))
 }
 
 func oneDigit(v float64) string {

@@ -465,8 +465,10 @@ func (m *model) completeFilter(before string) (int, []string) {
 
 // filterFields and stateWords are offered by completion. jobs/runview defines their meaning.
 var (
-	filterFields = []string{"state=", "host=", "queue=", "tags~", "exit=", "signal=", "try=", "prio=", "time>", "job=", "straggler=yes", "not "}
-	stateWords   = []string{"open", "done", "bad", "run", "queue", "retry", "fail", "timeout", "ok", "cancel", "skip", "waits", "sent", "away", "ending",
+	filterFields = []string{"state=", "host=", "queue=", "tags~", "exit=", "signal=", "try=", "prio=", "time>", "job=",
+		"straggler=yes", "not "}
+	stateWords = []string{"open", "done", "bad", "run", "queue", "retry", "fail", "timeout", "ok", "cancel", "skip",
+		"waits", "sent", "away", "ending",
 		"queued", "running", "succeeded", "failed", "timed_out", "canceled", "skipped"}
 )
 

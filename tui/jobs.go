@@ -108,13 +108,20 @@ func (p *jobsPane) columns(m *model, w int) []jobColumn {
 		{heading: "HOST", sort: runview.SortHost, rank: 2, w: max(4, s.host), cell: hostCell},
 		{heading: "TRY", sort: runview.SortTry, rank: 4, w: max(3, s.try), cell: tryCell},
 		{heading: "TIME", sort: runview.SortTime, rank: 1, w: timeWidth, cell: timeCell},
-		{heading: "PROGRESS", sort: runview.SortProgress, rank: 3, w: 10, maxExtra: 8, hasBar: true, cell: progressCell, isEmpty: !s.hasProgress && p.sort != runview.SortProgress},
-		{heading: "NAME", sort: runview.SortName, w: 12, maxExtra: max(32, s.title-12), nameCells: min(s.title, 60) - 12, cell: nameCell},
-		{heading: "PARAMETERS", sort: runview.Sorts, rank: optionalRank, w: 16, maxExtra: 60, cell: paramsCell, isEmpty: !s.hasHiddenParams},
-		{heading: "QUEUE", sort: runview.SortQueue, rank: optionalRank + 1, w: max(6, s.queue), cell: queueCell, isEmpty: s.queue == 0},
-		{heading: "PRIO", sort: runview.SortPriority, rank: optionalRank + 1, w: 5, alignRight: true, cell: priorityCell, isEmpty: !s.hasPriority && p.sort != runview.SortPriority},
-		{heading: "CPU", sort: runview.Sorts, rank: optionalRank + 3, w: 9, alignRight: true, cell: cpuCell, isEmpty: !s.hasCPU},
-		{heading: "MEM", sort: runview.SortMemory, rank: optionalRank + 2, w: 5, alignRight: true, cell: memoryCell, isEmpty: !s.hasMemory && p.sort != runview.SortMemory},
+		{heading: "PROGRESS", sort: runview.SortProgress, rank: 3, w: 10, maxExtra: 8, hasBar: true, cell: progressCell,
+			isEmpty: !s.hasProgress && p.sort != runview.SortProgress},
+		{heading: "NAME", sort: runview.SortName, w: 12, maxExtra: max(32, s.title-12),
+			nameCells: min(s.title, 60) - 12, cell: nameCell},
+		{heading: "PARAMETERS", sort: runview.Sorts, rank: optionalRank, w: 16, maxExtra: 60, cell: paramsCell,
+			isEmpty: !s.hasHiddenParams},
+		{heading: "QUEUE", sort: runview.SortQueue, rank: optionalRank + 1, w: max(6, s.queue), cell: queueCell,
+			isEmpty: s.queue == 0},
+		{heading: "PRIO", sort: runview.SortPriority, rank: optionalRank + 1, w: 5, alignRight: true,
+			cell: priorityCell, isEmpty: !s.hasPriority && p.sort != runview.SortPriority},
+		{heading: "CPU", sort: runview.Sorts, rank: optionalRank + 3, w: 9, alignRight: true, cell: cpuCell,
+			isEmpty: !s.hasCPU},
+		{heading: "MEM", sort: runview.SortMemory, rank: optionalRank + 2, w: 5, alignRight: true, cell: memoryCell,
+			isEmpty: !s.hasMemory && p.sort != runview.SortMemory},
 	}), w))
 }
 
@@ -236,7 +243,8 @@ func nameCell(m *model, r *runview.Row, w int) (string, *textStyle) {
 	if n := len(m.namePrefix); 4*n >= 3*w && len(r.Title) > n {
 		if name := []rune(m.clean(r.Title)); len(name) > w && width(string(name)) > w {
 			head := max(4, w/3) // all have the same beginning, so show more of the end
-			return m.fit(ansi.TruncateWc(string(name[:w]), head, ""), head) + m.cutLeft(string(name[len(name)-w:]), w-head), nil
+			return m.fit(ansi.TruncateWc(string(name[:w]), head, ""), head) + m.cutLeft(string(name[len(name)-w:]),
+				w-head), nil
 		}
 	}
 	return m.cellText(r.Title, w), nil

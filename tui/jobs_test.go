@@ -20,7 +20,8 @@ func allPhases() *fakeSource {
 		}
 		snap.Jobs.Rows, snap.Jobs.First, snap.Jobs.Cursor = nil, 0, -1
 		for i := range int(runview.Phases) + 2 {
-			r := runview.Row{ID: jobs.ID(i + 1), Title: fmt.Sprintf("train --fold %d", i), Phase: runview.Phase(i), Tries: 3, Round: 1, Progress: -1, Place: -1,
+			r := runview.Row{ID: jobs.ID(i + 1), Title: fmt.Sprintf("train --fold %d", i), Phase: runview.Phase(i),
+				Tries: 3, Round: 1, Progress: -1, Place: -1,
 				Params: []jobs.Param{{Name: "C", Value: fmt.Sprint(i)}, {Name: "kernel", Value: "rbf"}}}
 			ran := func(host string, d time.Duration) {
 				r.Host, r.Attempt, r.Started = host, 1, noon.Add(-d)
@@ -187,11 +188,13 @@ func TestTheCursorReversesNoBar(t *testing.T) {
 					found = true
 					cells := []rune(text)
 					for i, r := range cells {
-						drawn := strings.ContainsRune(strings.Join(m.glyphs.bar, "")+m.glyphs.othersBar+strings.Join(m.glyphs.spark, ""), r) && r > '~'
+						drawn := strings.ContainsRune(strings.Join(m.glyphs.bar, "")+m.glyphs.othersBar+
+							strings.Join(m.glyphs.spark, ""), r) && r > '~'
 						if o.ASCII { // letters and dots are bars only in their columns
 							drawn = strings.ContainsRune("#", r)
 						}
-						if drawn && marks[i] == '^' || i == 0 && marks[i] != '^' || i == len(cells)-1 && view == "1" && marks[i] != '^' {
+						if drawn && marks[i] == '^' || i == 0 && marks[i] != '^' || i == len(cells)-1 && view == "1" &&
+							marks[i] != '^' {
 							t.Fatalf("%+v, view %s, cell %d of\n%s\n%s", o, view, i, text, marks)
 						}
 					}
@@ -312,11 +315,13 @@ func TestEveryColumnCanBeReached(t *testing.T) {
 			equal(t, heading(), first, "%v: back at the first columns", size)
 		}
 		through(&m.results.columnPages, "ID", all)
-		if err := runLine(t, m, "result last=key:fig19"); err != nil || size[0] >= 80 && !strings.Contains(heading(), " last") {
+		if err := runLine(t, m, "result last=key:fig19"); err != nil || size[0] >= 80 &&
+			!strings.Contains(heading(), " last") {
 			t.Errorf("%v: a column that was just asked for is not on the first page: %v, %s", size, err, heading())
 		}
 		mustRunLine(t, m, "group p01")
-		through(&m.results.groups.columnPages, "p01", []string{"jobs", "solved", "fig00_mean", "fig19_median", "fig07_sd"})
+		through(&m.results.groups.columnPages, "p01", []string{"jobs", "solved", "fig00_mean", "fig19_median",
+			"fig07_sd"})
 	}
 }
 
@@ -356,7 +361,8 @@ func TestTheCursorOfAHeatMapSticks(t *testing.T) {
 	empty := make([]string, len(x.Columns))
 	x.Cells, x.Levels = [][]string{empty}, [][]int8{make([]int8, len(x.Columns))}
 	for _, row := range m.results.table.Heat.Cells {
-		x.Cells, x.Levels = append(x.Cells, append([]string{""}, row...)), append(x.Levels, make([]int8, len(x.Columns)))
+		x.Cells, x.Levels = append(x.Cells, append([]string{""}, row...)), append(x.Levels,
+			make([]int8, len(x.Columns)))
 	}
 	p := *m.snap
 	p.Table = &runview.Table{Ready: true, Heat: &x, Columns: m.results.table.Columns}

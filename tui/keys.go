@@ -84,7 +84,8 @@ func (m *model) press(key string) tea.Cmd {
 func (m *model) generalKeys() []binding {
 	zoomed := m.viewZoomed || m.extraZoomed || len(m.placed) > 1
 	views := []binding{
-		key("tab", "", "next view, or next pane where several are on the screen", func(m *model) tea.Cmd { return m.focusNext(1) }),
+		key("tab", "", "next view, or next pane where several are on the screen",
+			func(m *model) tea.Cmd { return m.focusNext(1) }),
 		key("shift+tab", "", "the previous one", func(m *model) tea.Cmd { return m.focusNext(-1) }),
 	}
 	for i := range numTabs {
@@ -95,13 +96,16 @@ func (m *model) generalKeys() []binding {
 		views = append(views, key(string('1'+rune(i)), "", help, screenAction(func() { m.openOrWiden(i) })))
 	}
 	return slices.Concat(
-		withGroup("Views", key("z", textIf(zoomed, "zoom"), "this pane alone on the screen, over the whole width, and back", (*model).zoom)),
+		withGroup("Views", key("z", textIf(zoomed, "zoom"),
+			"this pane alone on the screen, over the whole width, and back", (*model).zoom)),
 		m.jobKeys(), m.runKeys(), m.outsideKeys(), withGroup("Views", views...),
-		withGroup("List", key("C", "", "choose the columns of the list", (*model).chooseColumns).onlyIf(func(m *model) bool { return m.focus().columnChoices() != nil })),
+		withGroup("List", key("C", "", "choose the columns of the list",
+			(*model).chooseColumns).onlyIf(func(m *model) bool { return m.focus().columnChoices() != nil })),
 		m.resumeKeys(),
 		withGroup("Views",
 			key("?", "help", "the keys that work here", (*model).openHelp),
-			key("esc", "", "back: close, clear the filter, the selection, fold the summary away", (*model).closeInnermost),
+			key("esc", "", "back: close, clear the filter, the selection, fold the summary away",
+				(*model).closeInnermost),
 			key("q ctrl+c", "leave", "leave: detach, drain or cancel", (*model).leave),
 			key("ctrl+z", "", "suspend the screen; the run continues", (*model).suspend),
 			key("ctrl+l", "", "redraw", func(*model) tea.Cmd { return tea.ClearScreen }),

@@ -192,7 +192,8 @@ func (l *jobList) requestWindow() *runview.JobsWindow {
 	case l.page != nil && l.coversScreen(l.page):
 		return new(l.window)
 	}
-	*w = runview.JobsWindow{Filter: l.fullFilter(), Sort: l.sort, Reverse: l.reverse, At: l.cursorRow, Rows: min(runview.MaxRows, max(40, 4*l.h))}
+	*w = runview.JobsWindow{Filter: l.fullFilter(), Sort: l.sort, Reverse: l.reverse, At: l.cursorRow,
+		Rows: min(runview.MaxRows, max(40, 4*l.h))}
 	w.Above = l.cursorRow - l.top + l.h*3/2
 	if !l.pinned {
 		w.Above = 0
@@ -249,7 +250,8 @@ func (m *model) describeList(l *jobList) string {
 // jobListKeys returns the keys for a job of a list.
 func jobListKeys() []binding {
 	return withGroup("Jobs",
-		key("enter", "detail", "details of a job: command, attempts with reasons, files", onCurrent((*model).openDetail)),
+		key("enter", "detail", "details of a job: command, attempts with reasons, files",
+			onCurrent((*model).openDetail)),
 		key("l", "log", "its output: follow, search, wrap, stdout and stderr", onCurrent((*model).openOutput)),
 	)
 }

@@ -267,7 +267,8 @@ func TestResizeKeepsTheCursorOnTheScreen(t *testing.T) {
 				l.resize(h)
 				l.moveTo(pos)
 				c.fetch(l)
-				if h > 0 && n > 0 && (l.cursorRow < l.top || l.cursorRow >= l.top+h || slices.Contains(l.shownIDs(), 0)) {
+				if h > 0 && n > 0 && (l.cursorRow < l.top || l.cursorRow >= l.top+h ||
+					slices.Contains(l.shownIDs(), 0)) {
 					t.Errorf("%d rows, %d on the screen: cursor %d, top %d, %v", n, h, l.cursorRow, l.top, l.shownIDs())
 				}
 			}
@@ -485,9 +486,11 @@ func TestKeysDoNothingWhereTheCursorSlipped(t *testing.T) {
 		does       runview.Action
 	}{
 		{"a host", "2 j", func(snap *runview.Snapshot) { snap.Hosts = append(snap.Hosts[:1:1], snap.Hosts[2:]...) },
-			"d", "ws02 has left the list; the cursor is on ws03 now: press again", runview.Action{Do: runview.DrainHost, Host: "ws03"}},
+			"d", "ws02 has left the list; the cursor is on ws03 now: press again", runview.Action{Do: runview.DrainHost,
+				Host: "ws03"}},
 		{"the last host", "2 G", func(snap *runview.Snapshot) { snap.Hosts = snap.Hosts[:len(snap.Hosts)-1] },
-			"+", "ws12 has left the list; the cursor is on ws11 now: press again", runview.Action{Do: runview.Slots, Host: "ws11", Number: 1, Relative: true}},
+			"+", "ws12 has left the list; the cursor is on ws11 now: press again", runview.Action{Do: runview.Slots,
+				Host: "ws11", Number: 1, Relative: true}},
 		{"a cause", "3", func(snap *runview.Snapshot) { snap.Groups = snap.Groups[min(1, len(snap.Groups)):] },
 			"r", "exit 137 Killed has left the list; the cursor is on exit 1 ValueError: gamma must be positi… now: press again",
 			runview.Action{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 50140, Last: 50142}}}},
@@ -495,12 +498,14 @@ func TestKeysDoNothingWhereTheCursorSlipped(t *testing.T) {
 			for i := range snap.Groups {
 				snap.Groups[i].Jobs = []runview.Row{sampleRow(50122 + 10)}
 			}
-		}, "r", "job 50120 has left the list; the cursor is on job 50132 now: press again", runview.Action{Do: runview.Requeue, Jobs: jobs.One(50132)}},
+		}, "r", "job 50120 has left the list; the cursor is on job 50132 now: press again",
+			runview.Action{Do: runview.Requeue, Jobs: jobs.One(50132)}},
 		{"a job that is over", "4", func(snap *runview.Snapshot) {
 			if snap.Jobs != nil {
 				snap.Jobs.Rows[0] = sampleRow(50120)
 			}
-		}, "r", "has left the list; the cursor is on job 50120 now: press again", runview.Action{Do: runview.Requeue, Jobs: jobs.One(50120)}},
+		}, "r", "has left the list; the cursor is on job 50120 now: press again",
+			runview.Action{Do: runview.Requeue, Jobs: jobs.One(50120)}},
 	} {
 		gone := false
 		src := sampleWith(func(snap *runview.Snapshot) {
@@ -518,7 +523,8 @@ func TestKeysDoNothingWhereTheCursorSlipped(t *testing.T) {
 		}
 		press(t, m, c.key)
 		did := src.actions()
-		if len(did) != 1 || did[0].Do != c.does.Do || did[0].Host != c.does.Host || !slices.Equal(did[0].Jobs, c.does.Jobs) || did[0].Number != c.does.Number {
+		if len(did) != 1 || did[0].Do != c.does.Do || did[0].Host != c.does.Host ||
+			!slices.Equal(did[0].Jobs, c.does.Jobs) || did[0].Number != c.does.Number {
 			t.Errorf("%s: the second key did %+v, not %+v; it says %q", c.name, did, c.does, m.message.text)
 		}
 	}

@@ -80,7 +80,8 @@ type undo struct {
 const undoTimeout = 10 * time.Second
 
 func newModel(o Options, now func() time.Time) *model {
-	m := &model{opt: o, src: o.Source, now: now, othersBusyAt: map[string]time.Time{}, glyphs: &utf8Glyphs, w: 80, h: 24}
+	m := &model{opt: o, src: o.Source, now: now, othersBusyAt: map[string]time.Time{}, glyphs: &utf8Glyphs, w: 80,
+		h: 24}
 	if o.ASCII {
 		m.glyphs = &asciiGlyphs
 	}

@@ -14,7 +14,8 @@ func troubledHosts(snap *runview.Snapshot) {
 	snap.Hosts = snap.Hosts[:3]
 	for i := range snap.Hosts {
 		h := &snap.Hosts[i]
-		h.Name, h.Slots, h.Running, h.State, h.Reason = fmt.Sprintf("box%d", i+1), 2, 0, jobs.HostDisabled, "its key is not known"
+		h.Name, h.Slots, h.Running, h.State, h.Reason = fmt.Sprintf("box%d",
+			i+1), 2, 0, jobs.HostDisabled, "its key is not known"
 	}
 	snap.Hosts[0].State, snap.Hosts[0].Reason = jobs.HostDraining, ""
 	snap.Hosts[1].Reason = "its host key has changed"
@@ -57,17 +58,20 @@ func TestScreenAfterSomeKeys(t *testing.T) {
 		shows   []string
 		hides   []string
 	}{
-		{promise: "the hints are those of the focused pane, also beside another view (rule 12)", w: 160, h: 48, keys: "2",
+		{promise: "the hints are those of the focused pane, also beside another view (rule 12)", w: 160, h: 48,
+			keys:  "2",
 			shows: []string{"d drain", "x stop now", "+ slots"}, hides: []string{"c cancel"}},
 		{promise: "a message names the pane that has the keys after esc", w: 160, h: 48, keys: "2 esc",
 			shows: []string{"the keys are about Jobs now", "c cancel"}, hides: []string{"x stop now"}},
 		{promise: "a key without a meaning says so", w: 80, h: 24, keys: "x", shows: []string{"x does nothing here"}},
-		{promise: "a key of another view has no meaning", w: 80, h: 24, keys: "2 c", shows: []string{"c does nothing here"}},
+		{promise: "a key of another view has no meaning", w: 80, h: 24, keys: "2 c",
+			shows: []string{"c does nothing here"}},
 		{promise: "a key without a meaning hides no error", w: 80, h: 24, keys: "r x",
 			shows: []string{"nothing to requeue: job 50117 runs"}},
 		{promise: "a host that cannot start jobs has neither free slots nor is it up; its name is there once",
 			change: troubledHosts, w: 160, h: 24,
-			shows: []string{"slots 0/0 on 0 of 3 hosts", "2 Hosts 0/3", "NOTHING CAN START", "box2 its host key has changed"},
+			shows: []string{"slots 0/0 on 0 of 3 hosts", "2 Hosts 0/3", "NOTHING CAN START",
+				"box2 its host key has changed"},
 			hides: []string{"box2 box2"}},
 		{promise: "the dispatcher's reason why nothing can start comes first", w: 80, h: 24,
 			change: combine(troubledHosts, func(snap *runview.Snapshot) { snap.Stuck = "box2 is disabled" }),
@@ -90,7 +94,8 @@ func TestScreenAfterSomeKeys(t *testing.T) {
 			shows: []string{"run 6 +5 sent (not started)"}},
 		{promise: "sent is explained in the footer, for the job under the cursor", change: sent, w: 80, h: 24,
 			shows: []string{"sent: sent to its host, which starts it when a slot is free there"}},
-		{promise: "what runs is unknown without a dispatcher", change: combine(sent, status(runview.StatusCrashed)), w: 120, h: 24,
+		{promise: "what runs is unknown without a dispatcher", change: combine(sent, status(runview.StatusCrashed)),
+			w: 120, h: 24,
 			shows: []string{"may run 11"}},
 		{promise: "no host is in trouble when nobody dispatches the run", w: 120, h: 24, keys: "2",
 			change: combine(status(runview.StatusFinished), func(snap *runview.Snapshot) {
@@ -103,15 +108,17 @@ func TestScreenAfterSomeKeys(t *testing.T) {
 		{promise: "requests that wait for a dispatcher are shown", w: 120, h: 24,
 			change: combine(status(runview.StatusStopped), func(snap *runview.Snapshot) { snap.Requests = 2 }),
 			shows:  []string{"WAITING", "2 requests for a dispatcher: R resumes"}},
-		{promise: "the number of jobs does not depend on the view", w: 80, h: 24, keys: "4", change: func(snap *runview.Snapshot) {
-			if snap.Jobs != nil && snap.Jobs.Filter != "" {
-				snap.Jobs.Matched = 11
-			}
-		}, shows: []string{"1 Jobs 96,859"}},
+		{promise: "the number of jobs does not depend on the view", w: 80, h: 24, keys: "4",
+			change: func(snap *runview.Snapshot) {
+				if snap.Jobs != nil && snap.Jobs.Filter != "" {
+					snap.Jobs.Matched = 11
+				}
+			}, shows: []string{"1 Jobs 96,859"}},
 		{promise: "others' use of all cores is reported at every size", change: others,
 			shows: []string{"OTHERS' LOAD", "on ws02 (11.8 of"}},
 		{promise: "others' use of all cores is reported and explained", change: others, w: 120, h: 24,
-			shows: []string{"OTHERS' LOAD", "on ws02 (11.8 of 12 cores), ws04 (11.8 of 12 cores): jobs start there as these become free"}},
+			shows: []string{"OTHERS' LOAD",
+				"on ws02 (11.8 of 12 cores), ws04 (11.8 of 12 cores): jobs start there as these become free"}},
 		{promise: "nothing is said of others without their load", w: 80, h: 24, hides: []string{"OTHERS"}},
 		{promise: "the heading of the sort column is not cut; names are cut in their common beginning", w: 80, h: 24,
 			keys: ": s o r t space h o s t enter",
@@ -126,7 +133,8 @@ func TestScreenAfterSomeKeys(t *testing.T) {
 			shows: []string{"⚠ 11:59:30 50120.3 has ended on ws03"}},
 		{promise: "a message replaces the newest bad event", w: 80, h: 24, keys: "x", hides: []string{"50120.3"}},
 		{promise: "the question how to leave names the command for coming back", w: 120, h: 36, keys: "q",
-			shows: []string{"dcs-tui attach sweep-20260314", "what runs finishes, nothing more starts, then the run ends"}},
+			shows: []string{"dcs-tui attach sweep-20260314",
+				"what runs finishes, nothing more starts, then the run ends"}},
 		{promise: "the question how to leave is understandable on the smallest screen", w: 40, h: 10, keys: "q",
 			shows: []string{
 				"detach", "drain", "cancel", "stay", "the run continues", "126 running, 84,513 queued.",
@@ -155,7 +163,8 @@ func TestScreenAfterSomeKeys(t *testing.T) {
 // the screen, hides when a pane is opened on the whole screen, and closes on esc. It lists the
 // hosts that were useless to the run, as the printed summary does.
 func TestSummaryTakesAtMostAThird(t *testing.T) {
-	trouble := []string{"processes that jobs left behind may still be alive on ws02: resume ends them", "ws09 ran nothing: \x1b[2Jno route to host"}
+	trouble := []string{"processes that jobs left behind may still be alive on ws02: resume ends them",
+		"ws09 ran nothing: \x1b[2Jno route to host"}
 	ended := sampleWith(combine(states["ended"], func(snap *runview.Snapshot) {
 		snap.Trouble = trouble
 		for i := range 5 {
@@ -333,7 +342,8 @@ func TestCompletionShowsWhatIsChosen(t *testing.T) {
 	for range len(commandNames()) {
 		press(t, m, "tab")
 		line := m.modal.(*inputLine)
-		if word := line.completions[line.completionIndex]; !strings.Contains(plainText(line.hintLine(m, 80)), word) || width(line.hintLine(m, 80)) > 80 {
+		if word := line.completions[line.completionIndex]; !strings.Contains(plainText(line.hintLine(m, 80)), word) ||
+			width(line.hintLine(m, 80)) > 80 {
 			t.Fatalf("%s is not in %q", word, plainText(line.hintLine(m, 80)))
 		}
 	}
@@ -342,7 +352,8 @@ func TestCompletionShowsWhatIsChosen(t *testing.T) {
 // TestLeaveIsAlwaysInTheFooter checks that the footer always shows how to leave, at every width of
 // at least 40 columns, even beside a message and an undo, and that no size breaks the layout.
 func TestLeaveIsAlwaysInTheFooter(t *testing.T) {
-	for _, size := range [][2]int{{40, 10}, {40, 15}, {50, 24}, {59, 14}, {60, 15}, {80, 24}, {119, 35}, {120, 36}, {200, 50}, {300, 100}} {
+	for _, size := range [][2]int{{40, 10}, {40, 15}, {50, 24}, {59, 14}, {60, 15}, {80, 24}, {119, 35}, {120, 36},
+		{200, 50}, {300, 100}} {
 		for tab := range numTabs {
 			for _, key := range []string{"", "%", "l", "enter", "z"} {
 				m := newScreen(t, sample(), size[0], size[1])
@@ -352,7 +363,8 @@ func TestLeaveIsAlwaysInTheFooter(t *testing.T) {
 					continue // it has the keys and shows how to close it
 				}
 				rows := strings.Split(strings.TrimSuffix(plainScreen(m), "\n"), "\n")
-				checkContains(t, strings.Join(rows[len(rows)-m.maxMessageRows():], "\n"), "q leave", "%v, view %d after %q: the footer", size, tab+1, key)
+				checkContains(t, strings.Join(rows[len(rows)-m.maxMessageRows():], "\n"), "q leave",
+					"%v, view %d after %q: the footer", size, tab+1, key)
 			}
 		}
 	}
@@ -426,7 +438,8 @@ func TestHostsAreGroupedByCause(t *testing.T) {
 func TestNoBarWithoutProgress(t *testing.T) {
 	m := newScreen(t, sample(), 120, 24)
 	for row := range strings.SplitSeq(plainScreen(m), "\n") {
-		if (strings.Contains(row, " queue ") || strings.Contains(row, " sent ")) && strings.Contains(row, "··") && strings.Contains(row, "sweep C") {
+		if (strings.Contains(row, " queue ") || strings.Contains(row, " sent ")) && strings.Contains(row, "··") &&
+			strings.Contains(row, "sweep C") {
 			t.Errorf("it reports nothing and has a bar: %s", row)
 		}
 	}

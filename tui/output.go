@@ -94,7 +94,8 @@ func (p *outputPane) title(m *model) string {
 	name := streamName(p.file)
 	s := fmt.Sprintf("%d %s", p.job, name)
 	if n := p.row.Attempt; n > 1 || p.chosenAttempt > 0 {
-		s = fmt.Sprintf("%d.%d %s %s attempt %d of %d", p.job, p.source.id.N, name, m.glyphs.dot, p.source.id.N, max(n, p.source.id.N))
+		s = fmt.Sprintf("%d.%d %s %s attempt %d of %d", p.job, p.source.id.N, name, m.glyphs.dot, p.source.id.N,
+			max(n, p.source.id.N))
 	}
 	if p.leftCells > 0 && !p.wrap {
 		s += " " + m.glyphs.dot + " from column " + text.Thousands(p.leftCells+1)
@@ -153,14 +154,16 @@ func (p *outputPane) keys() []binding {
 		}
 	}
 	return append(withGroup("Output",
-		key("f", "follow", "follow the end, or stop following", func(m *model) tea.Cmd { p.toggleFollow(m); return nil }),
+		key("f", "follow", "follow the end, or stop following",
+			func(m *model) tea.Cmd { p.toggleFollow(m); return nil }),
 		key("/", "search", "search", p.askSearch),
 		key("n", "", "the next match of the search", screenAction(func() { p.searchAgain(false) })).onlyIf(found),
 		key("N", "", "the previous match", screenAction(func() { p.searchAgain(true) })).onlyIf(found),
 		key("w", "wrap", "wrap long lines, or cut them", screenAction(func() { p.wrap, p.top.part = !p.wrap, 0 })),
 		key("right", "", "to the right, where lines are longer than the screen", p.scrollSideways(1)).onlyIf(cuts),
 		key("left", "", "back to the left", p.scrollSideways(-1)).onlyIf(cuts),
-		key("o", streamName(otherStream(p.file)), "the other stream: stdout, stderr", screenAction(func() { p.file, p.streamChosen = otherStream(p.file), true })),
+		key("o", streamName(otherStream(p.file)), "the other stream: stdout, stderr",
+			screenAction(func() { p.file, p.streamChosen = otherStream(p.file), true })),
 		shellKey(),
 		key("[", "", "output of the attempt before", screenAction(func() { p.nextAttempt(-1) })).onlyIf(several),
 		key("]", "", "output of the attempt after", screenAction(func() { p.nextAttempt(1) })).onlyIf(several),

@@ -207,7 +207,8 @@ func TestABigLogCostsLittle(t *testing.T) {
 func TestScrollingMissesNoLine(t *testing.T) {
 	const n = 20_000
 	// More than is kept.
-	f := &fakeFile{data: bytes.ReplaceAll(numberedLines(n), []byte("\n"), []byte(strings.Repeat(" .", 50)+"\n")), over: true}
+	f := &fakeFile{data: bytes.ReplaceAll(numberedLines(n), []byte("\n"), []byte(strings.Repeat(" .", 50)+"\n")),
+		over: true}
 	s := showOutput(t, f, 80, 40)
 	s.press("z")
 	at := func() int {
@@ -304,7 +305,8 @@ func TestWideCharactersDoNotBreakARow(t *testing.T) {
 func TestOutputThatCannotBeRead(t *testing.T) {
 	f := &fakeFile{err: errors.New("ws02 is not connected: its output cannot be read now\x1b[2J")}
 	s := showOutput(t, f, 80, 24)
-	if all := strings.Join(s.lines(), " "); !strings.Contains(all, "ws02 is not connected") || strings.Contains(all, "\x1b") {
+	if all := strings.Join(s.lines(), " "); !strings.Contains(all, "ws02 is not connected") ||
+		strings.Contains(all, "\x1b") {
 		t.Errorf("it says %q", all)
 	}
 	n := len(f.reads)
@@ -464,7 +466,8 @@ func checkColored(t *testing.T, m *model, b []byte) {
 		equal(t, width(dropCells(l, n)), all-n, "cells of %q without the first %d", b, n)
 	}
 	for _, part := range hardWrap(l, 7) {
-		if width(part) > 7 || strings.Contains(part, "\x1b") && !strings.HasSuffix(part, resetSGR) || strings.ContainsFunc(colors.ReplaceAllString(part, ""), unicode.IsControl) {
+		if width(part) > 7 || strings.Contains(part, "\x1b") && !strings.HasSuffix(part, resetSGR) ||
+			strings.ContainsFunc(colors.ReplaceAllString(part, ""), unicode.IsControl) {
 			t.Errorf("a wrapped piece of %q is %q", b, part)
 		}
 	}
@@ -472,7 +475,8 @@ func checkColored(t *testing.T, m *model, b []byte) {
 
 // FuzzColoredOutput checks any output with checkColored.
 func FuzzColoredOutput(f *testing.F) {
-	for _, s := range []string{"plain", "\x1b[1;31mred\x1b[0m and\tmore", "\x1b[31", "\x1b[>4;2mkeys", "\x1b]52;c;aGk=\x07", "\x1b[2J\x1b[?1049h\x1b[38:2::1:2:3mrgb",
+	for _, s := range []string{"plain", "\x1b[1;31mred\x1b[0m and\tmore", "\x1b[31", "\x1b[>4;2mkeys",
+		"\x1b]52;c;aGk=\x07", "\x1b[2J\x1b[?1049h\x1b[38:2::1:2:3mrgb",
 		"日本\x1b[32m語のログ", "e\u0301\x1b[7m\u0301x\x9b31m", "\x1b[m\x1b[0;1mx\x1b[m", "\x1b[\x1b[31mm", "\u200b\x1b[31m\u202eabc"} {
 		f.Add([]byte(s))
 	}
@@ -497,18 +501,21 @@ func TestOutputHasItsColors(t *testing.T) {
 			rows = append(rows, strings.TrimRight(row, " "))
 		}
 	}
-	if want := []string{"\x1b[31mred goes on\x1b[m", "plain␛]52;c;aGk=␇", "\x1b[1;32mgreen\x1b[0m\x1b[m"}; strings.Join(rows, "\n") != strings.Join(want, "\n") {
+	if want := []string{"\x1b[31mred goes on\x1b[m", "plain␛]52;c;aGk=␇",
+		"\x1b[1;32mgreen\x1b[0m\x1b[m"}; strings.Join(rows, "\n") != strings.Join(want, "\n") {
 		t.Errorf("the rows are %q, not %q", rows, want)
 	}
 	s.search("3")
-	checkContains(t, redraw(s.model), "\x1b[31mred goes on\x1b[m", "a search must not find its text in the codes of colors")
+	checkContains(t, redraw(s.model), "\x1b[31mred goes on\x1b[m",
+		"a search must not find its text in the codes of colors")
 }
 
 // TestLongLinesScrollSideways checks that long lines scroll sideways by half a screen, and that
 // half of a wide character becomes a blank.
 func TestLongLinesScrollSideways(t *testing.T) {
 	line := strings.Repeat("0123456789", 12)
-	s := showOutput(t, &fakeFile{data: []byte(line + "\n\x1b[33m" + "a" + strings.Repeat("語", 60) + "\nshort\n"), over: true}, 80, 24)
+	s := showOutput(t, &fakeFile{data: []byte(line + "\n\x1b[33m" + "a" + strings.Repeat("語", 60) + "\nshort\n"),
+		over: true}, 80, 24)
 	shows(t, s.model, line[:79]+"…")
 	s.press("right")
 	shows(t, s.model, "\n"+line[40:120]+"\n", "from column 41", "\n "+strings.Repeat("語", 39))

@@ -124,7 +124,8 @@ func (m *model) openShell(host string) tea.Cmd {
 		m.showError("no shell on " + host + ": " + err.Error())
 		return nil
 	}
-	return m.runOutside(c, "the shell on "+m.clean(host), "A shell on "+m.clean(host)+"; exit goes back to the screen.", "")
+	return m.runOutside(c, "the shell on "+m.clean(host), "A shell on "+m.clean(host)+"; exit goes back to the screen.",
+		"")
 }
 
 // openCurrentShell opens a shell on the host of the job under the cursor.
@@ -165,29 +166,31 @@ func (m *model) openOutputInPager() tea.Cmd {
 	}
 	src, path, temp := m.src, "", ""
 	m.showMessage("reading the output of " + jobName(r.ID) + "; esc gives up")
-	return m.awaitAnswer(&waitModal{onCancel: func() { os.Remove(temp) }}, 3*readTimeout, func(ctx context.Context) reply {
-		if !shown && r.Cause != "" { // a failed job that printed only on stderr
-			if piece, err := src.Read(ctx, runview.Read{Attempt: want.id, File: want.file, Limit: 1}); err == nil && piece.Size == 0 {
-				want.file = jobs.FileErr
+	return m.awaitAnswer(&waitModal{onCancel: func() { os.Remove(temp) }}, 3*readTimeout,
+		func(ctx context.Context) reply {
+			if !shown && r.Cause != "" { // a failed job that printed only on stderr
+				if piece, err := src.Read(ctx, runview.Read{Attempt: want.id, File: want.file, Limit: 1}); err == nil &&
+					piece.Size == 0 {
+					want.file = jobs.FileErr
+				}
 			}
-		}
-		if snap, err := src.Snapshot(ctx, runview.Query{Focus: want.id.Job}); err == nil && snap.Detail != nil {
-			path = outputPath(snap.Detail, want)
-		}
-		var err error
-		if f, missing := os.Stat(path); missing != nil || !f.Mode().IsRegular() || !filepath.IsAbs(path) {
-			temp, err = downloadOutput(ctx, src, want)
-			path = temp
-		}
-		return func(m *model) tea.Cmd {
-			if err != nil {
-				m.showError("the output cannot be read: " + err.Error())
-				return nil
+			if snap, err := src.Snapshot(ctx, runview.Query{Focus: want.id.Job}); err == nil && snap.Detail != nil {
+				path = outputPath(snap.Detail, want)
 			}
-			m.message = message{}
-			return m.openPager(path, temp)
-		}
-	})
+			var err error
+			if f, missing := os.Stat(path); missing != nil || !f.Mode().IsRegular() || !filepath.IsAbs(path) {
+				temp, err = downloadOutput(ctx, src, want)
+				path = temp
+			}
+			return func(m *model) tea.Cmd {
+				if err != nil {
+					m.showError("the output cannot be read: " + err.Error())
+					return nil
+				}
+				m.message = message{}
+				return m.openPager(path, temp)
+			}
+		})
 }
 
 // downloadOutput copies an output to a private temporary file.
@@ -236,7 +239,8 @@ func (m *model) openPager(path, temp string) tea.Cmd {
 func (m *model) outsideKeys() []binding {
 	return append(
 		withGroup("Views", key("y", "", "copy to the clipboard: a job's command, in its output the path of that, elsewhere the line", (*model).copyCurrent)),
-		withGroup("Jobs", key("E", "", "its output in $PAGER (less -R)", (*model).openOutputInPager).onlyIf((*model).focusHasJobs))...)
+		withGroup("Jobs", key("E", "", "its output in $PAGER (less -R)",
+			(*model).openOutputInPager).onlyIf((*model).focusHasJobs))...)
 }
 
 // shellKey returns the key that opens a shell on the host of a pane's job.

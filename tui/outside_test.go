@@ -53,7 +53,8 @@ func TestCopiedTextIsClean(t *testing.T) {
 	press(t, m, "g l")
 	checkContains(t, copiedText(t, m), "attempts/050/50117.1.out", "copied in the output")
 	shows(t, m, "copied the path of the stdout of job 50117: /nfs/")
-	for key, want := range map[string]string{"2": "ws01  up", "3": "exit 137  Killed", "5": "11:59:30 50120.3 has ended"} {
+	for key, want := range map[string]string{"2": "ws01  up", "3": "exit 137  Killed",
+		"5": "11:59:30 50120.3 has ended"} {
 		m := newScreen(t, sample(), 80, 24)
 		press(t, m, key+" k")
 		checkContains(t, copiedText(t, m), want, "copied in view %s", key)

@@ -50,7 +50,8 @@ func (s *idleScreen) update(msg tea.Msg) {
 
 // silentRead returns a read result of a job that has printed nothing new.
 func silentRead(p *outputPane) pieceRead {
-	return pieceRead{pane: p, serial: p.readSerial, piece: &runview.Piece{Offset: p.excerpt.endOffset(), Size: p.excerpt.size}}
+	return pieceRead{pane: p, serial: p.readSerial, piece: &runview.Piece{Offset: p.excerpt.endOffset(),
+		Size: p.excerpt.size}}
 }
 
 // TestOnlyNewsIsDrawn checks that a message that changes nothing causes no redraw, and that a
@@ -61,9 +62,12 @@ func TestOnlyNewsIsDrawn(t *testing.T) {
 		drawn bool
 		msg   func(m *model, p *outputPane) tea.Msg
 	}{
-		{"an unchanged snapshot", false, func(m *model, p *outputPane) tea.Msg { return snapshotMsg{snap: m.snap, at: m.now(), unchanged: true} }},
+		{"an unchanged snapshot", false,
+			func(m *model, p *outputPane) tea.Msg { return snapshotMsg{snap: m.snap, at: m.now(), unchanged: true} }},
 		{"a snapshot", true, func(m *model, p *outputPane) tea.Msg { return snapshotMsg{snap: m.snap, at: m.now()} }},
-		{"no answer", true, func(m *model, p *outputPane) tea.Msg { return snapshotMsg{err: errors.New("no"), at: m.now()} }},
+		{"no answer", true, func(m *model, p *outputPane) tea.Msg {
+			return snapshotMsg{err: errors.New("no"), at: m.now()}
+		}},
 		{"a question that had to wait", true, func(m *model, p *outputPane) tea.Msg {
 			m.snap.Question = &live.Question{ID: 1, Text: "passphrase"}
 			return snapshotMsg{snap: m.snap, at: m.now(), unchanged: true}
@@ -71,7 +75,8 @@ func TestOnlyNewsIsDrawn(t *testing.T) {
 		{"a second, when all was just drawn", false, func(m *model, p *outputPane) tea.Msg { return clockTick{} }},
 		{"time to read", false, func(m *model, p *outputPane) tea.Msg { return readDue{p, p.timerAt} }},
 		{"a job that prints nothing", false, func(m *model, p *outputPane) tea.Msg { return silentRead(p) }},
-		{"a piece of another file", false, func(m *model, p *outputPane) tea.Msg { return pieceRead{pane: p, serial: p.readSerial - 1} }},
+		{"a piece of another file", false,
+			func(m *model, p *outputPane) tea.Msg { return pieceRead{pane: p, serial: p.readSerial - 1} }},
 		{"a line", true, func(m *model, p *outputPane) tea.Msg {
 			r := silentRead(p)
 			r.piece.Data, r.piece.Size = []byte("epoch 2\n"), p.excerpt.size+8
@@ -95,7 +100,9 @@ func TestOnlyNewsIsDrawn(t *testing.T) {
 			return silentRead(p)
 		}},
 		{"a key", true, func(m *model, p *outputPane) tea.Msg { return keyMessage("j") }},
-		{"another size", true, func(m *model, p *outputPane) tea.Msg { return tea.WindowSizeMsg{Width: 80, Height: 24} }},
+		{"another size", true, func(m *model, p *outputPane) tea.Msg {
+			return tea.WindowSizeMsg{Width: 80, Height: 24}
+		}},
 	} {
 		idle := newIdleScreen(t)
 		m, before := idle.model, idle.frame

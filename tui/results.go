@@ -44,7 +44,8 @@ type resultsPane struct {
 const resultsFilter = "state=done"
 
 func newResultsPane() *resultsPane {
-	return &resultsPane{jobList: jobList{baseFilter: resultsFilter}, widths: map[string]int{}, varied: map[string]bool{}}
+	return &resultsPane{jobList: jobList{baseFilter: resultsFilter}, widths: map[string]int{},
+		varied: map[string]bool{}}
 }
 
 func (p *resultsPane) title(m *model) string {
@@ -153,7 +154,8 @@ func (p *resultsPane) rowKeys() []binding {
 	tabular := func(*model) bool { return p.hasTable }
 	table := append([]binding{
 		key("m", "groups", "groups with their mean and spread; :group chooses by what", p.showGroups).onlyIf(tabular),
-		key("h", "heat map", "a heat map of a metric over two parameters; :pivot chooses which", p.toggleHeat).onlyIf(tabular),
+		key("h", "heat map", "a heat map of a metric over two parameters; :pivot chooses which",
+			p.toggleHeat).onlyIf(tabular),
 	}, p.columnPages.keys(tabular)...)
 	return slices.Concat(jobListKeys(), withGroup("Results", table...), p.listKeys(selectAll, screenAction(nextSort)))
 }
@@ -244,7 +246,8 @@ func (p *resultsPane) sortColumns() []string {
 	names := []string{""}
 	for _, c := range p.tableColumns() {
 		plain := strings.TrimPrefix(c.Name, "dcs.")
-		if c.Role != results.Fact || slices.Contains([]string{"state", "time", "elapsed_seconds", "cpu_seconds", "max_rss_bytes", "host"}, plain) {
+		if c.Role != results.Fact || slices.Contains([]string{"state", "time", "elapsed_seconds", "cpu_seconds",
+			"max_rss_bytes", "host"}, plain) {
 			names = append(names, c.Name)
 		}
 	}

@@ -13,22 +13,30 @@ import (
 // columns returns the columns for w cells, without the marks.
 func (p *resultsPane) columns(m *model, w int) []jobColumn {
 	s := &p.needs
-	all := []jobColumn{{heading: "ID", name: "job", sort: runview.SortID, w: s.idWidth(m), alignRight: true, cell: idCell}}
+	all := []jobColumn{{heading: "ID", name: "job", sort: runview.SortID, w: s.idWidth(m), alignRight: true,
+		cell: idCell}}
 	if p.hasTable && p.best != "" {
 		all = append(all, jobColumn{heading: "BEST", sort: runview.Sorts, w: 4, cell: p.bestCell})
 	}
-	name := jobColumn{heading: "NAME", name: "name", sort: runview.SortName, rank: 3, w: 12, maxExtra: 60, cell: nameCell}
+	name := jobColumn{heading: "NAME", name: "name", sort: runview.SortName, rank: 3, w: 12, maxExtra: 60,
+		cell: nameCell}
 	if len(s.params) > 0 {
 		name.rank = optionalRank + 3
 	}
-	all = append(all, jobColumn{heading: "STATE", name: "state", sort: runview.SortState, w: stateWidth, cell: stateCell})
+	all = append(all, jobColumn{heading: "STATE", name: "state", sort: runview.SortState, w: stateWidth,
+		cell: stateCell})
 	all = applyChoices(&p.choices, append(append(append(all, p.paramColumns(m)...), p.metricColumns(m)...),
 		jobColumn{heading: "CAUSE", name: "cause", sort: runview.Sorts, rank: 2, w: 9, maxExtra: 8, cell: endedCell},
-		jobColumn{heading: "TIME", name: "time", sort: runview.SortTime, rank: 1, w: timeWidth, alignRight: true, cell: elapsedCell},
-		jobColumn{heading: "CPU", name: "cpu_seconds", sort: runview.Sorts, rank: 4, w: timeWidth, alignRight: true, cell: cpuCell},
-		jobColumn{heading: "MEM", name: "max_rss_bytes", sort: runview.SortMemory, rank: 4, w: 5, alignRight: true, cell: memoryCell},
-		jobColumn{heading: "HOST", name: "host", sort: runview.SortHost, rank: optionalRank, w: max(4, s.host), cell: hostCell},
-		jobColumn{heading: "TRY", name: "try", sort: runview.SortTry, rank: optionalRank + 2, w: max(3, s.try), cell: tryCell},
+		jobColumn{heading: "TIME", name: "time", sort: runview.SortTime, rank: 1, w: timeWidth, alignRight: true,
+			cell: elapsedCell},
+		jobColumn{heading: "CPU", name: "cpu_seconds", sort: runview.Sorts, rank: 4, w: timeWidth, alignRight: true,
+			cell: cpuCell},
+		jobColumn{heading: "MEM", name: "max_rss_bytes", sort: runview.SortMemory, rank: 4, w: 5, alignRight: true,
+			cell: memoryCell},
+		jobColumn{heading: "HOST", name: "host", sort: runview.SortHost, rank: optionalRank, w: max(4, s.host),
+			cell: hostCell},
+		jobColumn{heading: "TRY", name: "try", sort: runview.SortTry, rank: optionalRank + 2, w: max(3, s.try),
+			cell: tryCell},
 		name,
 	))
 	if !p.hasTable {
@@ -52,7 +60,8 @@ func (p *resultsPane) paramColumns(m *model) []jobColumn {
 			if rank > maxRank {
 				rank = optionalRank + min(i-maxRank, 1)
 			}
-			all = append(all, jobColumn{heading: m.cut(m.cellText(name, paramWidth), paramWidth), name: name, sort: runview.Sorts, rank: rank,
+			all = append(all, jobColumn{heading: m.cut(m.cellText(name, paramWidth), paramWidth), name: name,
+				sort: runview.Sorts, rank: rank,
 				w: max(6, min(12, width(m.cellText(name, paramWidth)))), cell: paramCell(name)})
 		}
 		return all
@@ -62,7 +71,8 @@ func (p *resultsPane) paramColumns(m *model) []jobColumn {
 		if c.Role != results.Param {
 			continue
 		}
-		col := jobColumn{heading: m.cut(m.cellText(c.Name, paramWidth), paramWidth), name: c.Name, sort: runview.Sorts, rank: optionalRank, w: max(3, p.widths[c.Name]), cell: paramCell(c.Name)}
+		col := jobColumn{heading: m.cut(m.cellText(c.Name, paramWidth), paramWidth), name: c.Name, sort: runview.Sorts,
+			rank: optionalRank, w: max(3, p.widths[c.Name]), cell: paramCell(c.Name)}
 		if p.varied[c.Name] || len(p.varied) == 0 {
 			some++
 			col.rank = min(some, maxRank)
@@ -140,8 +150,11 @@ func (p *resultsPane) metricColumns(m *model) []jobColumn {
 	}
 	for i, name := range p.columnsOfRole(results.Metric) {
 		w := p.widths["="+name]
-		col := jobColumn{heading: m.cut(m.cellText(name, metricWidth-1), metricWidth-1), name: name, sort: runview.Sorts, rank: min(i, maxRank), w: min(w, metricWidth), maxExtra: max(0, w-metricWidth), alignRight: true}
-		if slices.ContainsFunc(p.metrics, func(f string) bool { own, _, _ := strings.Cut(f, "="); return strings.TrimSpace(own) == name }) {
+		col := jobColumn{heading: m.cut(m.cellText(name, metricWidth-1), metricWidth-1), name: name,
+			sort: runview.Sorts, rank: min(i, maxRank), w: min(w, metricWidth), maxExtra: max(0,
+				w-metricWidth), alignRight: true}
+		if slices.ContainsFunc(p.metrics,
+			func(f string) bool { own, _, _ := strings.Cut(f, "="); return strings.TrimSpace(own) == name }) {
 			col.rank = min(col.rank, 1)
 		}
 		col.cell = func(m *model, r *runview.Row, w int) (string, *textStyle) {

@@ -58,14 +58,17 @@ func (g *groupsView) commonValues(t *runview.Table) []string {
 	if t == nil || t.Groups == nil {
 		return nil
 	}
-	return mapSlice(t.Groups.Rows, func(row []string) string { return strings.Join(row[:min(len(g.by), len(row))], "\x00") })
+	return mapSlice(t.Groups.Rows, func(row []string) string {
+		return strings.Join(row[:min(len(g.by), len(row))], "\x00")
+	})
 }
 
 // update measures the columns once for all frames, and keeps the cursor on its group.
 func (g *groupsView) update(m *model, t *runview.Table) {
 	g.widths = make([]int, len(t.Groups.Columns))
 	for i := range g.widths {
-		g.widths[i] = m.maxTextWidth(16, mapSlice(t.Groups.Rows, func(row []string) string { return textAt(row, i) })...)
+		g.widths[i] = m.maxTextWidth(16,
+			mapSlice(t.Groups.Rows, func(row []string) string { return textAt(row, i) })...)
 	}
 	keys := g.commonValues(t)
 	if g.pinned && g.moveToKey(keys) {
@@ -104,7 +107,8 @@ func (p *resultsPane) drawGroups(m *model, w, h int, focused bool) []string {
 		return rowLine(m, cols, i, i == g.cursorRow, false, focused, w)
 	})...)
 	if t.Groups.More > 0 && len(out) <= g.h {
-		out = append(out, styleFaint.Render("  and "+text.Plural(t.Groups.More, "group")+" more: a filter, or min N, leaves fewer"))
+		out = append(out, styleFaint.Render("  and "+text.Plural(t.Groups.More, "group")+
+			" more: a filter, or min N, leaves fewer"))
 	}
 	return out
 }
@@ -124,16 +128,17 @@ func (p *resultsPane) groupColumns(m *model, w int) []column[int] {
 	}
 	for i, c := range t.Columns {
 		head := m.cut(m.cellText(c.Name, 20), 20)
-		col := column[int]{heading: head, alignRight: i >= len(g.by), w: width(head), cell: func(m *model, row, w int) (string, *textStyle) {
-			var style *textStyle
-			if row == t.Best {
-				style = &styleGood
-			}
-			if text := t.Rows[row][i]; text != "" {
-				return m.metricText(text, w), style
-			}
-			return "-", &styleFaint
-		}}
+		col := column[int]{heading: head, alignRight: i >= len(g.by), w: width(head),
+			cell: func(m *model, row, w int) (string, *textStyle) {
+				var style *textStyle
+				if row == t.Best {
+					style = &styleGood
+				}
+				if text := t.Rows[row][i]; text != "" {
+					return m.metricText(text, w), style
+				}
+				return "-", &styleFaint
+			}}
 		if i < len(g.widths) {
 			col.w = max(col.w, g.widths[i])
 		}
@@ -179,9 +184,11 @@ func (p *resultsPane) groupKeys() []binding {
 		key("m", "jobs", "back to the jobs", screenAction(func() { g.isShown = false })),
 		key("h", "heat map", "a heat map: colors and shades for the metric over two parameters", p.toggleHeat),
 	}, g.columnPages.keys(func(*model) bool { return true }), []binding{
-		key("s", "", "sort by the next column", screenAction(func() { g.sort, g.reverse = nextWord(p.groupSortColumns(), g.sort), false })),
+		key("s", "", "sort by the next column",
+			screenAction(func() { g.sort, g.reverse = nextWord(p.groupSortColumns(), g.sort), false })),
 		key("S", "", "in reverse order", screenAction(func() { g.reverse = !g.reverse })),
-		key("/", "filter", "filter the jobs while you type", func(m *model) tea.Cmd { return m.openFilter(&p.jobList) }),
+		key("/", "filter", "filter the jobs while you type",
+			func(m *model) tea.Cmd { return m.openFilter(&p.jobList) }),
 	})...), moveKeys(func() int { return g.h }, func(_ *model, by int) { g.move(p.table, by) })...)
 }
 
@@ -241,16 +248,19 @@ func (p *resultsPane) showJobsWith(m *model, names, values []string) tea.Cmd {
 		}
 	}
 	for i, name := range names {
-		known := slices.Contains(p.columnsOfRole(results.Param), name) || slices.Contains(p.columnsOfRole(results.Metric), name) || slices.Contains(filterableFacts, name)
+		known := slices.Contains(p.columnsOfRole(results.Param), name) ||
+			slices.Contains(p.columnsOfRole(results.Metric), name) || slices.Contains(filterableFacts, name)
 		value := textAt(values, i)
-		if !known || i >= len(values) || strings.ContainsAny(name, " ]") || strings.ContainsFunc(name+value, unicode.IsControl) {
+		if !known || i >= len(values) || strings.ContainsAny(name, " ]") ||
+			strings.ContainsFunc(name+value, unicode.IsControl) {
 			m.showError("a filter cannot say " + m.clean(name) + "=" + m.clean(value) + "; / narrows the jobs down")
 			return nil
 		}
 		if strings.ContainsAny(name, `"'=<>!~:(),&|[-`) {
 			name = "[" + name + "]"
 		}
-		words = append(slices.DeleteFunc(words, func(w string) bool { return strings.HasPrefix(w, name+"=") }), name+"="+quoteExact(value))
+		words = append(slices.DeleteFunc(words, func(w string) bool { return strings.HasPrefix(w, name+"=") }),
+			name+"="+quoteExact(value))
 	}
 	p.groups.isShown, p.heat.isShown = false, false
 	p.setFilter(strings.Join(words, " "))
@@ -278,10 +288,14 @@ func resultCommands() []command {
 		}
 	}
 	return []command{
-		{name: "result", args: "NAME[=HOW]", help: "a column of what jobs printed: acc, acc=json:test.accuracy, acc=re:(..), acc=file:PATH; -acc removes it", do: shown((*resultsPane).commandResult)},
-		{name: "group", args: "[COLUMNS [min N]]", help: "results by group: C,gamma min 3 leaves out groups with fewer than 3 jobs that succeeded; alone: jobs again", words: names, do: shown((*resultsPane).commandGroup)},
-		{name: "best", args: "[COLUMN:max]", help: "mark the best result: acc:max, loss:min; alone: none", words: (*model).bestWords, do: shown((*resultsPane).commandBest)},
-		{name: "pivot", args: "[ROWS COLUMNS [METRIC]]", help: "a heat map: C gamma acc, or acc:max, sd, min, median, count; alone: what the run has", words: names, do: shown((*resultsPane).commandPivot)},
+		{name: "result", args: "NAME[=HOW]",
+			help: "a column of what jobs printed: acc, acc=json:test.accuracy, acc=re:(..), acc=file:PATH; -acc removes it", do: shown((*resultsPane).commandResult)},
+		{name: "group", args: "[COLUMNS [min N]]",
+			help: "results by group: C,gamma min 3 leaves out groups with fewer than 3 jobs that succeeded; alone: jobs again", words: names, do: shown((*resultsPane).commandGroup)},
+		{name: "best", args: "[COLUMN:max]", help: "mark the best result: acc:max, loss:min; alone: none",
+			words: (*model).bestWords, do: shown((*resultsPane).commandBest)},
+		{name: "pivot", args: "[ROWS COLUMNS [METRIC]]",
+			help: "a heat map: C gamma acc, or acc:max, sd, min, median, count; alone: what the run has", words: names, do: shown((*resultsPane).commandPivot)},
 	}
 }
 
@@ -373,7 +387,8 @@ func (p *resultsPane) commandPivot(_ *model, arg string) error {
 func (p *resultsPane) checkColumns(names ...string) error {
 	have := columnNames(p.tableColumns())
 	for _, n := range names {
-		if len(have) > 0 && !slices.Contains(have, n) && !slices.Contains(have, strings.Trim(n, "[]")) && n != "elapsed_seconds" {
+		if len(have) > 0 && !slices.Contains(have, n) && !slices.Contains(have, strings.Trim(n, "[]")) &&
+			n != "elapsed_seconds" {
 			return query.Unknown("column", n, have)
 		}
 	}

@@ -66,15 +66,23 @@ func TestEachKeySendsItsQuery(t *testing.T) {
 		{"S", func(a *runview.TableQuery) bool { return a.By == "C" && a.Reverse }},
 		{":sort acc desc", func(a *runview.TableQuery) bool { return a.By == "acc" && a.Reverse }},
 		{":best acc:max", func(a *runview.TableQuery) bool { return a.Best == "acc:max" }},
-		{":result l=key:loss", func(a *runview.TableQuery) bool { return slices.Equal(a.Metrics, []string{"l=key:loss"}) }},
-		{":result l=re:loss=(.)", func(a *runview.TableQuery) bool { return slices.Equal(a.Metrics, []string{"l=re:loss=(.)"}) }},
+		{":result l=key:loss", func(a *runview.TableQuery) bool {
+			return slices.Equal(a.Metrics, []string{"l=key:loss"})
+		}},
+		{":result l=re:loss=(.)", func(a *runview.TableQuery) bool {
+			return slices.Equal(a.Metrics, []string{"l=re:loss=(.)"})
+		}},
 		{":result -l", func(a *runview.TableQuery) bool { return len(a.Metrics) == 0 }},
 		{":filter C=1 acc>0.5", func(a *runview.TableQuery) bool { return a.Filter == "state=done C=1 acc>0.5" }},
 		{"esc", func(a *runview.TableQuery) bool { return a.Filter == "state=done" }},
 		{"m", func(a *runview.TableQuery) bool { return slices.Equal(a.Group, []string{"C", "gamma"}) && a.By == "" }},
 		{"s", func(a *runview.TableQuery) bool { return a.By == "C" }},
-		{":sort acc_mean desc", func(a *runview.TableQuery) bool { return a.By == "acc_mean" && a.Reverse && a.Best == "acc:max" }},
-		{":group gamma min 3", func(a *runview.TableQuery) bool { return slices.Equal(a.Group, []string{"gamma"}) && a.MinSize == 3 }},
+		{":sort acc_mean desc", func(a *runview.TableQuery) bool {
+			return a.By == "acc_mean" && a.Reverse && a.Best == "acc:max"
+		}},
+		{":group gamma min 3", func(a *runview.TableQuery) bool {
+			return slices.Equal(a.Group, []string{"gamma"}) && a.MinSize == 3
+		}},
 		{"h", func(a *runview.TableQuery) bool { return a.Heat && a.Pivot == nil && a.Group == nil }},
 		{"h", func(a *runview.TableQuery) bool { return !a.Heat && len(a.Group) == 1 }},
 		{":group gamma C", func(a *runview.TableQuery) bool { return slices.Equal(a.Group, []string{"gamma", "C"}) }},
@@ -83,7 +91,9 @@ func TestEachKeySendsItsQuery(t *testing.T) {
 			return a.Heat && slices.Equal(a.Pivot, []string{"C", "gamma", "acc:median"})
 		}},
 		// Where it is marked.
-		{":best loss:min", func(a *runview.TableQuery) bool { return !a.Heat && len(a.Group) == 2 && a.Best == "loss:min" }},
+		{":best loss:min", func(a *runview.TableQuery) bool {
+			return !a.Heat && len(a.Group) == 2 && a.Best == "loss:min"
+		}},
 		{"esc", func(a *runview.TableQuery) bool { return !a.Heat && a.Group == nil && a.By == "acc" }},
 		{":group", func(a *runview.TableQuery) bool { return a.Group == nil }},
 		{":best", func(a *runview.TableQuery) bool { return a.Best == "" }},
@@ -116,7 +126,8 @@ func TestHelpListsTheTable(t *testing.T) {
 	for _, r := range m.helpRows() {
 		help.WriteString(r.name + "  " + r.text + "\n")
 	}
-	for _, want := range []string{"m  groups", "h  a heat map", "→  4 more columns", "s  sort", "S  in reverse", "/  filter", "↵  details", "space  select", "a  select all",
+	for _, want := range []string{"m  groups", "h  a heat map", "→  4 more columns", "s  sort", "S  in reverse",
+		"/  filter", "↵  details", "space  select", "a  select all",
 		"result NAME", "group [COLUMNS", "best [COLUMN:max]", "pivot [ROWS", "sort ", "acc>0.9"} {
 		checkContains(t, help.String(), want, "the help")
 	}
@@ -230,15 +241,18 @@ func TestHostileResultsDoNotBreakTheScreen(t *testing.T) {
 	evil := "\x1b]52;c;cHduZWQ=\x07\x1b[2J\r\nd\u202eesrever\xff 世界世界世界\x9b31m"
 	var params [][]jobs.Param
 	for i := range 12 {
-		params = append(params, []jobs.Param{{Name: evil, Value: evil + fmt.Sprint(i/3)}, {Name: "世界", Value: strings.Repeat("世", 40+i%3)}})
+		params = append(params, []jobs.Param{{Name: evil, Value: evil + fmt.Sprint(i/3)},
+			{Name: "世界", Value: strings.Repeat("世", 40+i%3)}})
 	}
-	src := gridSource(t, params, func(i int) string { return "x=" + strings.Repeat("世界\x1b[31m", 30+i) + "\n" }, `x=re:x=(.*)`)
+	src := gridSource(t, params, func(i int) string { return "x=" + strings.Repeat("世界\x1b[31m", 30+i) + "\n" },
+		`x=re:x=(.*)`)
 	for _, ascii := range []bool{false, true} {
 		for _, size := range [][2]int{{40, 10}, {80, 24}, {160, 48}} {
 			m := newView(t, Options{Source: src, ASCII: ascii}, tabResults, size[0], size[1])
 			look := func(what string) {
 				checkHarmless(t, m, what)
-				if s := plainScreen(m); strings.ContainsAny(s, "\x1b\x07\r\u202e\u009b") || ascii && strings.ContainsFunc(s, func(r rune) bool { return r > '~' }) {
+				if s := plainScreen(m); strings.ContainsAny(s, "\x1b\x07\r\u202e\u009b") || ascii &&
+					strings.ContainsFunc(s, func(r rune) bool { return r > '~' }) {
 					t.Errorf("%s: %q", what, s)
 				}
 			}
@@ -257,7 +271,8 @@ func TestHostileResultsDoNotBreakTheScreen(t *testing.T) {
 
 // BenchmarkResults measures a frame of the largest table: 300 groups and a heat map of 64 x 64.
 func BenchmarkResults(b *testing.B) {
-	t := &runview.Table{Ready: true, Groups: &runview.TableGroups{Best: 7}, Heat: &runview.Heat{Down: "C", Across: "gamma", Min: "0", Max: "1"}}
+	t := &runview.Table{Ready: true, Groups: &runview.TableGroups{Best: 7},
+		Heat: &runview.Heat{Down: "C", Across: "gamma", Min: "0", Max: "1"}}
 	for i := range runview.MaxTableGroups {
 		row := []string{fmt.Sprint(i)}
 		for k := range 26 {
@@ -270,7 +285,8 @@ func BenchmarkResults(b *testing.B) {
 	}
 	for i := range runview.MaxHeat {
 		t.Heat.Rows, t.Heat.Columns = append(t.Heat.Rows, fmt.Sprint(i)), append(t.Heat.Columns, fmt.Sprint(i))
-		t.Heat.Cells, t.Heat.Levels = append(t.Heat.Cells, make([]string, runview.MaxHeat)), append(t.Heat.Levels, make([]int8, runview.MaxHeat))
+		t.Heat.Cells, t.Heat.Levels = append(t.Heat.Cells, make([]string, runview.MaxHeat)), append(t.Heat.Levels,
+			make([]int8, runview.MaxHeat))
 		for k := range runview.MaxHeat {
 			t.Heat.Cells[i][k] = fmt.Sprintf("0.%06d", i*k)
 		}
@@ -314,9 +330,11 @@ func gridSource(t *testing.T, params [][]jobs.Param, print func(i int) string, c
 	for i, p := range params {
 		s := &jobs.Spec{ID: jobs.ID(i + 1), Command: "train", Labels: jobs.NewLabels("", p), Options: jobs.NoOptions}
 		at := jobs.AttemptID{Job: s.ID, N: 1}
-		out := &jobs.Outcome{Started: 1e18, Ended: 1e18 + jobs.Stamp(i+1)*jobs.Stamp(time.Second), CPU: time.Second, MaxRSSBytes: 9 << 20}
+		out := &jobs.Outcome{Started: 1e18, Ended: 1e18 + jobs.Stamp(i+1)*jobs.Stamp(time.Second), CPU: time.Second,
+			MaxRSSBytes: 9 << 20}
 		j := jobs.Job{Spec: s, Round: 1, Seq: int64(i + 1), State: jobs.Succeeded,
-			Attempts: []*jobs.Attempt{{ID: at, Host: fmt.Sprintf("ws%02d", 1+i%3), Round: 1, State: jobs.AttemptExited, Started: out.Started, Outcome: out}}}
+			Attempts: []*jobs.Attempt{{ID: at, Host: fmt.Sprintf("ws%02d", 1+i%3), Round: 1, State: jobs.AttemptExited,
+				Started: out.Started, Outcome: out}}}
 		if i == len(params)-1 {
 			j.State, j.Failures, out.Exit = jobs.Failed, 3, 137
 		}
@@ -358,7 +376,9 @@ func sweepSource(t *testing.T) *fakeSource {
 		params = append(params, []jobs.Param{{Name: "C", Value: []string{"0.01", "0.1", "1", "10"}[i/6]},
 			{Name: "gamma", Value: []string{"0.25", "0.5", "1"}[i/2%3]}, {Name: "seed", Value: fmt.Sprint(1 + i%2)}})
 	}
-	return gridSource(t, params, func(i int) string { return fmt.Sprintf("acc=0.%03d\nloss=%d\n", (i*377+91)%1000, i%5) }, "acc", "loss")
+	return gridSource(t, params, func(i int) string {
+		return fmt.Sprintf("acc=0.%03d\nloss=%d\n", (i*377+91)%1000, i%5)
+	}, "acc", "loss")
 }
 
 // runLine executes a command.

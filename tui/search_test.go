@@ -36,7 +36,8 @@ func TestSearchInALiveLog(t *testing.T) {
 	for _, most := range []int{0, 1000, 70_000} { // a source may return less than was requested
 		f := &fakeFile{data: data, over: true, most: most}
 		if most == 1000 {
-			f.data = append(append([]byte("the first error\n"), numberedLines(3000)...), []byte("an Error here\nx\n")...)
+			f.data = append(append([]byte("the first error\n"), numberedLines(3000)...),
+				[]byte("an Error here\nx\n")...)
 		}
 		s := showOutput(t, f, 80, 24)
 		s.search("error")

@@ -132,7 +132,9 @@ func TestASourceThatHangsOrFails(t *testing.T) {
 		}
 		end()
 
-		failing := &fakeSource{respond: func(context.Context, runview.Query) (*runview.Snapshot, error) { return nil, errors.New("no") }}
+		failing := &fakeSource{respond: func(context.Context, runview.Query) (*runview.Snapshot, error) {
+			return nil, errors.New("no")
+		}}
 		_, end = startSnapshotter(t, failing, func(snapshotMsg) {})
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
@@ -141,7 +143,9 @@ func TestASourceThatHangsOrFails(t *testing.T) {
 		}
 		end()
 
-		empty := &fakeSource{respond: func(context.Context, runview.Query) (*runview.Snapshot, error) { return nil, nil }}
+		empty := &fakeSource{respond: func(context.Context, runview.Query) (*runview.Snapshot, error) {
+			return nil, nil
+		}}
 		seen = nil
 		_, end = startSnapshotter(t, empty, func(s snapshotMsg) { seen = append(seen, s) })
 		synctest.Wait()
@@ -161,14 +165,16 @@ func TestASnapshotIsNeverShownAsYoungerThanItIs(t *testing.T) {
 		var c clockOffset
 		now := start
 		for _, way := range []struct{ there, back time.Duration }{
-			{3 * time.Second, 0}, {0, 4 * time.Second}, {time.Millisecond, time.Millisecond}, {time.Second, time.Millisecond}, {0, 0}, {10 * time.Millisecond, 5 * time.Second},
+			{3 * time.Second, 0}, {0, 4 * time.Second}, {time.Millisecond, time.Millisecond}, {time.Second,
+				time.Millisecond}, {0, 0}, {10 * time.Millisecond, 5 * time.Second},
 		} {
 			asked := now
 			made := asked.Add(way.there)
 			got := made.Add(way.back)
 			born := c.snapshotTime(asked, got, made.Add(skew))
 			if born.After(made) || born.Before(asked) {
-				t.Errorf("skew %v, %+v: asked %v before it was made, taken for made %v before that", skew, way, made.Sub(asked), made.Sub(born))
+				t.Errorf("skew %v, %+v: asked %v before it was made, taken for made %v before that", skew, way,
+					made.Sub(asked), made.Sub(born))
 			}
 			now = got.Add(250 * time.Millisecond)
 		}

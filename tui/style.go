@@ -92,10 +92,12 @@ type phaseInfo struct {
 }
 
 var phases = [runview.Phases]phaseInfo{
-	runview.Ending:    {"◍", "!", styleWarn, "is already being canceled", "runs, and is being canceled"},
-	runview.Running:   {"●", "@", styleBusy, "runs", "runs"},
-	runview.Away:      {"◌", "?", styleWarn, "runs on a host that cannot be reached now", "runs on a host that cannot be reached now"},
-	runview.Sent:      {"◐", ">", styleBusy, "has been sent to a host", "sent to its host, which starts it when a slot is free there"},
+	runview.Ending:  {"◍", "!", styleWarn, "is already being canceled", "runs, and is being canceled"},
+	runview.Running: {"●", "@", styleBusy, "runs", "runs"},
+	runview.Away: {"◌", "?", styleWarn, "runs on a host that cannot be reached now",
+		"runs on a host that cannot be reached now"},
+	runview.Sent: {"◐", ">", styleBusy, "has been sent to a host",
+		"sent to its host, which starts it when a slot is free there"},
 	runview.Retry:     {"↻", "r", styleWarn, "waits for its next try", "failed or lost, waits for its next try"},
 	runview.Failed:    {"✗", "x", styleBad, "has failed", "failed, and has no try left"},
 	runview.TimedOut:  {"⧖", "t", styleBad, "has timed out", "ended because it ran longer than it may"},
@@ -103,7 +105,8 @@ var phases = [runview.Phases]phaseInfo{
 	runview.Waits:     {"◇", "w", styleWarn, "waits for other jobs", "waits for other jobs"},
 	runview.Succeeded: {"✓", "+", styleGood, "has succeeded", "succeeded"},
 	runview.Canceled:  {"–", "-", styleFaint, "is canceled", "canceled by a person"},
-	runview.Skipped:   {"»", "s", styleFaint, "was skipped", "skipped: as hard as one that timed out, or what it waits for failed"},
+	runview.Skipped: {"»", "s", styleFaint, "was skipped",
+		"skipped: as hard as one that timed out, or what it waits for failed"},
 }
 
 // phaseInfoOf returns the description of a phase, which a later version of the dispatcher may have

@@ -194,7 +194,8 @@ func pageColumns[R any](s *columnPages, all []column[R], stay, w int) []column[R
 func (s *columnPages) keys(is func(*model) bool) []binding {
 	turn := func(by int) func(*model) tea.Cmd { return screenAction(func() { s.page += by }) }
 	return []binding{
-		key("right", "columns", text.Plural(s.numMore, "more column")+", for which there is no room", turn(1)).onlyIf(func(m *model) bool { return s.numMore > 0 && is(m) }),
+		key("right", "columns", text.Plural(s.numMore, "more column")+", for which there is no room",
+			turn(1)).onlyIf(func(m *model) bool { return s.numMore > 0 && is(m) }),
 		key("left", "back", "the columns before", turn(-1)).onlyIf(func(m *model) bool { return s.page > 0 && is(m) }),
 	}
 }
@@ -371,7 +372,8 @@ func (p *columnsModal) key(m *model, msg tea.KeyPressMsg) tea.Cmd {
 	case "backspace":
 		c.chosen = nil
 	default:
-		move := moveKeys(func() int { return len(c.headings) }, func(_ *model, by int) { p.cursorRow += by; p.clampCursor(len(c.headings)) })
+		move := moveKeys(func() int { return len(c.headings) },
+			func(_ *model, by int) { p.cursorRow += by; p.clampCursor(len(c.headings)) })
 		if _, is := m.pressIn(move, msg.String()); !is {
 			m.modal = nil
 		}
@@ -383,10 +385,12 @@ func (p *columnsModal) draw(m *model, w, h int) []string {
 	c := p.choices
 	p.h = max(1, h-2)
 	p.clampCursor(len(c.headings))
-	out := append([]string{m.rule("Columns, as far as there is room", w, true)}, p.drawRows(len(c.headings), func(i int) string {
-		l := rowBuilder{isCursor: i == p.cursorRow}
-		l.addText(" "+glyphIf(i == p.cursorRow, m.glyphs.cursor)+" ["+glyphIf(c.isShown(c.headings[i]), "x")+"] "+c.headings[i], nil)
-		return l.String()
-	})...)
+	out := append([]string{m.rule("Columns, as far as there is room", w, true)},
+		p.drawRows(len(c.headings), func(i int) string {
+			l := rowBuilder{isCursor: i == p.cursorRow}
+			l.addText(" "+glyphIf(i == p.cursorRow, m.glyphs.cursor)+" ["+glyphIf(c.isShown(c.headings[i]), "x")+"] "+
+				c.headings[i], nil)
+			return l.String()
+		})...)
 	return append(out, styleFaint.Render(m.cut(" space shows or hides a column, backspace resets all, esc closes", w)))
 }

@@ -55,7 +55,8 @@ func runGuarded(how string) int {
 		fmt.Println(err)
 		return 1
 	}
-	m := newModel(Options{Source: src, Signals: true, Suspended: ttyguard.SetSuspended, In: os.Stdin, Out: os.Stdout}, time.Now)
+	m := newModel(Options{Source: src, Signals: true, Suspended: ttyguard.SetSuspended, In: os.Stdin, Out: os.Stdout},
+		time.Now)
 	if how == "panic in Update" {
 		m.panes[tabJobs] = &panickingPane{jobsPane: m.jobs}
 	}
@@ -249,12 +250,14 @@ func canceledContext() context.Context {
 // TestListOfRunsHasTheKeysOfLists checks that the keys of lists also work in the list of runs,
 // which scrolls.
 func TestListOfRunsHasTheKeysOfLists(t *testing.T) {
-	c := &chooser{m: newScreen(t, sample(), 80, 24), rows: strings.Split(strings.Repeat("run ", 40), " ")[:40], keys: []string{"enter"}}
+	c := &chooser{m: newScreen(t, sample(), 80, 24), rows: strings.Split(strings.Repeat("run ", 40), " ")[:40],
+		keys: []string{"enter"}}
 	c.Update(tea.WindowSizeMsg{Width: 80, Height: 13})
 	for _, step := range []struct {
 		key     string
 		at, top int
-	}{{"j", 1, 0}, {"k", 0, 0}, {"k", 0, 0}, {"G", 39, 30}, {"j", 39, 30}, {"pgup", 29, 29}, {"g", 0, 0}, {"pgdown", 10, 1}, {"up", 9, 1}} {
+	}{{"j", 1, 0}, {"k", 0, 0}, {"k", 0, 0}, {"G", 39, 30}, {"j", 39, 30}, {"pgup", 29, 29}, {"g", 0, 0}, {"pgdown", 10,
+		1}, {"up", 9, 1}} {
 		if c.Update(keyMessage(step.key)); c.cursorRow != step.at || c.top != step.top {
 			t.Errorf("%s: at %d from %d, want %d from %d", step.key, c.cursorRow, c.top, step.at, step.top)
 		}

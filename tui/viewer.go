@@ -38,7 +38,8 @@ type textModal struct {
 
 // openNote shows a text in place of the footer.
 func (m *model) openNote(title, text string) {
-	m.modal = &textModal{viewer: viewer{title: title, text: func(m *model, w int) []string { return m.wrap(m.clean(text), w-4) }}}
+	m.modal = &textModal{viewer: viewer{title: title,
+		text: func(m *model, w int) []string { return m.wrap(m.clean(text), w-4) }}}
 }
 
 func (p *textModal) key(m *model, msg tea.KeyPressMsg) tea.Cmd {
@@ -60,7 +61,8 @@ func (p *textModal) draw(m *model, w, h int) []string {
 	}
 	if p.fullScreen {
 		out = append(out, make([]string, max(0, h-1-len(out)))...)
-		scrolls = hint + "; j k PgDn PgUp g G move; rows " + text.Thousands(p.top+1) + " to " + text.Thousands(min(len(p.lines), p.top+p.h)) + " of " + text.Thousands(len(p.lines))
+		scrolls = hint + "; j k PgDn PgUp g G move; rows " + text.Thousands(p.top+1) + " to " +
+			text.Thousands(min(len(p.lines), p.top+p.h)) + " of " + text.Thousands(len(p.lines))
 	}
 	if len(p.lines) > p.h {
 		hint = scrolls

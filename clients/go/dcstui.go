@@ -349,7 +349,8 @@ func (c *Client) read() (any bool) {
 			l.State, l.Reason = "refused", l.Error
 		}
 		c.mu.Lock()
-		known := l.State != "" && c.jobs[l.ID] != nil // otherwise it is somebody else's job, a repeated result, or a reply
+		// otherwise it is somebody else's job, a repeated result, or a reply
+		known := l.State != "" && c.jobs[l.ID] != nil
 		delete(c.jobs, l.ID)
 		c.mu.Unlock()
 		if !known {

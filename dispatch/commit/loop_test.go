@@ -183,7 +183,8 @@ func TestHungJournalCountsAsFailed(t *testing.T) {
 	}
 	d.at = HungAfter
 	d.step(sched.Tick{})
-	if got := formatCommands(d.loop.Idle(d.now()).Commands); strings.Contains(got, "Launch") || !strings.Contains(got, "SetLimit") {
+	if got := formatCommands(d.loop.Idle(d.now()).Commands); strings.Contains(got, "Launch") ||
+		!strings.Contains(got, "SetLimit") {
 		t.Errorf("while it hangs: %s", got)
 	}
 	if d.loop.Problem(d.now()) == nil || len(d.messages) != 1 {
@@ -248,7 +249,8 @@ func TestEndIsTakenBack(t *testing.T) {
 	if d.loop.Ended() {
 		t.Error("the run has ended, with a job queued")
 	}
-	if _, err := d.loop.End(d.now(), true, sched.Finish{How: sched.Stopped, Why: "asked"}); err != nil || d.hasDurable(jobs.KindEnded) || !d.hasDurable(jobs.KindClosed) {
+	if _, err := d.loop.End(d.now(), true, sched.Finish{How: sched.Stopped, Why: "asked"}); err != nil ||
+		d.hasDurable(jobs.KindEnded) || !d.hasDurable(jobs.KindClosed) {
 		t.Errorf("the end was written (%v)", err)
 	}
 }
@@ -264,9 +266,11 @@ func TestResultBeforeTheNextRound(t *testing.T) {
 			seen = append(seen, d.loop.core.Table().RowOf(r).State)
 		}
 	}
-	d.step(sched.AttemptsWithdrawn{Host: "a", Msg: &hosts.Withdrawn{Attempts: []jobs.AttemptID{{Job: 1, N: 1}}}}, sched.Pause{On: true})
+	d.step(sched.AttemptsWithdrawn{Host: "a", Msg: &hosts.Withdrawn{Attempts: []jobs.AttemptID{{Job: 1, N: 1}}}},
+		sched.Pause{On: true})
 	ids := []jobs.ID{1}
-	d.step(sched.HostDown{Host: "a"}, sched.AttemptsWithdrawn{Host: "a", Msg: &hosts.Withdrawn{Attempts: []jobs.AttemptID{{Job: 1, N: 2}}}},
+	d.step(sched.HostDown{Host: "a"}, sched.AttemptsWithdrawn{Host: "a",
+		Msg: &hosts.Withdrawn{Attempts: []jobs.AttemptID{{Job: 1, N: 2}}}},
 		sched.Request{Name: "r", Do: []sched.Event{sched.Cancel{Jobs: ids}, sched.Requeue{Jobs: ids}}})
 	if len(seen) != 1 || seen[0] != jobs.Canceled || d.loop.core.Table().Job(1).Round != 2 {
 		t.Errorf("seen %v; the job is in round %d", seen, d.loop.core.Table().Job(1).Round)
@@ -297,7 +301,8 @@ func TestAStopNeedsNoJournal(t *testing.T) {
 	for _, c := range []struct {
 		ev         sched.Event
 		over, goes bool
-	}{{sched.Stop{Why: "SIGTERM"}, false, true}, {sched.Drain{Why: "Ctrl-C"}, false, false}, {sched.Submit{Last: true}, true, true}} {
+	}{{sched.Stop{Why: "SIGTERM"}, false, true}, {sched.Drain{Why: "Ctrl-C"}, false, false}, {sched.Submit{Last: true},
+		true, true}} {
 		d := newLoopDriver(t)
 		d.step(sched.HostUp{Host: "a", Hello: &hosts.Hello{Slots: 2, MemBytes: 1 << 30}})
 		d.commit()
@@ -346,7 +351,9 @@ func TestRecordsShareAnFsync(t *testing.T) {
 
 	d.at += time.Millisecond
 	note()
-	d.step(sched.AttemptsEnded{Host: "a", Msg: &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: jobs.AttemptID{Job: 1, N: 1}, Slot: 1, Outcome: jobs.Outcome{Started: 1, Ended: 2}}}}})
+	d.step(sched.AttemptsEnded{Host: "a",
+		Msg: &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: jobs.AttemptID{Job: 1, N: 1}, Slot: 1,
+			Outcome: jobs.Outcome{Started: 1, Ended: 2}}}}})
 	flush(3, "with a launch for the slot that became free")
 
 	d.at += time.Hour

@@ -321,7 +321,8 @@ func (b *Inbox) submitToCore(name string, q *rundir.Request) (given bool) {
 		given = b.submit(name, q)
 	} else if n, err := b.numJobs(); err == nil {
 		b.prepare(q)
-		b.Dispatcher.Do(sched.Request{Name: name, Text: q.Text(), Do: eventsOf(q, n), Spare: sched.Spare(q.Spare), Epoch: q.Epoch,
+		b.Dispatcher.Do(sched.Request{Name: name, Text: q.Text(), Do: eventsOf(q, n), Spare: sched.Spare(q.Spare),
+			Epoch:   q.Epoch,
 			Refused: b.whyInventoryRefuses(q)})
 		if b.endsInput(q) {
 			b.EndInput() // after the request, because it may end the run

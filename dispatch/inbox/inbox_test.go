@@ -59,7 +59,8 @@ func newStage(t *testing.T) *stage {
 	must(t, run.MakeRequestsDir())
 	s := &stage{t: t, run: run, journal: new(jobstest.Journal)}
 	table := &jobs.Table{Requests: map[string]bool{oldName: true}, Epoch: 2}
-	d, err := dispatch.Start(dispatch.Config{RunUID: run.UID(), RunDir: run.Dir, Hosts: []*hosts.Host{{Name: "a", Link: "ssh"}},
+	d, err := dispatch.Start(dispatch.Config{RunUID: run.UID(), RunDir: run.Dir,
+		Hosts:     []*hosts.Host{{Name: "a", Link: "ssh"}},
 		Connector: deadConnector{}, Journal: s.journal, Table: table, StoreSpecs: run.AppendSpecs, Open: hosts.Open{Epoch: 2}})
 	must(t, err)
 	must(t, d.Submit(jobstest.Specs(3), false))
@@ -100,7 +101,8 @@ func TestWaitingRequestThatCanDoNothingIsRefused(t *testing.T) {
 		s.TakeWaiting()
 		s.wait(time.Second)
 		if answered, _ := s.Dispatcher.Answered(name); !answered || s.Dispatcher.Snapshot().Paused {
-			t.Errorf("the pause is answered: %v, launching is paused: %v; want it answered and refused", answered, s.Dispatcher.Snapshot().Paused)
+			t.Errorf("the pause is answered: %v, launching is paused: %v; want it answered and refused", answered,
+				s.Dispatcher.Snapshot().Paused)
 		}
 		if _, err := s.run.Disk.Lstat(s.run.Path(rundir.RequestsDir, name+".json.refused")); err != nil {
 			t.Errorf("the pause is not set aside: %v", err)
@@ -151,7 +153,8 @@ func (s *stage) files() string {
 // TestEveryKindHasEvents checks that the kinds of requests with events of the core are the known
 // ones.
 func TestEveryKindHasEvents(t *testing.T) {
-	for _, do := range []string{rundir.DoCancel, rundir.DoRequeue, rundir.DoEdit, rundir.DoPriority, rundir.DoPause, rundir.DoContinue,
+	for _, do := range []string{rundir.DoCancel, rundir.DoRequeue, rundir.DoEdit, rundir.DoPriority, rundir.DoPause,
+		rundir.DoContinue,
 		rundir.DoDrainHost, rundir.DoStopHost, rundir.DoUseHost, rundir.DoSlots, rundir.DoAddHost, rundir.DoRemoveHost,
 		rundir.DoDrain, rundir.DoStop} {
 		q := &rundir.Request{Do: do, Edit: new(jobs.Change)}
@@ -248,7 +251,8 @@ func TestInvalidRequestIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		var refused *socket.RefusedError
-		for name, body := range map[string]string{"x": `{"v":1,"do":"pause"}`, name1: `{"v":1,"do":"rm"}`, name2: `{"v":2,"do":"pause"}`} {
+		for name, body := range map[string]string{"x": `{"v":1,"do":"pause"}`, name1: `{"v":1,"do":"rm"}`,
+			name2: `{"v":2,"do":"pause"}`} {
 			if err := s.Request(t.Context(), name, json.RawMessage(body)); !errors.As(err, &refused) {
 				t.Errorf("%s %s: %v", name, body, err)
 			}
@@ -281,7 +285,8 @@ func TestEarlyRequestThroughTheSocket(t *testing.T) {
 		if err := <-answer; err != nil || s.answer(name1) != "2 done, 0 left " {
 			t.Errorf("got error %v, answer %s; want 2 jobs done", err, s.answer(name1))
 		}
-		if err := s.request(name2, &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.One(99)}); err != nil || s.answer(name2) != "0 done, 0 left " {
+		if err := s.request(name2, &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.One(99)}); err != nil ||
+			s.answer(name2) != "0 done, 0 left " {
 			t.Errorf("a job that never comes: %v, %s", err, s.answer(name2))
 		}
 	})

@@ -70,7 +70,8 @@ type Publisher struct {
 // Start starts a Publisher.
 func Start(o Options) *Publisher {
 	ctx, stop := context.WithCancel(context.Background())
-	p := &Publisher{opts: o, textsChanged: make(chan struct{}, 1), states: make(chan *live.State, 1), stop: stop, writer: make(chan struct{})}
+	p := &Publisher{opts: o, textsChanged: make(chan struct{}, 1), states: make(chan *live.State, 1), stop: stop,
+		writer: make(chan struct{})}
 	p.loop.Go(func() { p.run(ctx) })
 	go p.write()
 	return p

@@ -111,11 +111,13 @@ type fixture struct {
 func start(t *testing.T) *fixture {
 	t.Helper()
 	r := disktest.NewRun(t)
-	f := &fixture{fakeDispatcher: &fakeDispatcher{changed: make(chan struct{}, 1), reported: make(chan struct{}, 1), durable: make(chan struct{}, 1)},
+	f := &fixture{fakeDispatcher: &fakeDispatcher{changed: make(chan struct{}, 1), reported: make(chan struct{}, 1),
+		durable: make(chan struct{}, 1)},
 		run: r, disk: &disk{Disk: rundir.OS}}
 	r.Disk = f.disk
-	f.Publisher = Start(Options{Run: r, Token: "t", Dispatcher: f.fakeDispatcher, Journal: f.fakeDispatcher, Socket: f.fakeDispatcher,
-		Warn: func(error) { f.warned.Add(1) }})
+	f.Publisher = Start(Options{Run: r, Token: "t", Dispatcher: f.fakeDispatcher, Journal: f.fakeDispatcher,
+		Socket: f.fakeDispatcher,
+		Warn:   func(error) { f.warned.Add(1) }})
 	synctest.Wait()
 	return f
 }
@@ -192,7 +194,8 @@ func TestHowOftenStatesArePublished(t *testing.T) {
 			close(stop)
 			states, positions := f.takePushed()
 			if states < c.least || states > c.most || positions < c.leastPos || positions > c.mostPos {
-				t.Errorf("%s: %d states and %d positions in a minute, want %d to %d and %d to %d", c.name, states, positions, c.least, c.most, c.leastPos, c.mostPos)
+				t.Errorf("%s: %d states and %d positions in a minute, want %d to %d and %d to %d", c.name, states,
+					positions, c.least, c.most, c.leastPos, c.mostPos)
 			}
 			if n := f.disk.renames.Load() - writes; int(n) != states {
 				t.Errorf("%s: %d writes for %d states", c.name, n, states)
@@ -310,7 +313,8 @@ func TestFencedDispatcherWritesNothing(t *testing.T) {
 		wait(5*time.Second, f.changed)
 		f.fenced.Store(4)
 		theirs := &live.State{V: live.Version, Epoch: 4, Token: "u"}
-		if err := live.Write(&rundir.Run{Dir: f.run.Dir, Settings: f.run.Settings, Disk: rundir.OS}, theirs); err != nil {
+		if err := live.Write(&rundir.Run{Dir: f.run.Dir, Settings: f.run.Settings, Disk: rundir.OS},
+			theirs); err != nil {
 			t.Fatal(err)
 		}
 		f.disk.hang.Store(nil)

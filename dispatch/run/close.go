@@ -122,7 +122,8 @@ func (r *Run) Close() (*Outcome, error) {
 	if !o.Deleted {
 		r.signals.withTimeout(WriteTimeout, nil, func() { o.Warnings = append(o.Warnings, r.closeJobLogs()...) })
 		if err != nil {
-			o.Warnings = append(o.Warnings, fmt.Sprintf("the journal could not be written to the end: %v; `resume` asks the hosts for what it lacks", err))
+			o.Warnings = append(o.Warnings,
+				fmt.Sprintf("the journal could not be written to the end: %v; `resume` asks the hosts for what it lacks", err))
 		}
 	}
 	return o, nil
@@ -177,7 +178,8 @@ func (r *Run) outcome(finish sched.Finish) *Outcome {
 	r.addUnsubmitted()
 	o := &Outcome{
 		Run: r.dir, Table: r.table, Finish: finish, Input: r.input, InputErr: r.inputErr, Refused: r.numRefused,
-		Canceled: r.isCanceled.Load() || r.table.CanceledAll, Deleted: r.Deleted(), Copied: r.isCopied, HostsKeepingOutputs: r.hostDirs.numUnshared(r.table.Instances), Began: r.began,
+		Canceled: r.isCanceled.Load() ||
+			r.table.CanceledAll, Deleted: r.Deleted(), Copied: r.isCopied, HostsKeepingOutputs: r.hostDirs.numUnshared(r.table.Instances), Began: r.began,
 	}
 	if last := r.snapshot.Load(); last != nil {
 		o.Hosts = last.Hosts

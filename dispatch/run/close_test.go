@@ -18,7 +18,8 @@ func TestUnsubmittedJobsAreLeft(t *testing.T) {
 		table := &jobs.Table{Specs: specs[:accepted:accepted]}
 		must(t, jobs.Fold(table, &jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: accepted}))
 		for i := range accepted {
-			must(t, jobs.Fold(table, &jobs.Record{Kind: jobs.KindJob, Job: jobs.ID(i + 1), Next: jobs.Canceled, Seq: int64(i + 1)}))
+			must(t, jobs.Fold(table, &jobs.Record{Kind: jobs.KindJob, Job: jobs.ID(i + 1), Next: jobs.Canceled,
+				Seq: int64(i + 1)}))
 		}
 		r := &Run{table: table, stored: specs}
 		r.addUnsubmitted()

@@ -48,7 +48,8 @@ func ParseEnv(flags []string, lookup func(string) (string, bool)) ([]rundir.EnvR
 		}
 		settings[name] = s
 	}
-	list := slices.SortedFunc(maps.Values(settings), func(a, b rundir.EnvRef) int { return cmp.Compare(a.Name, b.Name) })
+	list := slices.SortedFunc(maps.Values(settings),
+		func(a, b rundir.EnvRef) int { return cmp.Compare(a.Name, b.Name) })
 	vars, err := ResolveEnv(list, lookup)
 	return list, vars, err
 }

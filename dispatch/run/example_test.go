@@ -42,7 +42,8 @@ func startHere(t *testing.T, dir *rundir.Run, base string) *run.Run {
 	r, err := run.Start(t.Context(), owned, run.Options{
 		Hosts: here,
 		Connector: func(log func(host, line string)) (hosts.Connector, error) {
-			return helper.New(helper.Options{Opener: hosts.Router{"local": link.LocalOpener{}}, Log: log, Bases: base}), nil
+			return helper.New(helper.Options{Opener: hosts.Router{"local": link.LocalOpener{}}, Log: log, Bases: base}),
+				nil
 		},
 		AcceptJobs: true,
 	})
@@ -117,7 +118,8 @@ func TestJobsAreSubmittedWhileResultsAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := outcome.Table.Counts; outcome.State != run.Canceled || c[jobs.Succeeded] != 2 || c[jobs.Canceled] != 1 || len(outcome.Warnings) > 0 {
+	if c := outcome.Table.Counts; outcome.State != run.Canceled || c[jobs.Succeeded] != 2 || c[jobs.Canceled] != 1 ||
+		len(outcome.Warnings) > 0 {
 		t.Errorf("got %+v", outcome)
 	}
 	if input, err := made.ReadInput(); err != nil || input.State != rundir.InputDone {
@@ -131,7 +133,8 @@ func TestJobsAreSubmittedWhileResultsAreRead(t *testing.T) {
 func TestClosedRunContinues(t *testing.T) {
 	dir := t.TempDir()
 	made, r := startNew(t, dir)
-	if err := r.Submit(t.Context(), &jobs.Spec{Command: "true"}, &jobs.Spec{Command: "touch begun; while [ ! -e gate ]; do sleep 0.02; done"}); err != nil {
+	if err := r.Submit(t.Context(), &jobs.Spec{Command: "true"},
+		&jobs.Spec{Command: "touch begun; while [ ! -e gate ]; do sleep 0.02; done"}); err != nil {
 		t.Fatal(err)
 	}
 	first, err := r.Next(t.Context())

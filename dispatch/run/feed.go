@@ -290,7 +290,8 @@ func (r *Run) readInput(ctx context.Context, next func() (jobs.Line, error)) err
 			r.storeInputMark(ctx, rundir.Input{State: rundir.InputDone, Again: r.input.Again})
 			return nil
 		default:
-			r.printText(text.ShortenTo(text.Line(end.Error()), 60) + "; the input is read no further, the jobs before it continue")
+			r.printText(text.ShortenTo(text.Line(end.Error()), 60) +
+				"; the input is read no further, the jobs before it continue")
 			r.storeInputMark(ctx, rundir.Input{State: rundir.InputBad, Fault: end.Error()})
 			return end
 		}

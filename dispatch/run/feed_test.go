@@ -13,7 +13,8 @@ func TestJobsAreMadeOnDemand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		waits := []int{maxQueued + 1, maxQueued, maxQueued - 1}
-		if !awaitDemand(t.Context(), t.Context(), func() int { n := waits[0]; waits = waits[1:]; return n }) || time.Since(began) != 2*demandInterval {
+		if !awaitDemand(t.Context(), t.Context(), func() int { n := waits[0]; waits = waits[1:]; return n }) ||
+			time.Since(began) != 2*demandInterval {
 			t.Errorf("after %v, %d not looked at", time.Since(began), len(waits))
 		}
 		full := func() int { return maxQueued }

@@ -30,7 +30,8 @@ func TestHostLogsDoNotWait(t *testing.T) {
 	l.Write("a", "after the end")
 	l.Close()
 	b, err := os.ReadFile(path("a"))
-	if text := string(b); err != nil || strings.Count(text, "\n") != 8 || strings.Count(text, "first") != 4 || strings.Contains(text, "after") {
+	if text := string(b); err != nil || strings.Count(text, "\n") != 8 || strings.Count(text, "first") != 4 ||
+		strings.Contains(text, "after") {
 		t.Errorf("the log: want 4 lines of each kind, got error %v and\n%s", err, text)
 	}
 

@@ -58,7 +58,9 @@ type Inventory struct {
 
 func newInventory(run *rundir.Run, o *Options, t *jobs.Table, print, warn, record func(string)) *Inventory {
 	inv := o.Inventory
-	in := &Inventory{run: run, inv: inv, file: o.InventoryFile, prepare: o.PrepareHosts, print: print, warn: warn, record: record, wake: make(chan struct{}, 1), requests: maps.Clone(t.Inventory), handledContent: []byte(inv.Text)}
+	in := &Inventory{run: run, inv: inv, file: o.InventoryFile, prepare: o.PrepareHosts, print: print, warn: warn,
+		record: record, wake: make(chan struct{},
+			1), requests: maps.Clone(t.Inventory), handledContent: []byte(inv.Text)}
 	if in.requests == nil {
 		in.requests = map[string]jobs.HostRequest{}
 	}
@@ -133,7 +135,8 @@ func (in *Inventory) Reload() error {
 }
 
 // serve calls give with the set when it has changed, until the run is over.
-func (in *Inventory) serve(over <-chan struct{}, give func(context.Context, []*hosts.Host) error, provide func(*hosts.Inventory)) {
+func (in *Inventory) serve(over <-chan struct{}, give func(context.Context, []*hosts.Host) error,
+	provide func(*hosts.Inventory)) {
 	every := time.NewTicker(inventoryInterval)
 	defer every.Stop()
 	for {
@@ -203,7 +206,8 @@ func (in *Inventory) read(now bool) bool {
 	info, err := os.Stat(in.file)
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if err == nil && !now && in.problem == "" && in.pendingContent == nil && in.info != nil && os.SameFile(info, in.info) && info.Size() == in.info.Size() &&
+	if err == nil && !now && in.problem == "" && in.pendingContent == nil && in.info != nil &&
+		os.SameFile(info, in.info) && info.Size() == in.info.Size() &&
 		info.ModTime().Equal(in.info.ModTime()) && time.Since(info.ModTime()) > settleTime {
 		return false
 	}
@@ -359,9 +363,11 @@ func (m *instances) carryOut(o sched.Command) {
 func (m *instances) answer(ctx context.Context, o sched.Command) sched.Event {
 	switch o := o.(type) {
 	case sched.CreateInstance:
-		return sched.InstanceCreated{Name: o.Name, Err: errorText(m.provider(o.Provider).CreateInstance(ctx, m.prefix, o.Name))}
+		return sched.InstanceCreated{Name: o.Name,
+			Err: errorText(m.provider(o.Provider).CreateInstance(ctx, m.prefix, o.Name))}
 	case sched.TerminateInstance:
-		return sched.InstanceTerminated{Name: o.Name, Err: errorText(m.provider(o.Provider).TerminateInstance(ctx, m.prefix, o.Name))}
+		return sched.InstanceTerminated{Name: o.Name,
+			Err: errorText(m.provider(o.Provider).TerminateInstance(ctx, m.prefix, o.Name))}
 	case sched.ListInstances:
 		return m.list(ctx, o.Provider)
 	case sched.FetchInstance:
@@ -417,11 +423,14 @@ func (m *instances) fetch(ctx context.Context, o sched.FetchInstance) error {
 	if i < 0 {
 		return fmt.Errorf("the instance is not listed")
 	}
-	slices.SortFunc(o.Attempts, func(a, b jobs.AttemptID) int { return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.N, b.N)) })
+	slices.SortFunc(o.Attempts, func(a, b jobs.AttemptID) int {
+		return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.N, b.N))
+	})
 	reader := files.NewReader(m.connector, m.r.dir.UID(), found[i:i+1])
 	defer reader.Close()
 	fetcher := &files.Fetcher{Run: m.r.dir, Read: reader.Read}
-	results, err := fetcher.Fetch(ctx, &files.FetchPlan{Hosts: []files.HostPlan{{Host: o.Name, Attempts: slices.Compact(o.Attempts)}}})
+	results, err := fetcher.Fetch(ctx, &files.FetchPlan{Hosts: []files.HostPlan{{Host: o.Name,
+		Attempts: slices.Compact(o.Attempts)}}})
 	for _, res := range results {
 		err = cmp.Or(err, res.Err)
 	}

@@ -31,11 +31,12 @@ func newChangingInventory(t *testing.T, text string, asked map[string]jobs.HostR
 	must(t, err)
 	c.run = disktest.NewRun(t)
 	unexpected := func(text string) { t.Errorf("unexpected text: %s", text) }
-	c.Inventory = newInventory(c.run, &Options{Inventory: inv, InventoryFile: c.file, PrepareHosts: func(list []*hosts.Host) {
-		for _, h := range list {
-			h.Nice = 17
-		}
-	}}, &jobs.Table{Inventory: asked}, unexpected, unexpected, func(text string) { c.said = append(c.said, text) })
+	c.Inventory = newInventory(c.run, &Options{Inventory: inv, InventoryFile: c.file,
+		PrepareHosts: func(list []*hosts.Host) {
+			for _, h := range list {
+				h.Nice = 17
+			}
+		}}, &jobs.Table{Inventory: asked}, unexpected, unexpected, func(text string) { c.said = append(c.said, text) })
 	return c
 }
 
@@ -127,7 +128,8 @@ func TestRequestsSurviveAReloadOfTheInventory(t *testing.T) {
 		{"logins", "a\nb\n", "a\nb\nc\n"},
 	} {
 		t.Run(file.name, func(t *testing.T) {
-			c := newChangingInventory(t, file.before, map[string]jobs.HostRequest{"early": {Options: "slots=3"}, "a": {Removed: true}})
+			c := newChangingInventory(t, file.before, map[string]jobs.HostRequest{"early": {Options: "slots=3"},
+				"a": {Removed: true}})
 			c.wantHosts("at first", "b early", "")
 			c.HandleRequest("late", jobs.HostRequest{Options: "tags=gpu address=10.0.0.5"})
 			c.wantHosts("added", "b early late", "")
@@ -143,7 +145,8 @@ func TestRequestsSurviveAReloadOfTheInventory(t *testing.T) {
 			if err != nil {
 				t.Fatalf("kept: %v\n%s", err, text)
 			}
-			if h := kept.Find("late"); h == nil || h.Addresses[0] != "10.0.0.5" || kept.Find("early") == nil || kept.Find("c") == nil {
+			if h := kept.Find("late"); h == nil || h.Addresses[0] != "10.0.0.5" || kept.Find("early") == nil ||
+				kept.Find("c") == nil {
 				t.Errorf("kept %q", text)
 			}
 		})
@@ -154,7 +157,8 @@ func TestRequestsSurviveAReloadOfTheInventory(t *testing.T) {
 // dispatcher before the hosts are, and only if they have changed (P3, T7).
 func TestProvidersChangeBeforeHosts(t *testing.T) {
 	provider := func(max string) string {
-		return "[[provider]]\nname = \"cloud\"\ncreate = \"c {name}\"\nlist = \"l\"\nterminate = \"t {name}\"\nmax = " + max + "\n"
+		return "[[provider]]\nname = \"cloud\"\ncreate = \"c {name}\"\nlist = \"l\"\nterminate = \"t {name}\"\nmax = " +
+			max + "\n"
 	}
 	c := newChangingInventory(t, inventoryOf("a")+provider("1"), nil)
 	over := make(chan struct{})
@@ -162,7 +166,8 @@ func TestProvidersChangeBeforeHosts(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		c.serve(over, func(_ context.Context, list []*hosts.Host) error { sets <- len(list); return nil }, func(inv *hosts.Inventory) { given <- inv })
+		c.serve(over, func(_ context.Context, list []*hosts.Host) error { sets <- len(list); return nil },
+			func(inv *hosts.Inventory) { given <- inv })
 	}()
 	c.reload(inventoryOf("a", "b") + provider("1"))
 	if n := <-sets; n != 2 || len(given) != 0 {

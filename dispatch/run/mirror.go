@@ -45,7 +45,8 @@ func (r *Run) voters() []*hosts.Host {
 // newMirror returns the Primary of this run, which has no mirror yet.
 func (r *Run) newMirror() *mirror.Primary {
 	p := mirror.New(mirror.Options{
-		Run: r.dir, Journal: r.journal, Polls: pollsOf(r.dir, r.connector, r.voters), Env: r.secretEnv(), Say: r.printText, Warn: r.printWarning,
+		Run: r.dir, Journal: r.journal, Polls: pollsOf(r.dir, r.connector,
+			r.voters), Env: r.secretEnv(), Say: r.printText, Warn: r.printWarning,
 		Show: func(standby string) { r.publisher.SetStandby(standby) },
 	})
 	r.journal.Confirm = p.Confirm
@@ -87,5 +88,6 @@ func checkNotMirror(dir *rundir.Run) error {
 		return err
 	}
 	return text.Errorf("%s is a mirror of the run, which is dispatched in %s", text.Path(dir.Dir), text.Line(d.From)).
-		WithAdvice("dcs-tui resume --standby %s takes it over when the dispatcher is silent and enough hosts agree", text.ShellWord(text.Path(dir.Dir)))
+		WithAdvice("dcs-tui resume --standby %s takes it over when the dispatcher is silent and enough hosts agree",
+			text.ShellWord(text.Path(dir.Dir)))
 }

@@ -73,7 +73,8 @@ func (o *Owned) Store(specs []*jobs.Spec) error {
 		spec.ID = jobs.ID(i + 1)
 	}
 	if err := o.Run.AppendSpecs(specs); err != nil {
-		return text.Errorf("%w; nothing was started", err).WithAdvice("remove %s and start again", text.ShellWord(text.Path(o.Run.Dir)))
+		return text.Errorf("%w; nothing was started", err).WithAdvice("remove %s and start again",
+			text.ShellWord(text.Path(o.Run.Dir)))
 	}
 	o.stored = specs
 	return nil
@@ -89,7 +90,8 @@ func (o *Owned) CheckComplete() error {
 	}
 	dir := text.ShellWord(text.Path(o.Run.Dir))
 	if o.Run.HasAttempts() || slices.ContainsFunc(o.Table.Jobs, func(j jobs.Job) bool { return len(j.Attempts) > 0 }) {
-		return text.Errorf("%s of the run %s has lost jobs: it has %d of %d, and some were started", rundir.SpecsFile, o.Run.Name(), have, want).
+		return text.Errorf("%s of the run %s has lost jobs: it has %d of %d, and some were started", rundir.SpecsFile,
+			o.Run.Name(), have, want).
 			WithAdvice("keep %s; restore %s from a backup, or run again what is missing", dir, rundir.SpecsFile)
 	}
 	return text.Errorf("the run %s was cut off while its jobs were being stored (%d of %d); none of them was started",
@@ -140,27 +142,28 @@ func (o *Owned) foundAttempts() (all []sched.Found, err error) {
 		return nil, nil
 	}
 	alive := time.Now()
-	err = attempts.EachFate(o.Run.Disk, o.Run.Dir, o.Run.UID(), "", sched.UnfinishedJobs(o.Table), func(f attempts.Fate) error {
-		// There may be a million attempts. Send heartbeats meanwhile, so that other dispatchers do
-		// not consider this one dead.
-		if time.Since(alive) >= journal.HeartbeatInterval {
-			alive = time.Now()
-			if err := o.journal.Heartbeat(); errors.Is(err, journal.ErrFenced) {
-				return err
+	err = attempts.EachFate(o.Run.Disk, o.Run.Dir, o.Run.UID(), "", sched.UnfinishedJobs(o.Table),
+		func(f attempts.Fate) error {
+			// There may be a million attempts. Send heartbeats meanwhile, so that other dispatchers do
+			// not consider this one dead.
+			if time.Since(alive) >= journal.HeartbeatInterval {
+				alive = time.Now()
+				if err := o.journal.Heartbeat(); errors.Is(err, journal.ErrFenced) {
+					return err
+				}
 			}
-		}
-		a := o.Table.Attempt(f.Attempt)
-		known := a != nil && a.Host == f.Host
-		if o.Table.Damaged {
-			known = a != nil && !a.State.Open() && a.State != jobs.AttemptLost
-		}
-		if known {
+			a := o.Table.Attempt(f.Attempt)
+			known := a != nil && a.Host == f.Host
+			if o.Table.Damaged {
+				known = a != nil && !a.State.Open() && a.State != jobs.AttemptLost
+			}
+			if known {
+				return nil
+			}
+			if p, ok := hosts.ProbedOnDisk(f); ok {
+				all = append(all, sched.Found{Host: f.Host, ProbedJob: p})
+			}
 			return nil
-		}
-		if p, ok := hosts.ProbedOnDisk(f); ok {
-			all = append(all, sched.Found{Host: f.Host, ProbedJob: p})
-		}
-		return nil
-	})
+		})
 	return all, err
 }

@@ -70,7 +70,8 @@ func TestJobsOfADeadDispatcher(t *testing.T) {
 		must(t, err)
 		err = run.AppendSpecs(jobstest.Specs(test.stored))
 		if test.accepted > 0 {
-			err = errors.Join(err, o.journal.Append([]jobs.Record{{Kind: jobs.KindAccepted, Job: 1, Count: test.accepted}}))
+			err = errors.Join(err, o.journal.Append([]jobs.Record{{Kind: jobs.KindAccepted, Job: 1,
+				Count: test.accepted}}))
 		}
 		must(t, errors.Join(err, o.journal.Close()))
 		if run, err = rundir.Open(run.Dir); err != nil {

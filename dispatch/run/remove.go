@@ -32,7 +32,8 @@ func Removable(run *rundir.Run, unfinished bool) (*jobs.Table, error) {
 	case owner != nil && owner.Liveness() == journal.Alive:
 		return nil, errors.New("it is dispatched by " + owner.String())
 	case owner != nil && owner.Liveness() == journal.Unsure:
-		return nil, errors.New("it may be dispatched by " + owner.String() + ", which this machine cannot see: prune it there")
+		return nil, errors.New("it may be dispatched by " + owner.String() +
+			", which this machine cannot see: prune it there")
 	}
 	table, report, err := journal.Replay(run)
 	if err != nil {
@@ -90,12 +91,14 @@ func Remove(run *rundir.Run, inventory []*hosts.Host) error {
 		return errors.New("it is a symbolic link: name the directory that it leads to")
 	}
 	before, _ := journal.ReadOwner(run)
-	hidden := filepath.Join(filepath.Dir(run.Dir), prunedPrefix+filepath.Base(run.Dir)+"."+strings.ToLower(rand.Text()[:8]))
+	hidden := filepath.Join(filepath.Dir(run.Dir), prunedPrefix+filepath.Base(run.Dir)+"."+
+		strings.ToLower(rand.Text()[:8]))
 	if err := os.Rename(run.Dir, hidden); err != nil {
 		return err
 	}
 	moved := &rundir.Run{Dir: hidden, Nonce: run.Nonce, Settings: run.Settings, Disk: run.Disk}
-	if after, _ := journal.ReadOwner(moved); after != nil && (before == nil || after.Token != before.Token || after.Heartbeat != before.Heartbeat) {
+	if after, _ := journal.ReadOwner(moved); after != nil &&
+		(before == nil || after.Token != before.Token || after.Heartbeat != before.Heartbeat) {
 		return errors.Join(errors.New("somebody has just begun to dispatch it; it stays"), os.Rename(hidden, run.Dir))
 	}
 	if err := os.RemoveAll(hidden); err != nil {

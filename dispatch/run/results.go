@@ -72,7 +72,8 @@ func (r *Run) Ack(seq int64) { r.acks.add(seq) }
 
 // Output reads up to limit bytes of the output of an attempt, starting at offset. It also returns
 // the size of the whole output.
-func (r *Run) Output(ctx context.Context, id jobs.AttemptID, f jobs.File, offset int64, limit int) ([]byte, int64, error) {
+func (r *Run) Output(ctx context.Context, id jobs.AttemptID, f jobs.File, offset int64,
+	limit int) ([]byte, int64, error) {
 	return r.d.Output(ctx, id, f, offset, limit)
 }
 
@@ -145,7 +146,8 @@ func (o *Owned) resultsOnHosts(hs []*hosts.Host) (list []results.Result) {
 	}
 	for i := range o.Table.Jobs {
 		j := &o.Table.Jobs[i]
-		if a := results.CountedAttempt(j); j.State.Terminal() && a != nil && at.HostDirs[a.Host] != "" && known[a.Host] {
+		if a := results.CountedAttempt(j); j.State.Terminal() && a != nil && at.HostDirs[a.Host] != "" &&
+			known[a.Host] {
 			list = append(list, at.Result(j))
 		}
 	}
@@ -169,7 +171,8 @@ func (r *Run) awaitMetrics(ctx context.Context) {
 		}
 		if !said {
 			said = true
-			r.printText("waiting for " + text.Shorten(strings.Join(names, ", ")) + ": metrics of earlier jobs are not stored yet")
+			r.printText("waiting for " + text.Shorten(strings.Join(names, ", ")) +
+				": metrics of earlier jobs are not stored yet")
 		}
 		select {
 		case <-ctx.Done():
@@ -314,7 +317,8 @@ func (l *jobLog) Close() error {
 	case err != nil:
 		return fmt.Errorf("the job log %s lacks lines: %w; `resume` writes it anew", l.path, err)
 	case l.hasLostLines:
-		return fmt.Errorf("the job log %s lacks lines that waited too long for the disk; `resume` writes it anew", l.path)
+		return fmt.Errorf("the job log %s lacks lines that waited too long for the disk; `resume` writes it anew",
+			l.path)
 	}
 	return nil
 }

@@ -154,7 +154,8 @@ func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
 	r := &Run{
 		opts: opts, dir: o.Run, table: o.Table, stored: o.stored, printer: opts.Printer, location: o.Run.Locate(),
 		signals: newSignalHandler(), messages: newMessages(), hostLogs: newHostLogs(o.Run), hostDirs: hostDirs{run: o.Run},
-		earlierSeq: o.Table.Seq, numEarlierJobs: jobs.ID(len(o.Table.Specs) + len(o.stored)), began: time.Now(), over: make(chan struct{}), input: opts.Input, inputUnread: true,
+		earlierSeq: o.Table.Seq, numEarlierJobs: jobs.ID(len(o.Table.Specs) +
+			len(o.stored)), began: time.Now(), over: make(chan struct{}), input: opts.Input, inputUnread: true,
 		storedDone: make(chan struct{}), inputClosed: make(chan struct{}),
 	}
 	if r.printer == nil {
@@ -188,7 +189,8 @@ func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
 	if opts.Inventory == nil {
 		opts.Inventory = &hosts.Inventory{Hosts: opts.Hosts}
 	}
-	r.inventory = newInventory(o.Run, &opts, o.Table, r.printText, r.printWarning, func(text string) { r.d.Do(sched.Log{Text: text}) })
+	r.inventory = newInventory(o.Run, &opts, o.Table, r.printText, r.printWarning,
+		func(text string) { r.d.Do(sched.Log{Text: text}) })
 	opts.Hosts = r.inventory.Hosts()
 	r.opts.Hosts, r.opts.Inventory = opts.Hosts, opts.Inventory
 	r.instances = newInstances(r)
@@ -263,7 +265,8 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 		Files:  travel,
 		RunUID: r.dir.UID(), RunName: r.dir.Name(), RunDir: r.dir.Dir, Created: jobs.StampOf(settings.Created),
 		Sched: policy, Inspect: o.inspect, IsDeleted: r.location.Deleted, Hosts: opts.Hosts,
-		Connector: r.instances.connector, Provide: r.instances.carryOut, Journal: mirroredJournal{r.journal, r.mirror}, Table: o.Table,
+		Connector: r.instances.connector, Provide: r.instances.carryOut, Journal: mirroredJournal{r.journal,
+			r.mirror}, Table: o.Table,
 		StoreSpecs: r.checkFiles(o.storeSpecs()),
 		Open: hosts.Open{
 			Version: hosts.ProtocolVersion, Run: r.dir.UID(), RunName: r.dir.Name(), RunDir: r.dir.Dir,
@@ -395,7 +398,8 @@ func (r *Run) drainText() string {
 	case snap.Deleted:
 		return "the run directory was deleted: dispatching stops, running jobs continue"
 	case snap.Problem != "":
-		return "waiting to record what has happened: " + snap.Problem + "; repeated Ctrl-C exits at once, resume continues the run"
+		return "waiting to record what has happened: " + snap.Problem +
+			"; repeated Ctrl-C exits at once, resume continues the run"
 	}
 	running := 0
 	for _, h := range snap.Hosts {
@@ -413,7 +417,8 @@ func (r *Run) drainText() string {
 	case running == 1:
 		return "waiting for 1 running job; Ctrl-C again stops dispatching and leaves it running"
 	default:
-		return "waiting for " + text.Plural(running, "running job") + "; Ctrl-C again stops dispatching and leaves them running"
+		return "waiting for " + text.Plural(running, "running job") +
+			"; Ctrl-C again stops dispatching and leaves them running"
 	}
 }
 
@@ -440,7 +445,8 @@ func (r *Run) storeStatus() {
 			continue
 		}
 		r.hostDirs.retry(last.Hosts)
-		if problem := cmp.Or(last.Problem, r.inventory.Problem()); problem != stored && r.journal.SetProblem(problem) == nil {
+		if problem := cmp.Or(last.Problem, r.inventory.Problem()); problem != stored &&
+			r.journal.SetProblem(problem) == nil {
 			stored = problem
 		}
 	}

@@ -55,7 +55,8 @@ type searcher struct {
 // newSearcher returns the search of a run, with the trials of earlier dispatchers. The table does
 // not belong to the dispatcher yet.
 func newSearcher(r *Run, o *Owned, s *Search) *searcher {
-	w := &searcher{Search: s, r: r, trialOf: map[jobs.ID]int{}, toEnd: map[jobs.ID]float64{}, toldReport: map[jobs.ID]bool{}, wake: make(chan struct{}, 1)}
+	w := &searcher{Search: s, r: r, trialOf: map[jobs.ID]int{}, toEnd: map[jobs.ID]float64{},
+		toldReport: map[jobs.ID]bool{}, wake: make(chan struct{}, 1)}
 	if s.Rungs != nil && len(o.Table.Jobs) > 0 {
 		w.refill(o)
 	}
@@ -203,9 +204,11 @@ func (s *searcher) handleResults(ctx context.Context) {
 		what := "no value of " + text.Line(s.Best.Column)
 		switch {
 		case finite:
-			what = fmt.Sprintf("%s in another unit than the trials before (%q, not %q)", text.Line(s.Best.Column), unit, *s.unit)
+			what = fmt.Sprintf("%s in another unit than the trials before (%q, not %q)", text.Line(s.Best.Column), unit,
+				*s.unit)
 		case v.Text != "":
-			what = fmt.Sprintf("%s=%q, which is not a finite number", text.Line(s.Best.Column), text.ShortenTo(text.Line(v.Text), 60))
+			what = fmt.Sprintf("%s=%q, which is not a finite number", text.Line(s.Best.Column),
+				text.ShortenTo(text.Line(v.Text), 60))
 		}
 		s.r.printText(fmt.Sprintf("job %d has %s: the search counts it as failed", table.Job(row), what))
 	}

@@ -25,9 +25,10 @@ func signalsOf(sent ...os.Signal) <-chan os.Signal {
 // even if earlier requests were not carried out.
 func TestSignalHandlerWaitsForNothing(t *testing.T) {
 	for name, sent := range map[string][]os.Signal{
-		"Ctrl-C thrice":               {ctrlC, ctrlC, ctrlC},
-		"SIGTERM twice":               {term, term},
-		"after many that ask nothing": slices.Concat([]os.Signal{pipe, pipe}, slices.Repeat([]os.Signal{hup}, 16), []os.Signal{ctrlC, term, term}),
+		"Ctrl-C thrice": {ctrlC, ctrlC, ctrlC},
+		"SIGTERM twice": {term, term},
+		"after many that ask nothing": slices.Concat([]os.Signal{pipe, pipe}, slices.Repeat([]os.Signal{hup}, 16),
+			[]os.Signal{ctrlC, term, term}),
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			h := newSignalHandler()

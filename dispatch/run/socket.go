@@ -25,7 +25,8 @@ func (r *Run) listen() error {
 	switch {
 	case err == nil:
 	case r.opts.NeedSocket:
-		return text.Errorf("%w", err).WithAdvice("dcs-tui resume --no-tui %s runs it without a screen", text.ShellWord(text.Line(r.dir.Ref())))
+		return text.Errorf("%w", err).WithAdvice("dcs-tui resume --no-tui %s runs it without a screen",
+			text.ShellWord(text.Line(r.dir.Ref())))
 	default:
 		r.printWarning("screens will show this run a second late: " + err.Error())
 	}

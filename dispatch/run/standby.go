@@ -86,7 +86,8 @@ func StandBy(ctx context.Context, dir *rundir.Run, o StandbyOptions) (*Owned, er
 	case owner == nil:
 		return nil, text.Errorf("nobody has dispatched the run %s yet", dir.Name())
 	case o.OtherMachine && s.reader.Liveness == journal.Alive:
-		return nil, text.Errorf("the run %s is dispatched on this machine, so a standby here would die with it", dir.Name())
+		return nil, text.Errorf("the run %s is dispatched on this machine, so a standby here would die with it",
+			dir.Name())
 	case owner.Left:
 		return nil, text.Errorf("nobody dispatches the run %s", dir.Name()).
 			WithAdvice("dcs-tui resume %s continues it", text.ShellWord(text.Line(dir.Ref())))
@@ -163,7 +164,8 @@ func (s *standby) takeOver(ctx context.Context) (*Owned, error) {
 	switch {
 	case s.reader.Liveness != journal.Dead:
 		opt.Silent = owner
-		s.Notify(fmt.Sprintf("%s has given no heartbeat for %d s: taking the run over", owner, int(s.reader.SinceHeartbeat().Seconds())))
+		s.Notify(fmt.Sprintf("%s has given no heartbeat for %d s: taking the run over", owner,
+			int(s.reader.SinceHeartbeat().Seconds())))
 	case owner.Left:
 		s.Notify(owner.String() + " has left the run unfinished: taking it over")
 	default:
@@ -224,7 +226,8 @@ func (s *standbys) serve() {
 	defer every.Stop()
 	for {
 		s.check(time.Now())
-		if s.machines == "" && len(s.run.opts.Standby) > 0 && !time.Now().Before(s.startAt) && !s.run.mirror.IsActive() {
+		if s.machines == "" && len(s.run.opts.Standby) > 0 && !time.Now().Before(s.startAt) &&
+			!s.run.mirror.IsActive() {
 			s.start()
 		}
 		select {
@@ -283,7 +286,8 @@ func (s *standbys) start() {
 	s.startAt = time.Now().Add(startStandbyInterval)
 	open := s.openMirror()
 	for _, h := range r.opts.Standby {
-		w, err := r.connector.Connect(r.ctx, h, &hosts.Open{Version: hosts.ProtocolVersion, Run: r.dir.UID(), RunName: r.dir.Name(), Host: h.Name,
+		w, err := r.connector.Connect(r.ctx, h, &hosts.Open{Version: hosts.ProtocolVersion, Run: r.dir.UID(),
+			RunName: r.dir.Name(), Host: h.Name,
 			RunDir: filepath.Clean(r.dir.Dir), Nonce: r.dir.Nonce, WorkDir: h.WorkDir, Env: r.secretEnv(), Standby: true, Mirror: open})
 		if err == nil && open != nil && w.Hello().Mirrors {
 			go s.keepMirror(h, w, open.Generation)

@@ -22,7 +22,8 @@ import (
 func watched(t *testing.T) (*rundir.Run, *journal.Journal) {
 	t.Helper()
 	run := disktest.NewRun(t)
-	j, _, _, err := journal.Take(t.Context(), run, journal.TakeOptions{Who: &journal.Owner{Host: "melon3", User: "ada"}})
+	j, _, _, err := journal.Take(t.Context(), run,
+		journal.TakeOptions{Who: &journal.Owner{Host: "melon3", User: "ada"}})
 	must(t, err)
 	return run, j
 }
@@ -61,7 +62,8 @@ func TestStandbyTakesOverFromHungDispatcher(t *testing.T) {
 		}()
 		o, err := StandBy(t.Context(), run, StandbyOptions{Notify: func(string) {}, OnWatching: func() {}})
 		must(t, err)
-		if silent := time.Since(last); silent < journal.StaleAfter || silent > journal.StaleAfter+15*time.Second || last.IsZero() {
+		if silent := time.Since(last); silent < journal.StaleAfter || silent > journal.StaleAfter+15*time.Second ||
+			last.IsZero() {
 			t.Errorf("taken over %s after the last sign of life", silent)
 		}
 		if n := numStandbys(t, run); n != 0 {
@@ -80,13 +82,15 @@ func TestStandbyTakesOverFromHungDispatcher(t *testing.T) {
 // TestStandbyEndsWithTheRun checks that a dispatcher that has ended the run, or was asked to stop,
 // is not replaced. One that left without a record is.
 func TestStandbyEndsWithTheRun(t *testing.T) {
-	for how, over := range map[string]bool{jobs.ClosedDone: true, jobs.ClosedStopped: true, jobs.ClosedDrained: true, "": false} {
+	for how, over := range map[string]bool{jobs.ClosedDone: true, jobs.ClosedStopped: true, jobs.ClosedDrained: true,
+		"": false} {
 		synctest.Test(t, func(t *testing.T) {
 			run, old := watched(t)
 			go func() {
 				time.Sleep(3 * time.Second)
 				if how != "" {
-					if err := errors.Join(old.Append([]jobs.Record{{Kind: jobs.KindClosed, At: 1, How: how}}), old.Sync()); err != nil {
+					if err := errors.Join(old.Append([]jobs.Record{{Kind: jobs.KindClosed, At: 1, How: how}}),
+						old.Sync()); err != nil {
 						t.Error(err)
 					}
 				}
@@ -112,11 +116,14 @@ func TestStandbyIsEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		run, old := watched(t)
 		ctx, cancel := context.WithCancel(t.Context())
-		if _, err := StandBy(ctx, run, StandbyOptions{Notify: func(string) {}, OnWatching: cancel}); !errors.Is(err, context.Canceled) {
+		if _, err := StandBy(ctx, run, StandbyOptions{Notify: func(string) {}, OnWatching: cancel}); !errors.Is(err,
+			context.Canceled) {
 			t.Errorf("canceled: %v", err)
 		}
 		old.Close()
-		_, err := StandBy(t.Context(), run, StandbyOptions{Notify: func(string) {}, OnWatching: func() { t.Error("it watches a run that nobody dispatches") }})
+		_, err := StandBy(t.Context(), run,
+			StandbyOptions{Notify: func(string) {},
+				OnWatching: func() { t.Error("it watches a run that nobody dispatches") }})
 		if err == nil || !strings.Contains(err.Error(), "nobody dispatches") {
 			t.Errorf("a run that was left: %v", err)
 		}
@@ -148,10 +155,11 @@ func TestStandbysAreKept(t *testing.T) {
 	run := disktest.NewRun(t)
 	run.Settings.EnvNames = []rundir.EnvRef{{Name: "KEPT", Value: "1", Stored: true}, {Name: "SECRET"}}
 	reach := &oneHost{name: "b"}
-	r := &Run{dir: run, ctx: t.Context(), messages: newMessages(), connector: reach, publisher: new(publish.Publisher), opts: Options{
-		Standby: []*hosts.Host{{Name: "a"}, {Name: "b"}, {Name: "c"}},
-		Env:     []jobs.EnvVar{{Name: "KEPT", Value: "1"}, {Name: "SECRET", Value: "2"}},
-	}}
+	r := &Run{dir: run, ctx: t.Context(), messages: newMessages(), connector: reach, publisher: new(publish.Publisher),
+		opts: Options{
+			Standby: []*hosts.Host{{Name: "a"}, {Name: "b"}, {Name: "c"}},
+			Env:     []jobs.EnvVar{{Name: "KEPT", Value: "1"}, {Name: "SECRET", Value: "2"}},
+		}}
 	s := &standbys{run: r, heartbeats: map[string]lastHeartbeat{}, warned: map[string]bool{}}
 	said := func() (lines []string) {
 		for _, m := range r.messages.takeAll() {
@@ -165,10 +173,12 @@ func TestStandbysAreKept(t *testing.T) {
 	}
 	s.start()
 	s.start()
-	if o := reach.opens; len(o) != 2 || !o[0].Standby || o[0].Nonce != run.Nonce || !slices.Equal(o[0].Env, []jobs.EnvVar{{Name: "SECRET", Value: "2"}}) {
+	if o := reach.opens; len(o) != 2 || !o[0].Standby || o[0].Nonce != run.Nonce ||
+		!slices.Equal(o[0].Env, []jobs.EnvVar{{Name: "SECRET", Value: "2"}}) {
 		t.Errorf("hosts were asked for %+v", o)
 	}
-	if lines := said(); len(lines) != 1 || !strings.Contains(lines[0], "warning: no standby dispatcher on a: out of reach") {
+	if lines := said(); len(lines) != 1 ||
+		!strings.Contains(lines[0], "warning: no standby dispatcher on a: out of reach") {
 		t.Errorf("it said %q", lines)
 	}
 

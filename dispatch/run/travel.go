@@ -18,7 +18,8 @@ import (
 func (r *Run) filesOfRun(o *Owned) (dispatch.Files, error) {
 	settings := r.dir.Settings
 	f := dispatch.Files{
-		Source: files.NewSource(settings.Cwd, r.dir.Dir), BaseDir: settings.Cwd, RecordDir: filepath.Join(r.dir.Dir, "returning"),
+		Source: files.NewSource(settings.Cwd, r.dir.Dir), BaseDir: settings.Cwd, RecordDir: filepath.Join(r.dir.Dir,
+			"returning"),
 		Send: settings.Send, Return: settings.Return, Protected: r.protected(o),
 	}
 	f.IsUsed = len(settings.Send)+len(settings.Return) > 0 ||

@@ -106,7 +106,8 @@ func (c *Core) handleParentEnd(k child, parent jobs.ID, state jobs.JobState) {
 		return
 	}
 	if !k.condition.IsMet(state) {
-		c.emit(jobs.Record{Kind: jobs.KindJob, Job: k.id, Next: jobs.Skipped, Reason: whySkippedAfter(parent, k.condition, state)})
+		c.emit(jobs.Record{Kind: jobs.KindJob, Job: k.id, Next: jobs.Skipped,
+			Reason: whySkippedAfter(parent, k.condition, state)})
 		return
 	}
 	if w.numLeft--; w.numLeft > 0 {

@@ -34,7 +34,8 @@ func (c *Core) linkInstancesWithHosts() {
 func (c *Core) updateAllocation(in *instance, pending string, left time.Duration) {
 	if in.pending = pending; pending != "" {
 		in.lastPending = c.now.Mono
-		if pending != in.reportedPending && (in.reportedPending == "" || c.now.Mono-in.pendingReportedAt > pendingInterval) {
+		if pending != in.reportedPending &&
+			(in.reportedPending == "" || c.now.Mono-in.pendingReportedAt > pendingInterval) {
 			in.reportedPending, in.pendingReportedAt = pending, c.now.Mono
 			c.logf(in.name, 0, "pending: %s", pending)
 		}

@@ -35,7 +35,8 @@ func allocatedStage(t *testing.T, opts ...*jobs.Options) *stage {
 func (s *stage) reportAllocation(left time.Duration) []Command {
 	s.t.Helper()
 	s.waitForListing("dcs-r-1.n1", "dcs-r-1.n2")
-	return s.step(InstancesListed{Provider: "cloud", Names: []string{"dcs-r-1"}, Left: map[string]time.Duration{"dcs-r-1": left}})
+	return s.step(InstancesListed{Provider: "cloud", Names: []string{"dcs-r-1"},
+		Left: map[string]time.Duration{"dcs-r-1": left}})
 }
 
 // success1ns is the outcome of a job that succeeded and took 1 ns.
@@ -49,7 +50,8 @@ func TestEachNodeOfAnAllocationIsAHost(t *testing.T) {
 	s.started("dcs-r-1.n1", "1.1 2.1")
 	s.started("dcs-r-1.n2", "3.1 4.1")
 	s.ended("dcs-r-1.n1", "1.1 2.1", success1ns)
-	want(t, "while a node is in use", formatCommands[TerminateInstance](s.wait(10*time.Minute, "dcs-r-1.n1", "dcs-r-1.n2")), "")
+	want(t, "while a node is in use", formatCommands[TerminateInstance](s.wait(10*time.Minute, "dcs-r-1.n1",
+		"dcs-r-1.n2")), "")
 	s.ended("dcs-r-1.n2", "3.1", success1ns)
 	commands := s.ended("dcs-r-1.n2", "4.1", success1ns)
 	want(t, "at the end", formatCommands[Leave](commands), "{dcs-r-1.n1} {dcs-r-1.n2}")
@@ -68,7 +70,8 @@ func TestOutputsAreFetchedBeforeTermination(t *testing.T) {
 	s.ended("dcs-r-1.n1", "1.1 2.1", success1ns)
 	s.ended("dcs-r-1.n2", "3.1", success1ns)
 	want(t, "first", formatCommands[FetchInstance](s.ended("dcs-r-1.n2", "4.1", success1ns)), "{dcs-r-1.n1 [1.1 2.1]}")
-	want(t, "then", formatCommands[FetchInstance](s.step(InstanceFetched{Name: "dcs-r-1.n1"})), "{dcs-r-1.n2 [3.1 4.1]}")
+	want(t, "then", formatCommands[FetchInstance](s.step(InstanceFetched{Name: "dcs-r-1.n1"})),
+		"{dcs-r-1.n2 [3.1 4.1]}")
 	s.step(InstanceFetched{Name: "dcs-r-1.n2"})
 	want(t, "at last", formatCommands[TerminateInstance](s.wait(2*time.Second)), "{cloud dcs-r-1}")
 }
@@ -89,7 +92,8 @@ func TestStartsBeforeTheEnd(t *testing.T) {
 		{"short, within the margin", jobs.Options{Timeout: time.Minute}, 2 * time.Minute, true},
 		{"its estimate ends before", jobs.Options{Estimate: 20 * time.Minute}, 25 * time.Minute, true},
 		{"its estimate ends later", jobs.Options{Estimate: 20 * time.Minute}, 20 * time.Minute, false},
-		{"its estimate, not its timeout, ends before", jobs.Options{Estimate: 20 * time.Minute, Timeout: 40 * time.Minute}, 25 * time.Minute, true},
+		{"its estimate, not its timeout, ends before",
+			jobs.Options{Estimate: 20 * time.Minute, Timeout: 40 * time.Minute}, 25 * time.Minute, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			// Occupies all slots.
@@ -118,7 +122,8 @@ func TestJobsAreStoppedBeforeTheAllocationEnds(t *testing.T) {
 	s.started("dcs-r-1.n1", "1.1")
 	want(t, "before", formatCommands[Kill](s.wait(hpcTime-time.Minute, "dcs-r-1.n1", "dcs-r-1.n2")), "")
 	s.reportAllocation(stopBeforeEnd + 20*time.Second)
-	wantContains(t, "in the last moments", formatCommands[Kill](s.wait(30*time.Second, "dcs-r-1.n1", "dcs-r-1.n2")), "its allocation ends")
+	wantContains(t, "in the last moments", formatCommands[Kill](s.wait(30*time.Second, "dcs-r-1.n1", "dcs-r-1.n2")),
+		"its allocation ends")
 	s.ended("dcs-r-1.n1", "1.1", jobs.Outcome{Started: 1, Ended: 2, Signal: "SIGTERM", Stopped: true})
 	s.wantState(1, jobs.Queued)
 	want(t, "tries are used up", s.job(1).Failures, 0)
@@ -176,12 +181,14 @@ func TestAllocationMayBePendingForLong(t *testing.T) {
 	for range 1000 {
 		s.wait(10 * time.Second)
 		if s.c.provisions.providers[0].listing {
-			s.step(InstancesListed{Provider: "cloud", Names: []string{"dcs-r-1"}, Pending: map[string]string{"dcs-r-1": "Resources"}})
+			s.step(InstancesListed{Provider: "cloud", Names: []string{"dcs-r-1"},
+				Pending: map[string]string{"dcs-r-1": "Resources"}})
 		}
 	}
 	want(t, "records", s.instanceRecords("dcs-r-1"), "creating")
 	want(t, "another", s.instanceRecords("dcs-r-2"), "")
-	if v := s.c.Hosts()[0]; v.State != jobs.HostStarting || !strings.HasPrefix(v.Reason, "pending: Resources, for 2h 47m") {
+	if v := s.c.Hosts()[0]; v.State != jobs.HostStarting ||
+		!strings.HasPrefix(v.Reason, "pending: Resources, for 2h 47m") {
 		t.Errorf("shown as %s: %s", v.State, v.Reason)
 	}
 	want(t, "times that it is told to be pending", s.numEvents("pending: Resources"), 1)

@@ -48,7 +48,8 @@ func TestMinimalTimeoutsSkipTheSame(t *testing.T) {
 				return isHarderNaive(b.components, u.components) && u.limit > 0 && u.limit <= b.limit
 			})
 			if got := u.timedOutJob != 0; got != want {
-				t.Fatalf("seed %d: %v with %v is to be skipped: %v, want %v by %v", seed, u.components, u.limit, got, want, bars)
+				t.Fatalf("seed %d: %v with %v is to be skipped: %v, want %v by %v", seed, u.components, u.limit, got,
+					want, bars)
 			}
 		}
 		for i, a := range f.timeouts {
@@ -60,10 +61,12 @@ func TestMinimalTimeoutsSkipTheSame(t *testing.T) {
 		}
 		for _, a := range f.list {
 			for _, b := range f.list {
-				if a != b && isHarderNaive(a.components, b.components) && isHarderNaive(b.components, a.components) && a.limit == b.limit {
+				if a != b && isHarderNaive(a.components, b.components) && isHarderNaive(b.components, a.components) &&
+					a.limit == b.limit {
 					t.Fatalf("seed %d: %v is given twice", seed, a.components)
 				}
-				if d := a.compare(b); d != -b.compare(a) || a != b && d == 0 || isHarderNaive(a.components, b.components) && !isHarderNaive(b.components, a.components) && d >= 0 {
+				if d := a.compare(b); d != -b.compare(a) || a != b && d == 0 ||
+					isHarderNaive(a.components, b.components) && !isHarderNaive(b.components, a.components) && d >= 0 {
 					t.Fatalf("seed %d: %v comes %d to %v", seed, a.components, d, b.components)
 				}
 				for _, c := range f.list {
@@ -79,7 +82,8 @@ func TestMinimalTimeoutsSkipTheSame(t *testing.T) {
 // isHarderNaive reports whether b is at least as hard as a, as E2 defines it.
 func isHarderNaive(a, b []jobs.Hardness) bool {
 	for i := range a {
-		if a[i].IsNum != b[i].IsNum || a[i].IsNum && a[i].Num.Compare(b[i].Num) > 0 || !a[i].IsNum && a[i].Text != b[i].Text {
+		if a[i].IsNum != b[i].IsNum || a[i].IsNum && a[i].Num.Compare(b[i].Num) > 0 || !a[i].IsNum &&
+			a[i].Text != b[i].Text {
 			return false
 		}
 	}
@@ -94,12 +98,14 @@ func BenchmarkDomino(b *testing.B) {
 	var all []*jobs.Options
 	for x := range side {
 		for y := range side {
-			all = append(all, &jobs.Options{Hardness: []string{strconv.Itoa(x * 4), strconv.Itoa(y * 4)}, Timeout: time.Minute})
+			all = append(all, &jobs.Options{Hardness: []string{strconv.Itoa(x * 4), strconv.Itoa(y * 4)},
+				Timeout: time.Minute})
 		}
 	}
 	var hardest []*jobs.Options
 	for i := range bars {
-		hardest = append(hardest, &jobs.Options{Hardness: []string{strconv.Itoa(i), strconv.Itoa(bars - i)}, Timeout: time.Minute, Priority: -1})
+		hardest = append(hardest, &jobs.Options{Hardness: []string{strconv.Itoa(i), strconv.Itoa(bars - i)},
+			Timeout: time.Minute, Priority: -1})
 	}
 	for b.Loop() {
 		c := New(Config{}, &jobs.Table{}, []*hosts.Host{testHost("melon1", bars)})
@@ -118,7 +124,8 @@ func BenchmarkDomino(b *testing.B) {
 				b.Fatal("not launched", id)
 			}
 			was := time.Now()
-			c.Step(now, AttemptsEnded{"melon1", &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: id, Outcome: timedOut}}}})
+			c.Step(now, AttemptsEnded{"melon1",
+				&hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: id, Outcome: timedOut}}}})
 			longest = max(longest, time.Since(was))
 		}
 		if n := len(c.hardness.list[0].timeouts); n != bars || c.Defects > 0 {
@@ -134,8 +141,9 @@ func BenchmarkDomino(b *testing.B) {
 // TestProgressIsAFractionOrAText checks that DCS_PROGRESS is read as a fraction, or as text that is
 // shown unchanged.
 func TestProgressIsAFractionOrAText(t *testing.T) {
-	for text, want := range map[string]float64{"0.5": 0.5, " 42% \n": 0.42, "21/50": 0.42, "1": 1, "0": 0, "3 / 4": 0.75,
-		"": -1, "x": -1, "120%": -1, "5/0": -1, "NaN": -1, "-1": -1, "epoch 3": -1} {
+	for text, want := range map[string]float64{"0.5": 0.5, " 42% \n": 0.42, "21/50": 0.42, "1": 1, "0": 0,
+		"3 / 4": 0.75,
+		"":      -1, "x": -1, "120%": -1, "5/0": -1, "NaN": -1, "-1": -1, "epoch 3": -1} {
 		got, said := jobs.ReadProgress(text)
 		if got != want || (got < 0) != (said != "") && text != "" {
 			t.Errorf("%q: %v %q", text, got, said)
@@ -153,7 +161,8 @@ func TestForecastUsesProgress(t *testing.T) {
 	s := stageWithJobs(t, 1, Config{}, testHost("a", 1))
 	s.started("a", "1.1")
 	says := func(text string) {
-		s.step(HostHeartbeat{"a", &hosts.Heartbeat{MemFree: -1, DiskFree: -1, Uptime: s.at, Progress: map[string]string{"1.1": text}}})
+		s.step(HostHeartbeat{"a", &hosts.Heartbeat{MemFree: -1, DiskFree: -1, Uptime: s.at,
+			Progress: map[string]string{"1.1": text}}})
 	}
 	const total = 100 // seconds
 	says("warming up")
@@ -164,7 +173,8 @@ func TestForecastUsesProgress(t *testing.T) {
 		says(fmt.Sprintf("%d/%d", done, total))
 		eta, spread, ok := s.c.ETA(s.now())
 		left := time.Duration(total-done) * time.Second
-		if off := eta - left; !ok || max(off, -off) > spread || spread < eta/10 || spread < time.Second || spread > left+5*time.Second {
+		if off := eta - left; !ok || max(off, -off) > spread || spread < eta/10 || spread < time.Second ||
+			spread > left+5*time.Second {
 			t.Errorf("%d %% done: %s ± %s, %v; want %s", done, eta, spread, ok, left)
 		}
 	}
@@ -192,7 +202,8 @@ func TestRunningListsTheNewestProgress(t *testing.T) {
 	heartbeat(map[string]string{first.String(): "1/3", second.String(): "a", "99.1": "x"})
 	at := s.at
 	heartbeat(map[string]string{first.String(): "1/3", second.String(): "b"})
-	want(t, "Progress", fmt.Sprint(s.c.Running().Progress), fmt.Sprint([]ProgressView{{first, "1/3", at}, {second, "b", s.at}}))
+	want(t, "Progress", fmt.Sprint(s.c.Running().Progress),
+		fmt.Sprint([]ProgressView{{first, "1/3", at}, {second, "b", s.at}}))
 }
 
 // TestETANeverTooSure checks that the spread stays at least a tenth of the forecast while few jobs

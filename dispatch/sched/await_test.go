@@ -35,10 +35,13 @@ func TestWhatIsWaitedForIsShown(t *testing.T) {
 		why     string
 		view    string
 	}{
-		{"one answers", jobs.OnLostDefault, "", "queued again in 30 s (lost_after)", "2 attempts wait for a and b, which cannot be reached: they are queued again in 30 s (lost_after)"},
-		{"none behind the gateway answers", jobs.OnLostDefault, "gate", "every host behind the gateway gate is silent, so the network may be the cause; it is queued again in 15 min (outage_after)",
+		{"one answers", jobs.OnLostDefault, "", "queued again in 30 s (lost_after)",
+			"2 attempts wait for a and b, which cannot be reached: they are queued again in 30 s (lost_after)"},
+		{"none behind the gateway answers", jobs.OnLostDefault, "gate",
+			"every host behind the gateway gate is silent, so the network may be the cause; it is queued again in 15 min (outage_after)",
 			"2 attempts wait for a and b, which cannot be reached: every host behind the gateway gate is silent, so the network may be the cause; they are queued again in 15 min (outage_after)"},
-		{"on_lost=wait", jobs.OnLostWait, "", "it waits for it without a limit (on_lost=wait)", "2 attempts wait for a and b, which cannot be reached: without a limit (on_lost=wait)"},
+		{"on_lost=wait", jobs.OnLostWait, "", "it waits for it without a limit (on_lost=wait)",
+			"2 attempts wait for a and b, which cannot be reached: without a limit (on_lost=wait)"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := silentStage(t, Config{OnLost: tt.onLost}, 30*time.Second, tt.gateway)
@@ -59,7 +62,8 @@ func TestWhatIsWaitedForIsShown(t *testing.T) {
 func TestReturningHostsAreWaitedFor(t *testing.T) {
 	s := outageStage(t, 5*time.Minute)
 	s.up("a")
-	wantContains(t, "why", s.c.Why(s.now(), 2), "other hosts are back, and this one may follow; it is queued again in 90 s")
+	wantContains(t, "why", s.c.Why(s.now(), 2),
+		"other hosts are back, and this one may follow; it is queued again in 90 s")
 }
 
 // TestForecastDoesNotCountOnSilentHosts checks that the forecast contains the wait for silent hosts
@@ -140,7 +144,8 @@ func TestStopOfASilentHostEndsTheWait(t *testing.T) {
 				wantContains(t, "why", s.c.Why(s.now(), 1), "queued again in 40 s (lost_after)")
 			}
 			if tt.onLost == jobs.OnLostWait {
-				want(t, "events", s.numEvents("it waits without a limit (on_lost=wait); dcs-tui requeue ends the wait"), 1)
+				want(t, "events", s.numEvents("it waits without a limit (on_lost=wait); dcs-tui requeue ends the wait"),
+					1)
 			}
 			s.wait(39*time.Second, "c")
 			s.wantState(1, jobs.Running)

@@ -137,7 +137,8 @@ func TestBufferedJobsDoNotUseUpMaxSlots(t *testing.T) {
 		s.submitPlain(100)
 		s.ended("a", "1.1", s.quickOutcome())
 		want(t, fmt.Sprintf("--max-slots %d: jobs ahead on a", c.limit), s.c.hosts[0].occupiedSlots-4, c.buffered)
-		wantBetween(t, fmt.Sprintf("--max-slots %d: launched on b", c.limit), len(launchItems(s.up("b"), "b")), c.launched, 100)
+		wantBetween(t, fmt.Sprintf("--max-slots %d: launched on b", c.limit), len(launchItems(s.up("b"), "b")),
+			c.launched, 100)
 	}
 }
 

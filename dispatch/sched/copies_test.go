@@ -26,7 +26,8 @@ func TestRunningJobIsCopiedToAFreeSlot(t *testing.T) {
 		{"within the job's tries", Config{Copies: 3}, jobs.Options{Tries: 1}, "running: a running"},
 		{"not unless asked", Config{}, jobs.Options{}, "running: a running"},
 		{"not if the job says so", Config{Copies: 2}, jobs.Options{NoCopies: true}, "running: a running"},
-		{"not where it cannot run", Config{Copies: 3}, jobs.Options{Tags: []string{"big"}}, "running: a running, b launching"},
+		{"not where it cannot run", Config{Copies: 3}, jobs.Options{Tags: []string{"big"}},
+			"running: a running, b launching"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a, b := testHost("a", 1), testHost("b", 1)
@@ -115,7 +116,8 @@ func TestStragglerIsCopiedBeforeWaitingJobsStart(t *testing.T) {
 func TestOrderOfCopies(t *testing.T) {
 	s := newStage(t, Config{Copies: 2}, testHost("a", 2), testHost("b", 2), testHost("c", 1))
 	s.up("a", "b")
-	s.submit(true, &jobs.Options{Estimate: time.Hour}, jobs.NoOptions, &jobs.Options{Estimate: time.Second}, jobs.NoOptions)
+	s.submit(true, &jobs.Options{Estimate: time.Hour}, jobs.NoOptions, &jobs.Options{Estimate: time.Second},
+		jobs.NoOptions)
 	for _, id := range []string{"1.1", "2.1", "3.1", "4.1"} {
 		s.started(s.c.table.Attempt(attemptIDs(id)[0]).Host, id)
 	}

@@ -58,7 +58,8 @@ func (c *Core) checkDeadlines() {
 			continue
 		}
 		d.remove(id)
-		c.emit(jobs.Record{Kind: jobs.KindEvent, Job: id, Count: int(j.Round), Reason: fmt.Sprintf("job %d cannot meet its deadline: %s", id, why)})
+		c.emit(jobs.Record{Kind: jobs.KindEvent, Job: id, Count: int(j.Round),
+			Reason: fmt.Sprintf("job %d cannot meet its deadline: %s", id, why)})
 	}
 }
 

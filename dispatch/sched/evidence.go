@@ -18,13 +18,15 @@ import (
 func (c *Core) admit(ev Event) bool {
 	switch ev := ev.(type) {
 	case AttemptsStarted:
-		ev.Msg.Jobs = without(ev.Msg.Jobs, func(s hosts.StartedJob) bool { return !c.isAuthoritative(ev.Host, s.Attempt) })
+		ev.Msg.Jobs = without(ev.Msg.Jobs,
+			func(s hosts.StartedJob) bool { return !c.isAuthoritative(ev.Host, s.Attempt) })
 		for i := range ev.Msg.Jobs {
 			s := &ev.Msg.Jobs[i]
 			s.At = c.boundedTime(c.table.Attempt(s.Attempt), s.At)
 		}
 	case AttemptsEnded:
-		ev.Msg.Jobs = without(ev.Msg.Jobs, func(x hosts.ExitedJob) bool { return !c.isAuthoritative(ev.Host, x.Attempt) })
+		ev.Msg.Jobs = without(ev.Msg.Jobs,
+			func(x hosts.ExitedJob) bool { return !c.isAuthoritative(ev.Host, x.Attempt) })
 		c.boundExitTimes(ev.Msg.Jobs)
 	case AttemptsProbed:
 		ev.Msg.Jobs = without(ev.Msg.Jobs, func(p hosts.ProbedJob) bool { return !c.IsAssigned(ev.Host, p.Attempt) })

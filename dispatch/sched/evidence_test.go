@@ -57,7 +57,8 @@ func TestInspectionNeedsTheDirectory(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newStage(t, Config{}, testHost("a", 1), testHost("b", 1))
 			for _, name := range []string{"a", "b"} {
-				s.connect(name, hosts.Hello{Slots: 1, MemBytes: 8 << 30, Dir: "/far", Uptime: s.at, Machine: "id of " + name})
+				s.connect(name, hosts.Hello{Slots: 1, MemBytes: 8 << 30, Dir: "/far", Uptime: s.at, Machine: "id of " +
+					name})
 			}
 			s.submitPlain(1)
 			s.started("a", "1.1")

@@ -215,6 +215,7 @@ func (c *Core) chargeLateOutcome(a *jobs.Attempt, j *jobs.Job, o *jobs.Outcome) 
 	if took := min(o.Elapsed(), c.maxElapsed(j)); h != nil && c.orphaned[a.ID] && took > 0 {
 		t := &c.statsOf(j.Spec).share
 		t.decay(c.now.Mono, c.cfg.HalfLife)
-		t.usage = max(0, t.usage+charge(j.Spec.SlotCount(), took, boundedCPU(o.CPU, h.cores(), took))-c.orphanCharge[a.ID])
+		t.usage = max(0, t.usage+charge(j.Spec.SlotCount(), took,
+			boundedCPU(o.CPU, h.cores(), took))-c.orphanCharge[a.ID])
 	}
 }

@@ -109,7 +109,8 @@ func (c *Core) finishWith(how Finished, why string) {
 // Config.GiveUpAfter, or immediately if every host waits for a person and no attempt is open.
 func (c *Core) isHopeless() bool {
 	// The set of hosts cannot change.
-	hopeless := len(c.hosts) > 0 && len(c.inFlight) == 0 && c.failUnsatisfiableAt == 0 && len(c.provisions.providers) == 0
+	hopeless := len(c.hosts) > 0 && len(c.inFlight) == 0 && c.failUnsatisfiableAt == 0 &&
+		len(c.provisions.providers) == 0
 	for _, h := range c.hosts {
 		hopeless = hopeless && (h.state == jobs.HostDisabled && !h.wasUsed || h.ineligible != "")
 	}
@@ -291,7 +292,8 @@ func (c *Core) checkHalt() {
 	if n, what := c.halt.numCounted(c.cfg.Halt.Of); c.hasReachedHalt(n, c.halt.succeeded+c.halt.failed) {
 		why := fmt.Sprintf("%s %s %s", text.Plural(n, "job"), text.Verb(n, "has", "have"), what)
 		if c.cfg.Halt.Jobs == 0 {
-			why = fmt.Sprintf("%d of %d jobs %s %s", n, c.halt.succeeded+c.halt.failed, text.Verb(n, "has", "have"), what)
+			why = fmt.Sprintf("%d of %d jobs %s %s", n, c.halt.succeeded+c.halt.failed, text.Verb(n, "has", "have"),
+				what)
 		}
 		Drain{Why: why}.carryOut(c)
 		if c.cfg.Halt.Now {
@@ -313,7 +315,8 @@ func (c *Core) checkHalt() {
 // hasReachedHalt reports whether n results that count, of all results, halt the run.
 func (c *Core) hasReachedHalt(n, all int) bool {
 	h := &c.cfg.Halt
-	return h.Jobs > 0 && n >= h.Jobs || h.Percent > 0 && all >= minHaltResults && float64(n)*100 >= h.Percent*float64(all)
+	return h.Jobs > 0 && n >= h.Jobs || h.Percent > 0 && all >= minHaltResults &&
+		float64(n)*100 >= h.Percent*float64(all)
 }
 
 // isNearHalt reports whether one more result halts the run. Hosts then get no jobs ahead of need,

@@ -27,17 +27,23 @@ func TestGiveUpWhateverTheReason(t *testing.T) {
 		refuses bool
 		ends    string // what the end says; "": the run does not end
 	}{
-		{name: "refuses every launch", beat: free, refuses: true, ends: "a starts nothing: it refused jobs: the spool could not take it"},
+		{name: "refuses every launch", beat: free, refuses: true,
+			ends: "a starts nothing: it refused jobs: the spool could not take it"},
 		{name: "the disk hangs", beat: with(func(b *hosts.Heartbeat) { b.FSDelay = time.Minute }),
 			ends: "a starts nothing: the file system of its attempts has not answered for 60 s"},
-		{name: "the disk is full", host: func(h *hosts.Host) { h.MinDiskFree = 2 << 30 }, beat: with(func(b *hosts.Heartbeat) { b.DiskFree = 1 << 30 }),
+		{name: "the disk is full", host: func(h *hosts.Host) { h.MinDiskFree = 2 << 30 },
+			beat: with(func(b *hosts.Heartbeat) { b.DiskFree = 1 << 30 }),
 			ends: "a starts nothing: its free disk space of 1 GiB is below min_disk_free 2 GiB"},
-		{name: "the only host with the tag is away", beat: free, tag: "gpu", ends: "a can run none of the jobs that are ready; gone: no route"},
+		{name: "the only host with the tag is away", beat: free, tag: "gpu",
+			ends: "a can run none of the jobs that are ready; gone: no route"},
 		{name: "pause", beat: free, ask: Pause{On: true}},
 		{name: "drained host", beat: free, ask: DrainHost{Host: "a", On: true}},
 		{name: "owner", beat: with(func(b *hosts.Heartbeat) { b.Owner.Who = "somebody works there" })},
-		{name: "load of others", host: func(h *hosts.Host) { h.MaxLoad = 1 }, beat: with(func(b *hosts.Heartbeat) { b.Load[0] = 9 })},
-		{name: "quiet hours", host: func(h *hosts.Host) { h.Quiet = []hosts.Quiet{{From: clockTimeOf(0, 0), To: clockTimeOf(23, 59)}} }, beat: free},
+		{name: "load of others", host: func(h *hosts.Host) { h.MaxLoad = 1 },
+			beat: with(func(b *hosts.Heartbeat) { b.Load[0] = 9 })},
+		{name: "quiet hours", host: func(h *hosts.Host) {
+			h.Quiet = []hosts.Quiet{{From: clockTimeOf(0, 0), To: clockTimeOf(23, 59)}}
+		}, beat: free},
 		{name: "files on the way", beat: with(func(b *hosts.Heartbeat) { b.Receives = true })},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -62,7 +68,8 @@ func TestGiveUpWhateverTheReason(t *testing.T) {
 			s.submit(false, o)
 			for n := 0; n < 200 && s.finish == nil; n++ {
 				if tt.refuses && len(s.attemptsOn("a")) > 0 {
-					s.step(HostRefused{"a", &hosts.Refused{Attempts: s.attemptsOn("a"), Why: "the spool could not take it"}})
+					s.step(HostRefused{"a",
+						&hosts.Refused{Attempts: s.attemptsOn("a"), Why: "the spool could not take it"}})
 				}
 				if s.at < 100*time.Second {
 					want(t, "finish before 2 min", s.finishText(), "")

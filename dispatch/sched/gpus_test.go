@@ -83,11 +83,13 @@ func TestGPURefusalsAddUp(t *testing.T) {
 // A device of one of the run's own attempts stays assigned to that attempt.
 func TestGPUInUseAtHello(t *testing.T) {
 	s := newStage(t, Config{}, testHost("a", 4))
-	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 5, Slots: 4, MemBytes: 16 << 30, GPUs: 2, LockedGPUs: []int{0, 7}}})
+	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 5, Slots: 4, MemBytes: 16 << 30, GPUs: 2,
+		LockedGPUs: []int{0, 7}}})
 	s.submit(true, &jobs.Options{GPUs: 1}, &jobs.Options{GPUs: 1})
 	want(t, "devices", devices(s.commands), "[[1]]")
 	s.started("a", "1.1")
-	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 5, Slots: 4, MemBytes: 16 << 30, GPUs: 2, LockedGPUs: []int{1}}})
+	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 5, Slots: 4, MemBytes: 16 << 30, GPUs: 2,
+		LockedGPUs: []int{1}}})
 	s.heartbeatLocked("a", 1)
 	s.ended("a", "1.1", succeeded)
 	s.heartbeatLocked("a")
@@ -101,7 +103,8 @@ func TestOwnGPUsAreNotForeign(t *testing.T) {
 	s.submit(true, &jobs.Options{GPUs: 1}, &jobs.Options{GPUs: 2})
 	s.started("a", "1.1")
 	s = restart(s, testHost("a", 4))
-	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 5, Slots: 4, MemBytes: 16 << 30, GPUs: 2, LockedGPUs: []int{0}}})
+	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 5, Slots: 4, MemBytes: 16 << 30, GPUs: 2,
+		LockedGPUs: []int{0}}})
 	s.probedAs("a", "1.1", hosts.IsRunning, nil)
 	s.heartbeatLocked("a", 0)
 	want(t, "events about other runs", s.numEvents("other runs"), 0)
@@ -152,12 +155,14 @@ func TestUsableDevices(t *testing.T) {
 		most int
 		want string // of one job each
 	}{
-		{nil, -1, "[[3] [5]]"}, {nil, 1, "[[3]]"}, {[]int{5}, -1, "[[5]]"}, {[]int{5, 8}, 1, "[[5]]"}, {nil, 3, "[[0] [1] [2]]"}, {[]int{}, -1, "[]"},
+		{nil, -1, "[[3] [5]]"}, {nil, 1, "[[3]]"}, {[]int{5}, -1, "[[5]]"}, {[]int{5, 8}, 1, "[[5]]"}, {nil, 3,
+			"[[0] [1] [2]]"}, {[]int{}, -1, "[]"},
 	} {
 		spec := testHost("a", 8)
 		spec.GPUIDs, spec.GPUs = c.ids, c.most
 		s := newStage(t, Config{}, spec)
-		s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 9, Slots: 8, MemBytes: 16 << 30, GPUs: 2, GPUIDs: []int{5, 3, -1, 5}}})
+		s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 9, Slots: 8, MemBytes: 16 << 30, GPUs: 2,
+			GPUIDs: []int{5, 3, -1, 5}}})
 		s.submit(true, repeatOptions(4, &jobs.Options{GPUs: 1})...)
 		want(t, fmt.Sprintf("devices with gpu_ids %v, gpus %d", c.ids, c.most), devices(s.commands), c.want)
 	}

@@ -40,7 +40,8 @@ func TestEasiestJobRunsFirst(t *testing.T) {
 	s := newStage(t, Config{}, testHost("melon1", 1))
 	urgent := withHardness("99", "99")
 	urgent.Priority = -1
-	s.submit(true, withHardness("10", "1"), withHardness("9", "2"), withHardness("9", "1e0"), withHardness("9.0", "1"), urgent, jobs.NoOptions, withHardness("-1", "x"))
+	s.submit(true, withHardness("10", "1"), withHardness("9", "2"), withHardness("9", "1e0"), withHardness("9.0", "1"),
+		urgent, jobs.NoOptions, withHardness("-1", "x"))
 	want(t, "order", fmt.Sprint(s.launchOrder("melon1", s.up("melon1"))), "[5 6 7 3 4 2 1]")
 }
 
@@ -74,7 +75,8 @@ func TestTimeoutEndsAndSkipsHarderJobs(t *testing.T) {
 	s.started("melon1", "1.1 2.1 3.1")
 	s.ended("melon1", "1.1", timedOut)
 	s.wantState(1, jobs.TimedOut)
-	want(t, "stopped", formatCommands[Kill](s.commands), "{melon1 [5.1 2.1] it is at least as hard as job 1, which timed out after 1m0s}")
+	want(t, "stopped", formatCommands[Kill](s.commands),
+		"{melon1 [5.1 2.1] it is at least as hard as job 1, which timed out after 1m0s}")
 	for _, id := range []jobs.ID{6, 11} {
 		s.wantState(id, jobs.Skipped)
 		wantContains(t, "reason", s.job(id).Reason, "at least as hard as job 1, which timed out after 1m0s")
@@ -227,7 +229,9 @@ func TestTimeOfATimedOutJob(t *testing.T) {
 		{48*time.Hour - time.Minute, 48 * time.Hour, 48 * time.Hour},
 		{time.Second - time.Millisecond, time.Second, time.Second},
 	} {
-		j := &jobs.Job{Spec: &jobs.Spec{Options: jobs.NoOptions}, Attempts: []*jobs.Attempt{{Outcome: &jobs.Outcome{TimedOut: true, Started: 1, Ended: 1 + jobs.Stamp(c.ran)}}}}
+		j := &jobs.Job{Spec: &jobs.Spec{Options: jobs.NoOptions},
+			Attempts: []*jobs.Attempt{{Outcome: &jobs.Outcome{TimedOut: true, Started: 1,
+				Ended: 1 + jobs.Stamp(c.ran)}}}}
 		core := &Core{cfg: Config{Timeout: c.limit}}
 		want(t, fmt.Sprintf("ran %s, the limit is %s now: it had", c.ran, c.limit), core.timeoutUsed(j), c.want)
 	}
@@ -238,7 +242,8 @@ func TestTimeOfATimedOutJob(t *testing.T) {
 func TestDominoOfVeryMany(t *testing.T) {
 	const n = 2*maxPerStep + 100
 	s := newStage(t, Config{}, testHost("melon1", 1))
-	s.submit(true, append(append([]*jobs.Options{withHardness("1")}, repeatOptions(n, withHardness("2"))...), jobs.NoOptions)...)
+	s.submit(true, append(append([]*jobs.Options{withHardness("1")}, repeatOptions(n, withHardness("2"))...),
+		jobs.NoOptions)...)
 	s.step(Cancel{Jobs: []jobs.ID{n + 2}})
 	s.up("melon1")
 	s.started("melon1", "1.1")

@@ -43,7 +43,8 @@ func TestReasonWhyNoHostAcceptsJobs(t *testing.T) {
 	want(t, "one is left", s.c.WhyStuck(), "")
 	s.step(HostDown{"b", &hosts.Error{Host: "b", Class: hosts.HostKey, Err: errors.New("its key has changed")}})
 	want(t, "stuck", s.c.WhyStuck(), "b is disabled (its key has changed); a is draining ("+whyDraining+")")
-	if why := s.c.Why(s.now(), 3); !strings.Contains(why, "none of the 2 hosts that can run it takes jobs") || strings.Contains(why, "(draining)") {
+	if why := s.c.Why(s.now(), 3); !strings.Contains(why, "none of the 2 hosts that can run it takes jobs") ||
+		strings.Contains(why, "(draining)") {
 		t.Errorf("Why: got %q, want the number of hosts without their states", why)
 	}
 	want(t, "reason", s.c.Hosts()[1].Reason, "its key has changed")
@@ -112,7 +113,8 @@ func TestHostSettingsApplyToTheNextDispatcher(t *testing.T) {
 // request that changes nothing makes none.
 func TestRepeatedHostSettingMakesOneRecord(t *testing.T) {
 	s := connectedStage(t, Config{}, testHost("a", 1))
-	for _, ev := range []Event{DrainHost{Host: "a"}, DrainHost{Host: "a", On: true}, DrainHost{Host: "a", On: true}, SetSlots{Host: "a", Slots: 3},
+	for _, ev := range []Event{DrainHost{Host: "a"}, DrainHost{Host: "a", On: true}, DrainHost{Host: "a", On: true},
+		SetSlots{Host: "a", Slots: 3},
 		SetSlots{Host: "a", Slots: 3}, DrainHost{Host: "x", On: true}, SetSlots{Host: "a"}} {
 		s.step(ev)
 	}

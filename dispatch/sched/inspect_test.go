@@ -20,7 +20,8 @@ func (s *stage) connectIn(dir string, share bool, names ...string) {
 
 // waitInspecting lets d pass and returns the Inspect commands of that time. Each is answered by
 // answer, unless that is nil.
-func (s *stage) waitInspecting(d time.Duration, answer func(Inspect) *hosts.Inspected, beating ...string) (asked []Inspect) {
+func (s *stage) waitInspecting(d time.Duration, answer func(Inspect) *hosts.Inspected,
+	beating ...string) (asked []Inspect) {
 	for end := s.at + d; s.at < end; {
 		for _, o := range s.wait(time.Second, beating...) {
 			if l, ok := o.(Inspect); ok {
@@ -60,7 +61,9 @@ func TestResultSeenThroughOurMount(t *testing.T) {
 		t.Fatalf("asked: %+v", asked)
 	}
 	s.wantState(1, jobs.Succeeded)
-	if !slices.ContainsFunc(s.journal, func(r jobs.Record) bool { return r.Kind == jobs.KindEvent && r.Job == 1 && r.Host == "a" }) {
+	if !slices.ContainsFunc(s.journal, func(r jobs.Record) bool {
+		return r.Kind == jobs.KindEvent && r.Job == 1 && r.Host == "a"
+	}) {
 		t.Error("nothing says where the result came from")
 	}
 	want(t, "looks though nothing is open there", len(s.waitInspecting(time.Minute, nil, "b", "c")), 0)
@@ -81,7 +84,8 @@ func TestResultSeenThroughAnotherHost(t *testing.T) {
 		t.Fatalf("asked: %+v", asked)
 	}
 	// An answer of a host that was not asked is ignored.
-	s.step(HostInspected{"c", &hosts.Inspected{Host: "a", Jobs: []hosts.ExitedJob{{Attempt: jobs.AttemptID{Job: 1, N: 1}}}}})
+	s.step(HostInspected{"c", &hosts.Inspected{Host: "a",
+		Jobs: []hosts.ExitedJob{{Attempt: jobs.AttemptID{Job: 1, N: 1}}}}})
 	s.wantState(1, jobs.Running)
 }
 
@@ -144,7 +148,8 @@ func TestSeenClaimCountsAsRunning(t *testing.T) {
 	s.submitPlain(2)
 	s.step(hostDown("a", hosts.Unreachable, "connection reset"))
 	s.waitInspecting(90*time.Second, func(Inspect) *hosts.Inspected {
-		return &hosts.Inspected{Host: "a", Heartbeat: s.at.String(), Runs: []jobs.AttemptID{{Job: 1, N: 1}}, Never: []jobs.AttemptID{{Job: 2, N: 1}}}
+		return &hosts.Inspected{Host: "a", Heartbeat: s.at.String(), Runs: []jobs.AttemptID{{Job: 1, N: 1}},
+			Never: []jobs.AttemptID{{Job: 2, N: 1}}}
 	}, "b", "c")
 	want(t, "the claimed one", s.history(1), "running: a running")
 	s.wantState(2, jobs.Queued)
@@ -161,7 +166,8 @@ func TestAttemptOnARemovedHostIsReadElsewhere(t *testing.T) {
 	r.connectIn("/run", true, "b")
 	r.step(Submit{Last: true})
 	asked := r.waitInspecting(20*time.Second, func(l Inspect) *hosts.Inspected {
-		return &hosts.Inspected{Host: "a", Jobs: []hosts.ExitedJob{{Attempt: jobs.AttemptID{Job: 1, N: 1}, Outcome: succeeded}}}
+		return &hosts.Inspected{Host: "a",
+			Jobs: []hosts.ExitedJob{{Attempt: jobs.AttemptID{Job: 1, N: 1}, Outcome: succeeded}}}
 	}, "b")
 	if len(asked) == 0 || asked[0].Host != "a" {
 		t.Fatalf("asked: %+v", asked)

@@ -107,7 +107,8 @@ func TestHostsAreAddedAndRemovedDuringARun(t *testing.T) {
 // it. Reports of another machine under the same name prove nothing.
 func TestMachineSettlesItsOwn(t *testing.T) {
 	answers := func(a hosts.Answer) Event {
-		return AttemptsProbed{"a", &hosts.Probed{Jobs: []hosts.ProbedJob{{Attempt: attemptIDs("1.1")[0], Answer: a, Why: "?"}}}}
+		return AttemptsProbed{"a", &hosts.Probed{Jobs: []hosts.ProbedJob{{Attempt: attemptIDs("1.1")[0], Answer: a,
+			Why: "?"}}}}
 	}
 	for _, c := range []struct {
 		name string

@@ -19,7 +19,8 @@ func TestDelayBeforeAReconnect(t *testing.T) {
 		away time.Duration
 		most time.Duration
 	}{
-		{1, 0, 2 * time.Second}, {2, 0, 4 * time.Second}, {3, 0, 8 * time.Second}, {4, 30 * time.Second, 8 * time.Second},
+		{1, 0, 2 * time.Second}, {2, 0, 4 * time.Second}, {3, 0, 8 * time.Second}, {4, 30 * time.Second,
+			8 * time.Second},
 		{9, 59 * time.Second, 8 * time.Second}, {4, time.Minute, 16 * time.Second}, {5, time.Hour, 32 * time.Second},
 		{6, time.Hour, time.Minute}, {500, time.Hour, time.Minute},
 	} {
@@ -154,11 +155,13 @@ func TestHeartbeatsAreBounded(t *testing.T) {
 			a.Yield, a.MaxLoad = true, 100
 			s := newStage(t, Config{}, a, b)
 			s.up("a", "b")
-			s.step(HostHeartbeat{"a", &hosts.Heartbeat{Busy: busy, Ours: ours, Load: [3]float64{busy, ours, 0}, MemFree: -1, DiskFree: -1,
+			s.step(HostHeartbeat{"a", &hosts.Heartbeat{Busy: busy, Ours: ours, Load: [3]float64{busy, ours, 0},
+				MemFree: -1, DiskFree: -1,
 				Running: math.MaxInt, Buffered: math.MaxInt}})
 			s.submitPlain(100)
 			if h := s.c.hosts[0]; h.limit < 0 || h.limit > 4 || h.freeSlots() < -maxBuffered || h.occupiedSlots > 4 {
-				t.Fatalf("busy %v ours %v: limit %d free %d occupied %d", busy, ours, h.limit, h.freeSlots(), h.occupiedSlots)
+				t.Fatalf("busy %v ours %v: limit %d free %d occupied %d", busy, ours, h.limit, h.freeSlots(),
+					h.occupiedSlots)
 			}
 			for range 60 { // long enough for the smoothed values to decay
 				s.heartbeat("a", hosts.Heartbeat{})
@@ -194,7 +197,8 @@ func TestHelloIsBounded(t *testing.T) {
 		s.submitPlain(3 * jobs.MaxSlots)
 		h := s.c.hosts[0]
 		if h.slots() != tt.slots || h.limit != tt.slots || h.occupiedSlots > tt.slots || h.numGPUs() != tt.gpus {
-			t.Errorf("%+v: %d slots, limit %d, %d in use, %d GPUs; want %d and %d", tt.hello, h.slots(), h.limit, h.occupiedSlots, h.numGPUs(), tt.slots, tt.gpus)
+			t.Errorf("%+v: %d slots, limit %d, %d in use, %d GPUs; want %d and %d", tt.hello, h.slots(), h.limit,
+				h.occupiedSlots, h.numGPUs(), tt.slots, tt.gpus)
 		}
 	}
 }
@@ -205,8 +209,10 @@ func TestSlotIsBounded(t *testing.T) {
 	for _, slot := range []int{-1, 1 << 20, 1 << 40, math.MaxInt, math.MinInt} {
 		id := attemptIDs("1.1")[0]
 		for name, ev := range map[string]Event{
-			"exits":  AttemptsEnded{"a", &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: id, Slot: slot}}}},
-			"probed": AttemptsProbed{"a", &hosts.Probed{Jobs: []hosts.ProbedJob{{Attempt: id, Slot: slot, Answer: hosts.HasExited, Outcome: &jobs.Outcome{}}}}},
+			"exits": AttemptsEnded{"a", &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: id, Slot: slot}}}},
+			"probed": AttemptsProbed{"a",
+				&hosts.Probed{Jobs: []hosts.ProbedJob{{Attempt: id, Slot: slot, Answer: hosts.HasExited,
+					Outcome: &jobs.Outcome{}}}}},
 		} {
 			s := stageWithJobs(t, 1, Config{}, testHost("a", 1))
 			s.step(AttemptsStarted{"a", &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: id, Slot: slot}}}})
@@ -240,7 +246,8 @@ func TestRejectedRecordKeepsAttemptInFlight(t *testing.T) {
 func TestPriorityIsBounded(t *testing.T) {
 	s := newStage(t, Config{})
 	s.submitPlain(1)
-	for priority, held := range map[int]int32{math.MaxInt: math.MaxInt32, 1 << 40: math.MaxInt32, math.MinInt: math.MinInt32} {
+	for priority, held := range map[int]int32{math.MaxInt: math.MaxInt32, 1 << 40: math.MaxInt32,
+		math.MinInt: math.MinInt32} {
 		s.step(SetPriority{Jobs: []jobs.ID{1}, Priority: priority})
 		want(t, "priority", s.job(1).Priority, held)
 	}

@@ -133,7 +133,8 @@ func TestSingleRemoteHostIsGivenUp(t *testing.T) {
 			s.wait(wait-time.Second, "here")
 			s.wantState(1, jobs.Running)
 			s.wait(2*time.Second+inspectAnswerTimeout, "here")
-			want(t, fmt.Sprintf("attempt after %s, local host %v", wait, withLocal), s.job(1).Attempts[0].State, jobs.AttemptLost)
+			want(t, fmt.Sprintf("attempt after %s, local host %v", wait, withLocal), s.job(1).Attempts[0].State,
+				jobs.AttemptLost)
 		}
 	}
 }
@@ -172,13 +173,17 @@ func TestHostsBehindOneGatewayWaitTogether(t *testing.T) {
 		waits bool
 	}{
 		{"one gateway", []*hosts.Host{gate("a", "g"), gate("b", "g"), testHost("c", 1)}, true},
-		{"one gateway, and one of its hosts answers", []*hosts.Host{gate("a", "g"), gate("b", "g"), gate("c", "g")}, false},
+		{"one gateway, and one of its hosts answers", []*hosts.Host{gate("a", "g"), gate("b", "g"), gate("c", "g")},
+			false},
 		{"two gateways", []*hosts.Host{gate("a", "g1"), gate("b", "g2"), testHost("c", 1)}, false},
 		{"one network", []*hosts.Host{at("a", "10.0.7.1"), at("b", "10.0.7.9"), at("c", "10.0.8.1")}, true},
-		{"one network of IPv6", []*hosts.Host{at("a", "fd00:1::1"), at("b", "fd00:1::2"), at("c", "fd00:1:0:1::1")}, true},
-		{"one network, and one of its hosts answers", []*hosts.Host{at("a", "10.0.7.1"), at("b", "10.0.7.9"), at("c", "10.0.7.3")}, false},
+		{"one network of IPv6", []*hosts.Host{at("a", "fd00:1::1"), at("b", "fd00:1::2"), at("c", "fd00:1:0:1::1")},
+			true},
+		{"one network, and one of its hosts answers", []*hosts.Host{at("a", "10.0.7.1"), at("b", "10.0.7.9"),
+			at("c", "10.0.7.3")}, false},
 		{"two networks", []*hosts.Host{at("a", "10.0.7.1"), at("b", "10.0.9.1"), at("c", "10.0.8.1")}, false},
-		{"a local host", []*hosts.Host{at("a", "10.0.7.1"), at("b", "10.0.9.1"), {Name: "c", Slots: hosts.SlotRule{Fixed: 1}, Link: "local"}}, true},
+		{"a local host", []*hosts.Host{at("a", "10.0.7.1"), at("b", "10.0.9.1"),
+			{Name: "c", Slots: hosts.SlotRule{Fixed: 1}, Link: "local"}}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := stageWithJobs(t, 3, Config{GiveUpAfter: time.Hour}, tt.hosts...)
@@ -287,7 +292,8 @@ func TestOfTwoRunningAttemptsTheYoungerIsKilled(t *testing.T) {
 	s = replacedStage(t)
 	s.wait(time.Hour, "b", "c")
 	s.up("a")
-	o := s.step(AttemptsProbed{"a", &hosts.Probed{Jobs: []hosts.ProbedJob{{Attempt: attemptIDs("1.1")[0], Answer: hosts.IsRunning, Started: wallStart + 1}}}})
+	o := s.step(AttemptsProbed{"a", &hosts.Probed{Jobs: []hosts.ProbedJob{{Attempt: attemptIDs("1.1")[0],
+		Answer: hosts.IsRunning, Started: wallStart + 1}}}})
 	wantContains(t, "the younger is ended", formatCommands[Kill](o), "{b [1.2]")
 	s.ended("b", "1.2", jobs.Outcome{Stopped: true})
 	s.wantState(1, jobs.Running)
@@ -327,7 +333,8 @@ func TestJobFailsAfterThreeDeaths(t *testing.T) {
 // crash all of them.
 func TestReturningHostIsNotDead(t *testing.T) {
 	for _, back := range []bool{true, false} {
-		s := newStage(t, Config{}, testHost("a", 1), testHost("b", 1), testHost("c", 1), testHost("d", 1), testHost("e", 1), testHost("f", 1), testHost("g", 1))
+		s := newStage(t, Config{}, testHost("a", 1), testHost("b", 1), testHost("c", 1), testHost("d", 1),
+			testHost("e", 1), testHost("f", 1), testHost("g", 1))
 		names := []string{"b", "c", "d", "e", "f", "g"}
 		s.up("a")
 		s.up(names...)
@@ -336,7 +343,8 @@ func TestReturningHostIsNotDead(t *testing.T) {
 			id := jobs.AttemptID{Job: 1, N: n}
 			name := s.c.table.Attempt(id).Host
 			s.started(name, id.String())
-			rest := slices.DeleteFunc(append([]string{"a"}, names...), func(h string) bool { return h == name || !s.c.byName[h].linked })
+			rest := slices.DeleteFunc(append([]string{"a"}, names...),
+				func(h string) bool { return h == name || !s.c.byName[h].linked })
 			s.step(hostDown(name, hosts.Unreachable, "gone"))
 			s.wait(61*time.Second, rest...)
 			if back && !s.job(1).State.Terminal() {
@@ -345,7 +353,8 @@ func TestReturningHostIsNotDead(t *testing.T) {
 			}
 			s.wait(3*time.Second, rest...)
 		}
-		if back && len(s.job(1).Attempts) < 5 || !back && (s.job(1).State != jobs.Failed || len(s.job(1).Attempts) != 3) {
+		if back && len(s.job(1).Attempts) < 5 || !back &&
+			(s.job(1).State != jobs.Failed || len(s.job(1).Attempts) != 3) {
 			t.Errorf("back %v: %s after %d attempts: %s", back, s.job(1).State, len(s.job(1).Attempts), s.job(1).Reason)
 		}
 	}
@@ -354,7 +363,8 @@ func TestReturningHostIsNotDead(t *testing.T) {
 // TestLostAgainIsADeath checks that the next loss of an attempt counts even if its host returned
 // with it once before (B2).
 func TestLostAgainIsADeath(t *testing.T) {
-	s := newStage(t, Config{}, testHost("a", 1), testHost("b", 1), testHost("c", 1), testHost("d", 1), testHost("e", 1), testHost("f", 1), testHost("g", 1))
+	s := newStage(t, Config{}, testHost("a", 1), testHost("b", 1), testHost("c", 1), testHost("d", 1), testHost("e", 1),
+		testHost("f", 1), testHost("g", 1))
 	names := []string{"a", "b", "c", "d", "e", "f", "g"}
 	s.up(names...)
 	s.submitPlain(1)
@@ -441,7 +451,8 @@ func TestLostInASupervisorsHands(t *testing.T) {
 			s.up("a")
 			s.submitPlain(1)
 			s.up("b")
-			s.step(AttemptsStarted{"a", &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: attemptIDs("1.1")[0], Slot: 1, At: c.at}}}})
+			s.step(AttemptsStarted{"a", &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: attemptIDs("1.1")[0], Slot: 1,
+				At: c.at}}}})
 			want(t, "after lost_after", launchedOn(s.wait(100*time.Second, "b"), "b"), c.want)
 			s.wait(2*time.Minute, "b")
 			want(t, "attempts when the lease is over", len(s.job(1).Attempts), 2)

@@ -113,7 +113,8 @@ func TestSuspensionOfTheDispatcherIsNoSilence(t *testing.T) {
 			want(t, "cut off", formatCommands[Disconnect](o), "")
 			s.wait(10*time.Second, "a", "b", "c")
 			if n := s.numEvents("was suspended for"); n != 1 || s.numRecords(jobs.KindLost) != 0 || s.finish != nil {
-				t.Errorf("after %v: told %d times, %d attempts given up, finish %+v", gap, n, s.numRecords(jobs.KindLost), s.finish)
+				t.Errorf("after %v: told %d times, %d attempts given up, finish %+v", gap, n,
+					s.numRecords(jobs.KindLost), s.finish)
 			}
 			want(t, "silent at last", formatCommands[Disconnect](s.wait(10*time.Second, "a", "b", "c")), "{d}")
 			s.wait(time.Minute, "a", "b", "c")
@@ -209,8 +210,10 @@ func TestHelperWithoutHeartbeatIsRestarted(t *testing.T) {
 	s.started("a", "1.1")
 	want(t, "handed over, not known to have started", s.job(2).Last().Host, "a")
 	s.waitWithSilentHelper(70*time.Second, "b", "c")
-	if s.numRecords(jobs.KindLost) != 0 || !s.c.Linked("a") == (s.c.hosts[0].silentLinks < maxSilentLinks) && s.c.hosts[0].linked {
-		t.Errorf("%d given up, %d silent links, linked %v", s.numRecords(jobs.KindLost), s.c.hosts[0].silentLinks, s.c.Linked("a"))
+	if s.numRecords(jobs.KindLost) != 0 || !s.c.Linked("a") == (s.c.hosts[0].silentLinks < maxSilentLinks) &&
+		s.c.hosts[0].linked {
+		t.Errorf("%d given up, %d silent links, linked %v", s.numRecords(jobs.KindLost), s.c.hosts[0].silentLinks,
+			s.c.Linked("a"))
 	}
 	s.waitWithSilentHelper(3*time.Minute, "b", "c")
 	want(t, "given up", s.numRecords(jobs.KindLost), 2)

@@ -128,8 +128,10 @@ func TestReservedSlotsAreNotFree(t *testing.T) {
 	want(t, "why", s.c.Why(s.now(), 6), "Job 6 waits: a is kept for job 5, which needs 2 slots at once.")
 	wantContains(t, "the wide one", s.c.Why(s.now(), 5), "it needs 2 slots at once")
 	urgent := -1
-	want(t, "a more urgent queue", launchedOn(s.step(Submit{Specs: []*jobs.Spec{{ID: 7, Command: "true", Options: &jobs.Options{Queue: "u", QueuePriority: &urgent}}}}), "a"), "7.1")
-	want(t, "a queue as urgent", launchedOn(s.step(Submit{Specs: []*jobs.Spec{{ID: 8, Command: "true", Options: &jobs.Options{Queue: "v"}}}}), "a"), "")
+	want(t, "a more urgent queue", launchedOn(s.step(Submit{Specs: []*jobs.Spec{{ID: 7, Command: "true",
+		Options: &jobs.Options{Queue: "u", QueuePriority: &urgent}}}}), "a"), "7.1")
+	want(t, "a queue as urgent", launchedOn(s.step(Submit{Specs: []*jobs.Spec{{ID: 8, Command: "true",
+		Options: &jobs.Options{Queue: "v"}}}}), "a"), "")
 	s.started("a", "7.1")
 	s.ended("a", "7.1", succeeded)
 	want(t, "its turn", launchedOn(s.ended("a", "1.1", succeeded), "a"), "5.1")
@@ -184,7 +186,8 @@ func TestSeveralGPUsAtOnce(t *testing.T) {
 func TestLocalSlotsRunTheShortestFirst(t *testing.T) {
 	local := func() *hosts.Host { h := testHost("here", 1); h.Link = "local"; return h }
 	est := func(d time.Duration) *jobs.Options { return &jobs.Options{Estimate: d} }
-	opts := []*jobs.Options{est(time.Hour), est(90 * time.Minute), est(2 * time.Hour), est(10 * time.Minute), est(time.Minute),
+	opts := []*jobs.Options{est(time.Hour), est(90 * time.Minute), est(2 * time.Hour), est(10 * time.Minute),
+		est(time.Minute),
 		{Estimate: 3 * time.Hour, Priority: -1}, est(10 * time.Minute)}
 
 	s := newStage(t, Config{}, local(), testHost("there", 1))
@@ -241,7 +244,8 @@ func TestEarliestDeadlineGoesFirst(t *testing.T) {
 		&jobs.Options{Deadline: in(time.Minute), Priority: 2},
 	)
 	s.wait(12 * time.Second)
-	want(t, "said", strings.Join(s.eventsAbout("deadline"), "; "), "job 5 cannot meet its deadline: it needs 60 min, as far as is known, and 40 min are left")
+	want(t, "said", strings.Join(s.eventsAbout("deadline"), "; "),
+		"job 5 cannot meet its deadline: it needs 60 min, as far as is known, and 40 min are left")
 	s.wait(12 * time.Second)
 	want(t, "said once", strings.Join(s.eventsAbout("deadline")[1:], "; "), "")
 	wantContains(t, "why", s.c.Why(s.now(), 5), "Its deadline cannot be met: it needs 60 min")

@@ -157,7 +157,8 @@ func (c *Core) whyExceedsPools(cl *class) string {
 	for p, n := range c.poolUse(cl.spec) {
 		switch {
 		case p.limit == 0:
-			return fmt.Sprintf("it needs %s and %s none (--tokens, or [tokens] of the inventory)", text.Plural(n, p.unit), p.rule)
+			return fmt.Sprintf("it needs %s and %s none (--tokens, or [tokens] of the inventory)",
+				text.Plural(n, p.unit), p.rule)
 		case p.limit > 0 && n > p.limit:
 			return fmt.Sprintf("it needs %s and %s %d", text.Plural(n, p.unit), p.rule, p.limit)
 		}
@@ -170,9 +171,11 @@ func (c *Core) whyWaitsForPool(cl *class) string {
 	p, n := c.exhaustedPool(cl)
 	if p.used+n <= p.limit {
 		id, _ := c.keeper.head(c)
-		return fmt.Sprintf("it needs %s, and the free ones are kept for job %d, which needs %d", text.Plural(n, p.unit), id, p.kept)
+		return fmt.Sprintf("it needs %s, and the free ones are kept for job %d, which needs %d", text.Plural(n, p.unit),
+			id, p.kept)
 	}
-	return fmt.Sprintf("it needs %s, and %d of the %d that %s are in use", text.Plural(n, p.unit), min(p.used, p.limit), p.limit, p.rule)
+	return fmt.Sprintf("it needs %s, and %d of the %d that %s are in use", text.Plural(n, p.unit), min(p.used, p.limit),
+		p.limit, p.rule)
 }
 
 // setKeeper makes a class the keeper. nil means that there is none.

@@ -177,7 +177,8 @@ func TestHungFileSystemHoldsHost(t *testing.T) {
 	want(t, "in time", s.c.Hosts()[0].Reason, "")
 	o := heartbeat(11 * time.Second)
 	want(t, "limit", formatCommands[SetLimit](o), "{a 0}")
-	want(t, "reason", s.c.Hosts()[0].Reason, "starts nothing: the file system of its attempts has not answered for 11 s")
+	want(t, "reason", s.c.Hosts()[0].Reason,
+		"starts nothing: the file system of its attempts has not answered for 11 s")
 	for range 30 { // for longer than lost_after
 		if o := heartbeat(60 * time.Second); launchedOn(o, "a") != "" {
 			t.Fatalf("launched: %v", o)
@@ -197,7 +198,8 @@ func TestHungFileSystemIsReportedWithEmptyQueue(t *testing.T) {
 		s.at += reportInterval
 		s.step(HostHeartbeat{"a", &hosts.Heartbeat{MemFree: -1, DiskFree: -1, FSDelay: delay, Running: 1}})
 	}
-	want(t, "times that the stop is told", s.numEvents("a starts nothing: the file system of its attempts has not answered"), 1)
+	want(t, "times that the stop is told",
+		s.numEvents("a starts nothing: the file system of its attempts has not answered"), 1)
 	want(t, "times that the end is told", s.numEvents("a starts jobs again"), 1)
 }
 
@@ -225,12 +227,14 @@ func TestReturnedAttemptIsExplained(t *testing.T) {
 	for range 3 {
 		s.probedAs("a", "1.1", hosts.IsRunning, nil)
 	}
-	want(t, "times that the stop is told", s.numEvents("1.1 is still alive on a and is stopped: a newer attempt has run longer"), 1)
+	want(t, "times that the stop is told",
+		s.numEvents("1.1 is still alive on a and is stopped: a newer attempt has run longer"), 1)
 	s.ended("b", "1.2", succeeded)
 	for range 3 {
 		s.ended("a", "1.1", succeeded)
 	}
-	want(t, "times that the end is told", s.numEvents("1.1, given up as lost, has ended on a; it does not count: its job has succeeded already"), 1)
+	want(t, "times that the end is told",
+		s.numEvents("1.1, given up as lost, has ended on a; it does not count: its job has succeeded already"), 1)
 }
 
 // TestUnchargedWhileItWaits checks that a waiting job that gets its try back also requests less

@@ -81,30 +81,37 @@ func TestInstancesAreCreatedOnlyIfNeeded(t *testing.T) {
 	}{
 		{"nothing to do", testProvider(), Config{}, nil, func(s *stage) { s.submitPlain(0) }, 0},
 		{"no hosts", testProvider(), Config{}, nil, func(s *stage) { s.submitPlain(1) }, 1},
-		{"no hosts, as many instances as jobs need", testProvider(), Config{}, nil, func(s *stage) { s.submitPlain(4) }, 2},
+		{"no hosts, as many instances as jobs need", testProvider(), Config{}, nil, func(s *stage) { s.submitPlain(4) },
+			2},
 		{"no more than max", testProvider(), Config{}, nil, func(s *stage) { s.submitPlain(100) }, 3},
 		{"no more than max 1", few, Config{}, nil, func(s *stage) { s.submitPlain(100) }, 1},
 		{"the queue is empty before one is up", testProvider(), Config{}, []*hosts.Host{testHost("a", 2)}, ten(8), 0},
 		{"a few are left", testProvider(), Config{}, []*hosts.Host{testHost("a", 2)}, ten(12), 1},
 		{"many are left", testProvider(), Config{}, []*hosts.Host{testHost("a", 2)}, ten(40), 3},
 		{"max slots", testProvider(), Config{MaxSlots: 4}, []*hosts.Host{testHost("a", 2)}, ten(40), 1},
-		{"run times are not known yet", testProvider(), Config{}, []*hosts.Host{testHost("a", 2)}, func(s *stage) { s.up("a"); s.submitPlain(40) }, 0},
+		{"run times are not known yet", testProvider(), Config{}, []*hosts.Host{testHost("a", 2)},
+			func(s *stage) { s.up("a"); s.submitPlain(40) }, 0},
 		{"what runs is old", testProvider(), Config{}, []*hosts.Host{testHost("a", 2)}, func(s *stage) {
 			s.up("a")
 			s.submitPlain(40)
 			s.started("a", "1.1 2.1")
 			s.wait(time.Minute, "a")
 		}, 3},
-		{"hosts are being dialed", testProvider(), Config{}, []*hosts.Host{testHost("a", 2)}, func(s *stage) { s.submitPlain(40) }, 0},
-		{"hosts do not answer", testProvider(), Config{}, []*hosts.Host{testHost("a", 2)}, func(s *stage) { s.submitPlain(40); s.wait(firstDialTime + 5*time.Second) }, 3},
+		{"hosts are being dialed", testProvider(), Config{}, []*hosts.Host{testHost("a", 2)},
+			func(s *stage) { s.submitPlain(40) }, 0},
+		{"hosts do not answer", testProvider(), Config{}, []*hosts.Host{testHost("a", 2)},
+			func(s *stage) { s.submitPlain(40); s.wait(firstDialTime + 5*time.Second) }, 3},
 		{"paused", testProvider(), Config{}, nil, func(s *stage) { s.step(Pause{On: true}); s.submitPlain(40) }, 0},
-		{"draining", testProvider(), Config{}, nil, func(s *stage) { s.step(Drain{Why: "asked"}); s.submitPlain(40) }, 0},
+		{"draining", testProvider(), Config{}, nil, func(s *stage) { s.step(Drain{Why: "asked"}); s.submitPlain(40) },
+			0},
 		{"only instances have the tag", testProvider(), Config{}, []*hosts.Host{testHost("a", 2)}, onlyCloud, 1},
-		{"only instances have the tag, and the hosts have all slots that are allowed", testProvider(), Config{MaxSlots: 2},
+		{"only instances have the tag, and the hosts have all slots that are allowed", testProvider(),
+			Config{MaxSlots: 2},
 			[]*hosts.Host{testHost("a", 2)}, onlyCloud, 1},
-		{"instances lack the tag", testProvider(), Config{}, []*hosts.Host{testHost("a", 2), testHost("b", 2)}, func(s *stage) {
-			s.submit(true, &jobs.Options{Tags: []string{"other"}})
-		}, 0},
+		{"instances lack the tag", testProvider(), Config{}, []*hosts.Host{testHost("a", 2), testHost("b", 2)},
+			func(s *stage) {
+				s.submit(true, &jobs.Options{Tags: []string{"other"}})
+			}, 0},
 		{"instances are too small", testProvider(), Config{}, []*hosts.Host{testHost("a", 4)}, func(s *stage) {
 			s.submit(true, slices.Repeat([]*jobs.Options{{Slots: 4}}, 9)...)
 			s.wait(firstDialTime + 5*time.Second)
@@ -143,7 +150,8 @@ func TestUnneededInstancesAreTerminated(t *testing.T) {
 	t.Run("no more work", func(t *testing.T) {
 		s := servedStage(t, true, 2, true)
 		s.started("dcs-r-1", "1.1 2.1")
-		want(t, "with an open attempt", formatCommands[TerminateInstance](append(s.ended("dcs-r-1", "1.1", ok), s.wait(10*time.Second, "dcs-r-1")...)), "")
+		want(t, "with an open attempt", formatCommands[TerminateInstance](append(s.ended("dcs-r-1", "1.1", ok),
+			s.wait(10*time.Second, "dcs-r-1")...)), "")
 		commands := s.ended("dcs-r-1", "2.1", ok)
 		want(t, "at the end", formatCommands[UseInstances](commands)+formatCommands[Leave](commands), "{[]}{dcs-r-1}")
 		want(t, "before it has left", formatCommands[TerminateInstance](commands), "")
@@ -191,7 +199,8 @@ func TestUnneededInstancesAreTerminated(t *testing.T) {
 		want(t, "fetch", formatCommands[FetchInstance](commands), "{dcs-r-1 [1.1]}")
 		want(t, "before it", formatCommands[TerminateInstance](commands), "")
 		commands = s.step(InstanceFetched{Name: "dcs-r-1", Err: "no route"})
-		want(t, "after a failure", formatCommands[TerminateInstance](append(commands, s.wait(time.Second, "dcs-r-1")...)), "")
+		want(t, "after a failure", formatCommands[TerminateInstance](append(commands,
+			s.wait(time.Second, "dcs-r-1")...)), "")
 		commands = s.wait(30*time.Second, "dcs-r-1")
 		want(t, "fetch again", formatCommands[FetchInstance](commands), "{dcs-r-1 [1.1]}")
 		want(t, "before it is done", formatCommands[TerminateInstance](commands), "")
@@ -299,7 +308,8 @@ func TestInstanceThatIsNotListedIsDead(t *testing.T) {
 	}
 	want(t, "instance", s.instanceRecords("dcs-r-1"), "creating up gone")
 	want(t, "attempt", s.job(1).Attempts[0].State, jobs.AttemptLost)
-	wantContains(t, "reason", s.job(1).Reason, "the instance dcs-r-1 does not exist any more: provider cloud does not list it any more")
+	wantContains(t, "reason", s.job(1).Reason,
+		"the instance dcs-r-1 does not exist any more: provider cloud does not list it any more")
 	want(t, "attempts that may be alive", len(s.c.orphaned), 0)
 	want(t, "events about the inventory", s.numEvents("not in the inventory"), 0)
 }
@@ -309,7 +319,8 @@ func TestInstanceThatIsNotListedIsDead(t *testing.T) {
 func TestNextDispatcherAdoptsInstances(t *testing.T) {
 	table := func(n int, records ...jobs.Record) *jobs.Table {
 		begin := []jobs.Record{{Kind: jobs.KindEpoch, Epoch: 2}, {Kind: jobs.KindAccepted, Job: 1, Count: n}}
-		return folded(t, &jobs.Table{Specs: specsOf(1, repeatOptions(n, jobs.NoOptions)...)}, append(begin, records...)...)
+		return folded(t, &jobs.Table{Specs: specsOf(1, repeatOptions(n, jobs.NoOptions)...)},
+			append(begin, records...)...)
 	}
 	is := func(name, how string) jobs.Record {
 		return jobs.Record{Kind: jobs.KindInstance, At: 1, Host: name, How: how, Reason: "cloud"}
@@ -329,7 +340,8 @@ func TestNextDispatcherAdoptsInstances(t *testing.T) {
 	})
 	t.Run("not needed", func(t *testing.T) {
 		s := start(table(0, is("dcs-r-3", "creating"), is("dcs-r-3", "up"), is("dcs-r-7", "creating")))
-		wantContains(t, "terminated", formatCommands[TerminateInstance](append(s.answerList("dcs-r-3", "dcs-r-7"), s.wait(2*time.Second)...)), "{cloud dcs-r-3} {cloud dcs-r-7}")
+		wantContains(t, "terminated", formatCommands[TerminateInstance](append(s.answerList("dcs-r-3", "dcs-r-7"),
+			s.wait(2*time.Second)...)), "{cloud dcs-r-3} {cloud dcs-r-7}")
 	})
 	t.Run("terminated again", func(t *testing.T) {
 		s := start(table(1, is("dcs-r-1", "creating"), is("dcs-r-1", "terminating")))
@@ -338,21 +350,25 @@ func TestNextDispatcherAdoptsInstances(t *testing.T) {
 	})
 	t.Run("with an open attempt", func(t *testing.T) {
 		s := start(table(1, is("dcs-r-1", "creating"), is("dcs-r-1", "up"),
-			jobs.Record{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "dcs-r-1"}, jobs.Record{Kind: jobs.KindRunning, Job: 1, N: 1, Host: "dcs-r-1"}))
+			jobs.Record{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "dcs-r-1"}, jobs.Record{Kind: jobs.KindRunning,
+				Job: 1, N: 1, Host: "dcs-r-1"}))
 		s.wait(10 * time.Minute)
 		s.wantState(1, jobs.Running) // not given up before the list shows where it is
 		want(t, "terminated", formatCommands[TerminateInstance](s.answerList("dcs-r-1")), "")
 	})
 	t.Run("unknown and late ones", func(t *testing.T) {
 		s := start(table(0, is("dcs-r-1", "creating"), is("dcs-r-1", "gone")))
-		wantContains(t, "terminated", formatCommands[TerminateInstance](append(s.answerList("dcs-r-1", "dcs-r-9"), s.wait(2*time.Second)...)), "{cloud dcs-r-1} {cloud dcs-r-9}")
+		wantContains(t, "terminated", formatCommands[TerminateInstance](append(s.answerList("dcs-r-1", "dcs-r-9"),
+			s.wait(2*time.Second)...)), "{cloud dcs-r-1} {cloud dcs-r-9}")
 		want(t, "records", s.instanceRecords("dcs-r-9"), "creating terminating")
 	})
 	t.Run("taken for gone with an open attempt and an output", func(t *testing.T) {
 		s := start(table(2, is("dcs-r-1", "creating"), is("dcs-r-1", "up"),
-			jobs.Record{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "dcs-r-1"}, jobs.Record{Kind: jobs.KindRunning, Job: 1, N: 1, Host: "dcs-r-1"},
+			jobs.Record{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "dcs-r-1"}, jobs.Record{Kind: jobs.KindRunning,
+				Job: 1, N: 1, Host: "dcs-r-1"},
 			jobs.Record{Kind: jobs.KindLaunching, Job: 2, N: 1, Host: "dcs-r-1"},
-			jobs.Record{Kind: jobs.KindExited, Job: 2, N: 1, Host: "dcs-r-1", Next: jobs.Succeeded, Seq: 1, Outcome: &succeeded},
+			jobs.Record{Kind: jobs.KindExited, Job: 2, N: 1, Host: "dcs-r-1", Next: jobs.Succeeded, Seq: 1,
+				Outcome: &succeeded},
 			is("dcs-r-1", "gone")))
 		commands := s.answerList("dcs-r-1")
 		want(t, "used", formatCommands[UseInstances](commands), "{[dcs-r-1]}")

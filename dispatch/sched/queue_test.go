@@ -17,7 +17,8 @@ import (
 func TestOrderOfQueuedJobs(t *testing.T) {
 	day := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	s := newStage(t, Config{}, testHost("a", 1))
-	s.submit(true, jobs.NoOptions, &jobs.Options{Priority: 5}, &jobs.Options{Priority: -2}, &jobs.Options{Deadline: day.Add(time.Hour)},
+	s.submit(true, jobs.NoOptions, &jobs.Options{Priority: 5}, &jobs.Options{Priority: -2},
+		&jobs.Options{Deadline: day.Add(time.Hour)},
 		&jobs.Options{Deadline: day}, jobs.NoOptions, jobs.NoOptions, jobs.NoOptions)
 	s.step(SetPriority{Jobs: []jobs.ID{7, 99}, Priority: -1})
 	s.step(SetPriority{Jobs: []jobs.ID{1}, Priority: 7})
@@ -103,20 +104,28 @@ func TestUnsatisfiableJobFails(t *testing.T) {
 		up    []string
 		want  string // "" if the job waits or runs
 	}{
-		{"tag", &jobs.Options{Tags: []string{"gpu"}}, []*hosts.Host{testHost("a", 1), tagged}, nil, "no host has tag gpu"},
-		{"tag, one host", &jobs.Options{Tags: []string{"gpu"}}, []*hosts.Host{testHost("a", 1)}, nil, "host a has no tag gpu"},
+		{"tag", &jobs.Options{Tags: []string{"gpu"}}, []*hosts.Host{testHost("a", 1), tagged}, nil,
+			"no host has tag gpu"},
+		{"tag, one host", &jobs.Options{Tags: []string{"gpu"}}, []*hosts.Host{testHost("a", 1)}, nil,
+			"host a has no tag gpu"},
 		{"slots", &jobs.Options{Slots: 5}, []*hosts.Host{testHost("a", 1), tagged}, nil, "no host has 5 slots"},
 		{"slots not known yet", &jobs.Options{Slots: 5}, []*hosts.Host{testHost("a", 1), unknown}, []string{"a"}, ""},
-		{"memory", &jobs.Options{MemBytes: 17 << 30}, []*hosts.Host{testHost("a", 1), tagged}, []string{"a", "b"}, "no host has 17 GiB of memory"},
-		{"very much memory", &jobs.Options{MemBytes: 10000 << 30}, []*hosts.Host{testHost("a", 1), tagged}, []string{"a", "b"}, "no host has 9.77 TiB of memory"},
-		{"memory not known yet", &jobs.Options{MemBytes: 17 << 30}, []*hosts.Host{testHost("a", 1), tagged}, []string{"a"}, ""},
-		{"GPUs", &jobs.Options{GPUs: 3}, []*hosts.Host{testHost("a", 1), tagged}, []string{"a", "b"}, "no host has 3 GPUs"},
+		{"memory", &jobs.Options{MemBytes: 17 << 30}, []*hosts.Host{testHost("a", 1), tagged}, []string{"a", "b"},
+			"no host has 17 GiB of memory"},
+		{"very much memory", &jobs.Options{MemBytes: 10000 << 30}, []*hosts.Host{testHost("a", 1), tagged},
+			[]string{"a", "b"}, "no host has 9.77 TiB of memory"},
+		{"memory not known yet", &jobs.Options{MemBytes: 17 << 30}, []*hosts.Host{testHost("a", 1), tagged},
+			[]string{"a"}, ""},
+		{"GPUs", &jobs.Options{GPUs: 3}, []*hosts.Host{testHost("a", 1), tagged}, []string{"a", "b"},
+			"no host has 3 GPUs"},
 		{"one GPU", &jobs.Options{GPUs: 1}, []*hosts.Host{noGPUs("a"), noGPUs("b")}, nil, "no host has 1 GPU"},
-		{"one GPU, one host", &jobs.Options{GPUs: 1}, []*hosts.Host{noGPUs("a")}, nil, "it needs 1 GPU and host a has 0"},
+		{"one GPU, one host", &jobs.Options{GPUs: 1}, []*hosts.Host{noGPUs("a")}, nil,
+			"it needs 1 GPU and host a has 0"},
 		{"GPUs there", &jobs.Options{GPUs: 2}, []*hosts.Host{testHost("a", 1), tagged}, []string{"a", "b"}, ""},
 		{"together", &jobs.Options{Tags: []string{"big"}, Slots: 5}, []*hosts.Host{testHost("a", 8), tagged}, nil,
 			"no host has all that it asks for; for example, host a has no tag big"},
-		{"max slots", &jobs.Options{Slots: 7}, []*hosts.Host{testHost("a", 8)}, nil, "it needs 7 slots and --max-slots allows 6"},
+		{"max slots", &jobs.Options{Slots: 7}, []*hosts.Host{testHost("a", 8)}, nil,
+			"it needs 7 slots and --max-slots allows 6"},
 	} {
 		s := newStage(t, Config{MaxSlots: 6}, tt.hosts...)
 		s.submit(true, tt.opts)
@@ -134,7 +143,8 @@ func TestUnsatisfiableJobFails(t *testing.T) {
 func TestJobWaitsForItsDependencies(t *testing.T) {
 	after := func(ids ...jobs.ID) *jobs.Options { return &jobs.Options{After: ids, Tries: 1} }
 	s := connectedStage(t, Config{Tries: 1}, testHost("a", 8))
-	s.submit(false, jobs.NoOptions, jobs.NoOptions, after(1, 2), after(3), after(2, 1, 1), after(9), after(10), after(7), after(11), jobs.NoOptions, jobs.NoOptions)
+	s.submit(false, jobs.NoOptions, jobs.NoOptions, after(1, 2), after(3), after(2, 1, 1), after(9), after(10),
+		after(7), after(11), jobs.NoOptions, jobs.NoOptions)
 	//             1               2               3            4         5                6         7          8         9          10              11
 	want(t, "first", launchedOn(s.commands, "a"), "1.1 2.1 10.1 11.1")
 	s.step(Submit{Last: true})
@@ -158,7 +168,8 @@ func TestJobWaitsForItsDependencies(t *testing.T) {
 
 	s = newStage(t, Config{}, testHost("a", 8))
 	s.submit(true, after(2), after(3), after(1), after(4), after(77), after(1), jobs.NoOptions)
-	for id, why := range map[jobs.ID]string{1: "cycle", 2: "cycle", 3: "cycle", 4: "comes after itself", 5: "no such job"} {
+	for id, why := range map[jobs.ID]string{1: "cycle", 2: "cycle", 3: "cycle", 4: "comes after itself",
+		5: "no such job"} {
 		s.wantState(id, jobs.Failed)
 		wantContains(t, "reason", s.job(id).Reason, why)
 	}

@@ -123,7 +123,8 @@ func (c *Core) statsOf(s *jobs.Spec) *queueStats {
 	}
 	st := c.stats[s.Queue]
 	if st == nil {
-		st = &queueStats{share: fairShare{name: s.Queue, weight: 1, usageAt: c.now.Mono}, slotPool: pool{unit: "slot", rule: "--queue-slots allows its queue", limit: -1}}
+		st = &queueStats{share: fairShare{name: s.Queue, weight: 1, usageAt: c.now.Mono},
+			slotPool: pool{unit: "slot", rule: "--queue-slots allows its queue", limit: -1}}
 		c.stats[s.Queue] = st
 		c.queues = append(c.queues, st)
 	}

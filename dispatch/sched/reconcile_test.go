@@ -68,7 +68,8 @@ func TestReconcileWithoutOneHost(t *testing.T) {
 	want(t, "with a gap", launchedOn(s.wait(12*time.Second, "a"), "a"), "1.11")
 	s.started("a", "1.11")
 	s.up("b") // b had 1.1; the attempt that has a record is kept
-	want(t, "ended", formatCommands[Kill](s.reportList("b", "1.1", hosts.IsRunning, nil, true)), "{b [1.1] its job has another attempt}")
+	want(t, "ended", formatCommands[Kill](s.reportList("b", "1.1", hosts.IsRunning, nil, true)),
+		"{b [1.1] its job has another attempt}")
 	s.wantState(1, jobs.Running)
 }
 
@@ -98,7 +99,8 @@ func TestFoundThatNobodyWaitsFor(t *testing.T) {
 	s.reportList("a", "1.1", hosts.HasExited, &succeeded, true)
 	s.wantState(1, jobs.Succeeded)
 	s.up("a")
-	want(t, "ended", formatCommands[Kill](s.reportList("a", "1.2", hosts.IsRunning, nil, true)), "{a [1.2] its job has a result or another attempt}")
+	want(t, "ended", formatCommands[Kill](s.reportList("a", "1.2", hosts.IsRunning, nil, true)),
+		"{a [1.2] its job has a result or another attempt}")
 }
 
 // TestIncompleteListIsRequestedAgain checks that an incomplete list is requested again.
@@ -157,15 +159,18 @@ func TestUnstartedAttemptThatIsFoundLateIsWithdrawn(t *testing.T) {
 func TestNewResultNumbersAreBeyondLostOnes(t *testing.T) {
 	given := map[int64]bool{}
 	for epoch := range 4 {
-		table := &jobs.Table{Damaged: true, Specs: specsOf(1, jobs.NoOptions, jobs.NoOptions, &jobs.Options{Tags: []string{"gpu"}})}
-		folded(t, table, jobs.Record{Kind: jobs.KindEpoch, Epoch: epoch + 1}, jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 3})
+		table := &jobs.Table{Damaged: true,
+			Specs: specsOf(1, jobs.NoOptions, jobs.NoOptions, &jobs.Options{Tags: []string{"gpu"}})}
+		folded(t, table, jobs.Record{Kind: jobs.KindEpoch, Epoch: epoch + 1},
+			jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 3})
 		s := &stage{t: t, c: New(Config{}, table, []*hosts.Host{testHost("a", 1)})}
 		s.step(Cancel{All: true})
 		s.wantState(3, jobs.Failed)
 		first := s.job(3).Seq
 		for i, id := range []jobs.ID{3, 1, 2} {
 			if seq := s.job(id).Seq; seq <= seqGap || seq != first+int64(i) || given[seq] {
-				t.Errorf("epoch %d: the result of job %d has number %d, the first one is %d; so far: %v", epoch+1, id, seq, first, given)
+				t.Errorf("epoch %d: the result of job %d has number %d, the first one is %d; so far: %v", epoch+1, id,
+					seq, first, given)
 			}
 			given[s.job(id).Seq] = true
 		}
@@ -180,16 +185,26 @@ func TestNothingIsLaunchedBeforeHostsHaveListed(t *testing.T) {
 		then func(s *stage) []Command
 		want string
 	}{
-		"one has not listed":   {func(s *stage) []Command { return s.wait(4*time.Second, "a") }, ""},
-		"both have listed":     {func(s *stage) []Command { s.up("b"); return s.reportList("b", "", hosts.Dead, nil, true) }, "1.1"},
-		"the other is not up":  {func(s *stage) []Command { return s.step(hostDown("b", hosts.Unreachable, "gone")) }, "1.1"},
+		"one has not listed": {func(s *stage) []Command { return s.wait(4*time.Second, "a") }, ""},
+		"both have listed": {func(s *stage) []Command {
+			s.up("b")
+			return s.reportList("b", "", hosts.Dead, nil, true)
+		}, "1.1"},
+		"the other is not up": {func(s *stage) []Command { return s.step(hostDown("b", hosts.Unreachable, "gone")) },
+			"1.1"},
 		"the other takes long": {func(s *stage) []Command { return s.wait(6*time.Second, "a") }, "1.1"},
-		"a list in two pieces": {func(s *stage) []Command { s.up("b"); return s.reportList("b", "", hosts.Dead, nil, false) }, ""},
+		"a list in two pieces": {func(s *stage) []Command {
+			s.up("b")
+			return s.reportList("b", "", hosts.Dead, nil, false)
+		}, ""},
 		"a list that is not whole": {func(s *stage) []Command {
 			s.up("b")
 			return s.step(HostListed{"b", &hosts.Listed{Last: true, Why: "input/output error"}})
 		}, ""},
-		"a tombstone": {func(s *stage) []Command { s.up("b"); return s.reportList("b", "3.1", hosts.NeverStarted, nil, true) }, "1.1"},
+		"a tombstone": {func(s *stage) []Command {
+			s.up("b")
+			return s.reportList("b", "3.1", hosts.NeverStarted, nil, true)
+		}, "1.1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := continuedStage(t, &jobs.Table{Epoch: 2}, Config{}, 4, testHost("a", 1), testHost("b", 1))
@@ -210,7 +225,8 @@ func TestUnrecordedAttemptCountsAsDamage(t *testing.T) {
 	s.step(hostDown("b", hosts.Unreachable, "gone"))
 	want(t, "launched on a", launchedOn(s.reportList("a", "", hosts.Dead, nil, true), "a"), "1.1")
 	want(t, "launched on b", launchedOn(s.up("b"), "b"), "2.1")
-	want(t, "asked again", formatCommands[List](s.reportList("b", "3.1", hosts.HasExited, &succeeded, true)), "{a } {b }")
+	want(t, "asked again", formatCommands[List](s.reportList("b", "3.1", hosts.HasExited, &succeeded, true)),
+		"{a } {b }")
 	want(t, "taken for damage", s.c.table.Damaged, true)
 	want(t, "too early", launchedOn(s.ended("a", "1.1", succeeded), "a"), "")
 	s.reportList("a", "1.1", hosts.HasExited, &succeeded, true)
@@ -310,11 +326,13 @@ func TestEarlierListDoesNotCount(t *testing.T) {
 // is missing. It is requested once, and may contain recorded attempts that cannot be read.
 func TestListOfUnfinishedJobsSuffices(t *testing.T) {
 	table := folded(t, &jobs.Table{Epoch: 2, Specs: specsOf(1, jobs.NoOptions, jobs.NoOptions)},
-		jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 2}, jobs.Record{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "a"})
+		jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 2}, jobs.Record{Kind: jobs.KindLaunching, Job: 1, N: 1,
+			Host: "a"})
 	s := &stage{t: t, c: New(Config{}, table, []*hosts.Host{testHost("a", 2)}), at: time.Minute}
 	s.step(Submit{Last: true})
 	s.up("a")
-	m := &hosts.Listed{Last: true, Jobs: []hosts.ProbedJob{{Attempt: jobs.AttemptID{Job: 1, N: 1}, Answer: hosts.Unknown}}}
+	m := &hosts.Listed{Last: true, Jobs: []hosts.ProbedJob{{Attempt: jobs.AttemptID{Job: 1, N: 1},
+		Answer: hosts.Unknown}}}
 	want(t, "launched", launchedOn(s.step(HostListed{"a", m}), "a"), "2.1")
 	s.step(hostDown("a", hosts.Unreachable, "gone"))
 	want(t, "asked again", formatCommands[List](s.up("a")), "")
@@ -342,7 +360,8 @@ func TestJobsToListAreFewRanges(t *testing.T) {
 func TestStoredJobsBelongToTheRun(t *testing.T) {
 	for name, found := range map[string][]Found{
 		"nothing": nil,
-		"a claim": {{"a", hosts.ProbedJob{Attempt: jobs.AttemptID{Job: 1, N: 1}, Answer: hosts.HasExited, Outcome: &succeeded}}},
+		"a claim": {{"a", hosts.ProbedJob{Attempt: jobs.AttemptID{Job: 1, N: 1}, Answer: hosts.HasExited,
+			Outcome: &succeeded}}},
 	} {
 		table := &jobs.Table{Epoch: 2, Specs: specsOf(1, jobs.NoOptions)}
 		s := &stage{t: t, c: New(Config{Found: found}, table, []*hosts.Host{testHost("a", 1)}), at: time.Minute}

@@ -110,7 +110,8 @@ func TestHostThatReportsTooLittleIsAsked(t *testing.T) {
 // wait (X7).
 func TestEachReasonToWaitHasASentence(t *testing.T) {
 	s := newStage(t, Config{}, testHost("a", 1))
-	s.submit(true, jobs.NoOptions, jobs.NoOptions, &jobs.Options{After: []jobs.ID{1, 2}}, &jobs.Options{Tags: []string{"x"}})
+	s.submit(true, jobs.NoOptions, jobs.NoOptions, &jobs.Options{After: []jobs.ID{1, 2}},
+		&jobs.Options{Tags: []string{"x"}})
 	wantContains(t, "no host", s.c.Why(s.now(), 1), "the only host that can run it cannot take it: a is connecting")
 	s.up("a")
 	wantContains(t, "handed", s.c.Why(s.now(), 1), "was sent to a")
@@ -183,12 +184,15 @@ func TestReconcileWaitsForLeases(t *testing.T) {
 // TestMissingHostIsWaitedFor checks that launching waits for a host that had attempts and has left
 // the inventory, as for one that does not answer, and that an event names it.
 func TestMissingHostIsWaitedFor(t *testing.T) {
-	ended := Found{"gone", hosts.ProbedJob{Attempt: attemptIDs("1.1")[0], Answer: hosts.HasExited, Outcome: &jobs.Outcome{Started: 1, Ended: 2}}}
+	ended := Found{"gone", hosts.ProbedJob{Attempt: attemptIDs("1.1")[0], Answer: hosts.HasExited,
+		Outcome: &jobs.Outcome{Started: 1, Ended: 2}}}
 	s := damagedStage(t, Config{Found: []Found{ended}}, 2, testHost("a", 1))
 	s.wantState(1, jobs.Succeeded)
-	want(t, "events about what is waited for", s.numEvents("for at most 90 s; gone is not in the inventory and cannot be asked"), 1)
+	want(t, "events about what is waited for",
+		s.numEvents("for at most 90 s; gone is not in the inventory and cannot be asked"), 1)
 	s.up("a")
-	want(t, "too early", launchedOn(s.reportList("a", "", hosts.Dead, nil, true), "a")+launchedOn(s.wait(88*time.Second, "a"), "a"), "")
+	want(t, "too early", launchedOn(s.reportList("a", "", hosts.Dead, nil, true), "a")+
+		launchedOn(s.wait(88*time.Second, "a"), "a"), "")
 	want(t, "launched", launchedOn(s.wait(4*time.Second, "a"), "a"), "2.11")
 }
 
@@ -236,9 +240,12 @@ func TestClaimDoesNotProveRunning(t *testing.T) {
 // TestEndedIsWaitedFor checks that an unrecorded attempt that is killed, because another attempt of
 // its job is open, stays open until its host reports its end.
 func TestEndedIsWaitedFor(t *testing.T) {
-	s := damagedStage(t, Config{Found: []Found{{"a", hosts.ProbedJob{Attempt: attemptIDs("1.1")[0], Answer: hosts.IsRunning, Started: 5}}}}, 1, testHost("a", 1), testHost("b", 1))
+	s := damagedStage(t, Config{Found: []Found{{"a",
+		hosts.ProbedJob{Attempt: attemptIDs("1.1")[0], Answer: hosts.IsRunning, Started: 5}}}}, 1, testHost("a", 1),
+		testHost("b", 1))
 	s.up("a", "b")
-	want(t, "ended", formatCommands[Kill](s.reportList("b", "1.2", hosts.IsRunning, nil, true)), "{b [1.2] its job has another attempt}")
+	want(t, "ended", formatCommands[Kill](s.reportList("b", "1.2", hosts.IsRunning, nil, true)),
+		"{b [1.2] its job has another attempt}")
 	o := s.reportList("a", "1.1", hosts.Dead, nil, true)
 	want(t, "launched", launchedOn(o, "a")+launchedOn(o, "b"), "")
 	s.wantState(1, jobs.Running)
@@ -249,7 +256,8 @@ func TestEndedIsWaitedFor(t *testing.T) {
 func TestGrownMemorySurvivesATakeover(t *testing.T) {
 	s := newStage(t, Config{MemGrowth: 2}, testHost("a", 2))
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Slots: 2, MemBytes: 8 << 30}})
-	s.submit(true, &jobs.Options{MemBytes: 3 << 30, RetryDelay: new(time.Duration)}, &jobs.Options{MemBytes: 3 << 30, After: []jobs.ID{1}, AfterOn: []jobs.Condition{jobs.AfterFailure}})
+	s.submit(true, &jobs.Options{MemBytes: 3 << 30, RetryDelay: new(time.Duration)},
+		&jobs.Options{MemBytes: 3 << 30, After: []jobs.ID{1}, AfterOn: []jobs.Condition{jobs.AfterFailure}})
 	s.ended("a", "1.1", exit1)
 	s.wait(20*time.Second, "a")
 	next := restart(s, testHost("a", 2))

@@ -45,7 +45,8 @@ func TestRequestIsCarriedOutOnce(t *testing.T) {
 		{"back", []Event{Requeue{[]jobs.ID{2, 4, 5}}}, "back: 2 done, 1 left",
 			map[jobs.ID]jobs.JobState{2: jobs.Queued, 4: jobs.Queued}},
 		{"back", []Event{Requeue{[]jobs.ID{2}}}, "", nil},
-		{"both", []Event{SetPriority{Jobs: []jobs.ID{4, 5}, Priority: -3}, Drain{Why: "x"}}, "both: 3 done, 0 left", nil},
+		{"both", []Event{SetPriority{Jobs: []jobs.ID{4, 5}, Priority: -3}, Drain{Why: "x"}}, "both: 3 done, 0 left",
+			nil},
 		{"refused", nil, "refused: 0 done, 0 left", nil},
 		{"", []Event{Cancel{All: true}}, "", nil},
 	} {
@@ -78,7 +79,8 @@ func TestSearchEndsPoorTrials(t *testing.T) {
 	s.step(Request{Name: "person", Do: []Event{Cancel{Jobs: []jobs.ID{5}, Why: "halving: poor at step 1"}}})
 	s.ended("a", "1.1", jobs.Outcome{Signal: "SIGTERM", Stopped: true})
 	s.ended("a", "2.1", exit1)
-	for id, kind := range map[jobs.ID]jobs.ReasonKind{1: jobs.ReasonPoorValues, 2: jobs.ReasonPoorValues, 4: jobs.ReasonPoorValues, 5: ""} {
+	for id, kind := range map[jobs.ID]jobs.ReasonKind{1: jobs.ReasonPoorValues, 2: jobs.ReasonPoorValues,
+		4: jobs.ReasonPoorValues, 5: ""} {
 		s.wantState(id, jobs.Canceled)
 		want(t, fmt.Sprintf("job %d", id), s.job(id).ReasonKind, kind)
 	}
@@ -114,7 +116,8 @@ func TestControlRequestNeedsOneStep(t *testing.T) {
 		{"slots", 0, SetSlots{Host: "beta", Slots: 5}, "", jobs.KindHost},
 		{"slots again", 0, SetSlots{Host: "beta", Slots: 5}, "beta has 5 slots already", ""},
 		{"more slots", 0, SetSlots{Host: "beta", Slots: 2, Relative: true}, "", jobs.KindHost},
-		{"no slots", 0, SetSlots{Host: "beta", Slots: -7, Relative: true}, "beta needs at least 1 slot; drain it to start nothing there", ""},
+		{"no slots", 0, SetSlots{Host: "beta", Slots: -7, Relative: true},
+			"beta needs at least 1 slot; drain it to start nothing there", ""},
 		{"late drain", 2, Drain{Why: "x"}, "it is for the dispatcher of epoch 2, and this is epoch 3", ""},
 		{"drain", 3, Drain{Why: "x"}, "", jobs.KindEvent},
 		{"drain again", 3, Drain{Why: "y"}, "the run drains already: x", ""},
@@ -139,7 +142,8 @@ func TestControlRequestNeedsOneStep(t *testing.T) {
 			}
 		}
 		if answer.Reason != c.why || (answer.Count == 1) != (c.why == "") || caused != (c.kind != "") {
-			t.Errorf("%s: count %d, %q, want %q; a record %s: %v", c.name, answer.Count, answer.Reason, c.why, c.kind, caused)
+			t.Errorf("%s: count %d, %q, want %q; a record %s: %v", c.name, answer.Count, answer.Reason, c.why, c.kind,
+				caused)
 		}
 	}
 	if why, stopped := s.c.Stopped(); !stopped || why != "x" {
@@ -155,7 +159,8 @@ func TestRelativeChangeIsAddedOnce(t *testing.T) {
 	s.step(Pause{On: true})
 	s.submitPlain(3)
 	up := func(name string) []Event {
-		return []Event{Request{Name: name, Do: []Event{SetPriority{Jobs: []jobs.ID{1, 2, 3}, Priority: 2, Relative: true}}},
+		return []Event{Request{Name: name,
+			Do: []Event{SetPriority{Jobs: []jobs.ID{1, 2, 3}, Priority: 2, Relative: true}}},
 			Request{Name: name + "h", Do: []Event{SetSlots{Host: "a", Slots: 1, Relative: true}}}}
 	}
 	for _, ev := range slices.Concat(up("x"), up("y"), up("x")) { // the last is a repetition
@@ -164,7 +169,8 @@ func TestRelativeChangeIsAddedOnce(t *testing.T) {
 	want(t, "priority", s.job(3).Priority, int32(4))
 	want(t, "slots", s.c.byName["a"].slots(), 4)
 	// A dispatcher has died after it had changed jobs 1 and 2 and the host for z.
-	for _, r := range []jobs.Record{{Kind: jobs.KindPriority, Job: 1, Priority: 6, Request: "z"}, {Kind: jobs.KindPriority, Job: 2, Priority: 6, Request: "z"},
+	for _, r := range []jobs.Record{{Kind: jobs.KindPriority, Job: 1, Priority: 6, Request: "z"},
+		{Kind: jobs.KindPriority, Job: 2, Priority: 6, Request: "z"},
 		{Kind: jobs.KindHost, Host: "a", Slot: 5, Request: "zh"}} {
 		if err := jobs.Fold(s.c.table, &r); err != nil {
 			t.Fatal(err)
@@ -187,7 +193,8 @@ func TestRelativeChangeIsAddedOnce(t *testing.T) {
 // because of it.
 func TestRequestNamesWhatItCauses(t *testing.T) {
 	s := connectedStage(t, Config{Tries: 1}, testHost("a", 2))
-	s.submit(true, jobs.NoOptions, jobs.NoOptions, &jobs.Options{After: []jobs.ID{1}}, &jobs.Options{After: []jobs.ID{3}}, jobs.NoOptions)
+	s.submit(true, jobs.NoOptions, jobs.NoOptions, &jobs.Options{After: []jobs.ID{1}},
+		&jobs.Options{After: []jobs.ID{3}}, jobs.NoOptions)
 	s.started("a", "1.1 2.1")
 	s.step(Request{Name: "r", Do: []Event{Cancel{Jobs: []jobs.ID{1, 5}}}})
 	s.ended("a", "2.1", succeeded)
@@ -222,9 +229,11 @@ func TestRequestSparesChangedJobs(t *testing.T) {
 	s.step(Request{Name: "cancel", Do: []Event{Cancel{Jobs: all}}, Spare: SpareStarted})
 	want(t, "cancel", s.requestRecords(), "cancel: 3 done, 3 left")
 	if a, b := s.job(1), s.job(2); a.Round != 1 || b.Round != 2 || s.job(5).Spec.Timeout != time.Hour {
-		t.Errorf("round %d of what has succeeded, round %d of what has failed, a limit of %s", a.Round, b.Round, s.job(5).Spec.Timeout)
+		t.Errorf("round %d of what has succeeded, round %d of what has failed, a limit of %s", a.Round, b.Round,
+			s.job(5).Spec.Timeout)
 	}
-	for id, state := range map[jobs.ID]jobs.JobState{1: jobs.Succeeded, 2: jobs.Canceled, 3: jobs.Running, 5: jobs.Canceled, 6: jobs.Queued} {
+	for id, state := range map[jobs.ID]jobs.JobState{1: jobs.Succeeded, 2: jobs.Canceled, 3: jobs.Running,
+		5: jobs.Canceled, 6: jobs.Queued} {
 		s.wantState(id, state)
 	}
 	if s.c.isCancelPending(3) || !s.c.isCancelPending(4) {
@@ -335,7 +344,8 @@ func TestRequeueWhileCanceled(t *testing.T) {
 			next.ended("a", "1.1", stopped)
 		}
 		if j := next.job(1); j.Round != 2 || j.State.Terminal() || next.c.table.Requeues != nil {
-			t.Errorf("end durable %v: job 1 is %s in round %d, requeues %v", endIsDurable, j.State, j.Round, next.c.table.Requeues)
+			t.Errorf("end durable %v: job 1 is %s in round %d, requeues %v", endIsDurable, j.State, j.Round,
+				next.c.table.Requeues)
 		}
 	}
 }

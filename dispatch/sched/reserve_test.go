@@ -29,11 +29,16 @@ func TestPartOfAHostIsKeptForAQueue(t *testing.T) {
 		launched string          // on the host with the reservation
 		why      string          // why job 2 waits
 	}{
-		{"the host", hosts.KeptPart{Queue: "urgent"}, []*jobs.Options{jobs.NoOptions, inQueue("urgent", jobs.Options{})}, "3.1", "a is kept for queue urgent"},
-		{"slots", hosts.KeptPart{Queue: "urgent", Slots: 3}, []*jobs.Options{{Slots: 2}, jobs.NoOptions, jobs.NoOptions}, "3.1", "a is kept for queue urgent slots=3"},
+		{"the host", hosts.KeptPart{Queue: "urgent"},
+			[]*jobs.Options{jobs.NoOptions, inQueue("urgent", jobs.Options{})}, "3.1", "a is kept for queue urgent"},
+		{"slots", hosts.KeptPart{Queue: "urgent", Slots: 3},
+			[]*jobs.Options{{Slots: 2}, jobs.NoOptions, jobs.NoOptions}, "3.1", "a is kept for queue urgent slots=3"},
 		{"slots in use", hosts.KeptPart{Queue: "urgent", Slots: 2},
-			[]*jobs.Options{{Slots: 3}, inQueue("urgent", jobs.Options{Slots: 2}), jobs.NoOptions, jobs.NoOptions, jobs.NoOptions}, "3.1 4.1 5.1", "no host has so many free"},
-		{"GPUs", hosts.KeptPart{Queue: "urgent", GPUs: 1}, []*jobs.Options{{GPUs: 2}, inQueue("urgent", jobs.Options{})}, "3.1", "the GPUs it needs are in use; a is kept for queue urgent gpus=1"},
+			[]*jobs.Options{{Slots: 3}, inQueue("urgent", jobs.Options{Slots: 2}), jobs.NoOptions, jobs.NoOptions,
+				jobs.NoOptions}, "3.1 4.1 5.1", "no host has so many free"},
+		{"GPUs", hosts.KeptPart{Queue: "urgent", GPUs: 1},
+			[]*jobs.Options{{GPUs: 2}, inQueue("urgent",
+				jobs.Options{})}, "3.1", "the GPUs it needs are in use; a is kept for queue urgent gpus=1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newStage(t, Config{}, keeping(testHost("a", 4), tt.kept), testHost("b", 4))
@@ -56,8 +61,10 @@ func TestJobFailsIfEveryHostIsKept(t *testing.T) {
 		job   *jobs.Options
 		want  string
 	}{
-		{[]*hosts.Host{keeping(testHost("a", 1), hosts.KeptPart{Queue: "urgent"})}, jobs.NoOptions, "host a is kept for queue urgent"},
-		{[]*hosts.Host{keeping(testHost("a", 1), hosts.KeptPart{Queue: "x"}), keeping(testHost("b", 1), hosts.KeptPart{Queue: "y"})}, jobs.NoOptions,
+		{[]*hosts.Host{keeping(testHost("a", 1), hosts.KeptPart{Queue: "urgent"})}, jobs.NoOptions,
+			"host a is kept for queue urgent"},
+		{[]*hosts.Host{keeping(testHost("a", 1), hosts.KeptPart{Queue: "x"}),
+			keeping(testHost("b", 1), hosts.KeptPart{Queue: "y"})}, jobs.NoOptions,
 			"every host is kept for other queues; for example, host a is kept for queue x"},
 		{[]*hosts.Host{keeping(testHost("a", 4), hosts.KeptPart{Queue: "x", Slots: 2})}, &jobs.Options{Slots: 3},
 			"it needs 3 slots and host a has 4, of which 2 are kept for queue x slots=2"},
@@ -104,10 +111,12 @@ func withTokens(text string) *jobs.Options {
 // wait for tokens, and a job that needs more than exist fails at once (T7).
 func TestJobsHoldNoMoreTokensThanExist(t *testing.T) {
 	s := connectedStage(t, Config{Tokens: []jobs.Token{{Name: "matlab", Count: 3}}}, testHost("a", 4), testHost("b", 4))
-	s.submit(true, withTokens("matlab:2"), withTokens("matlab:1"), withTokens("matlab:1"), jobs.NoOptions, withTokens("matlab:4"), withTokens("ansys:1"))
+	s.submit(true, withTokens("matlab:2"), withTokens("matlab:1"), withTokens("matlab:1"), jobs.NoOptions,
+		withTokens("matlab:4"), withTokens("ansys:1"))
 	want(t, "launched", launchedOn(s.commands, "a")+" "+launchedOn(s.commands, "b"), "1.1 4.1 2.1")
 	wantContains(t, "why", s.c.Why(s.now(), 3), "it needs 1 matlab token, and 3 of the 3 that the run has are in use")
-	for id, why := range map[jobs.ID]string{5: "it needs 4 matlab tokens and the run has 3", 6: "it needs 1 ansys token and the run has none (--tokens, or [tokens] of the inventory)"} {
+	for id, why := range map[jobs.ID]string{5: "it needs 4 matlab tokens and the run has 3",
+		6: "it needs 1 ansys token and the run has none (--tokens, or [tokens] of the inventory)"} {
 		s.wantState(id, jobs.Failed)
 		want(t, "reason", s.job(id).Reason, why)
 	}
@@ -137,9 +146,11 @@ func TestTokensAreHeldUntilTheFateIsKnown(t *testing.T) {
 func TestJobsOfAQueueAreLimited(t *testing.T) {
 	q := func(o jobs.Options) *jobs.Options { o.Queue = "downloads"; return &o }
 	s := connectedStage(t, Config{}, testHost("a", 4), testHost("b", 4))
-	s.submit(false, q(jobs.Options{QueueSlots: 3}), q(jobs.Options{Slots: 2}), q(jobs.Options{}), jobs.NoOptions, q(jobs.Options{Slots: 4}))
+	s.submit(false, q(jobs.Options{QueueSlots: 3}), q(jobs.Options{Slots: 2}), q(jobs.Options{}), jobs.NoOptions,
+		q(jobs.Options{Slots: 4}))
 	want(t, "launched", launchedOn(s.commands, "a")+" "+launchedOn(s.commands, "b"), "1.1 2.1 4.1")
-	wantContains(t, "why", s.c.Why(s.now(), 3), "it needs 1 slot, and 3 of the 3 that --queue-slots allows its queue are in use")
+	wantContains(t, "why", s.c.Why(s.now(), 3),
+		"it needs 1 slot, and 3 of the 3 that --queue-slots allows its queue are in use")
 	want(t, "reason", s.job(5).Reason, "it needs 4 slots and --queue-slots allows its queue 3")
 	s.submit(true, q(jobs.Options{QueueSlots: 5}))
 	want(t, "more are allowed", launchedOn(s.commands, "b"), "3.1 6.1")
@@ -182,7 +193,8 @@ func TestManyTokensAreKept(t *testing.T) {
 func TestNothingIsKeptInVain(t *testing.T) {
 	big := testHost("b", 2)
 	big.Tags = []string{"big"}
-	s := connectedStage(t, Config{Tokens: []jobs.Token{{Name: "m", Count: 2}}, GiveUpAfter: time.Hour}, testHost("a", 4), big)
+	s := connectedStage(t, Config{Tokens: []jobs.Token{{Name: "m", Count: 2}}, GiveUpAfter: time.Hour},
+		testHost("a", 4), big)
 	on2 := withTokens("m:2")
 	on2.Tags = big.Tags
 	s.submit(false, withTokens("m:1"), on2, withTokens("m:1"), withTokens("m:1"))

@@ -153,9 +153,12 @@ func TestStateAfterEachOutcome(t *testing.T) {
 		{"signal", Config{}, jobs.Outcome{Signal: "SIGSEGV"}, "queued, 1 failure: a exited"},
 		{"could not be started", Config{}, jobs.Outcome{Error: "no such directory"}, "queued, 1 failure: a exited"},
 		{"last try", Config{Tries: 1}, jobs.Outcome{Error: "no such directory"}, "failed, 1 failure: a exited"},
-		{"timeout is final (E1)", Config{}, jobs.Outcome{TimedOut: true, Signal: "SIGTERM"}, "timed_out, 1 failure: a exited"},
-		{"timeout tried again", Config{RetryTimeouts: true}, jobs.Outcome{TimedOut: true}, "queued, 1 failure: a exited"},
-		{"last timeout", Config{RetryTimeouts: true, Tries: 1}, jobs.Outcome{TimedOut: true}, "timed_out, 1 failure: a exited"},
+		{"timeout is final (E1)", Config{}, jobs.Outcome{TimedOut: true, Signal: "SIGTERM"},
+			"timed_out, 1 failure: a exited"},
+		{"timeout tried again", Config{RetryTimeouts: true}, jobs.Outcome{TimedOut: true},
+			"queued, 1 failure: a exited"},
+		{"last timeout", Config{RetryTimeouts: true, Tries: 1}, jobs.Outcome{TimedOut: true},
+			"timed_out, 1 failure: a exited"},
 		{"stopped on the host, by an earlier dispatcher that drained it: it runs again at once", Config{},
 			jobs.Outcome{Stopped: true, Signal: "SIGTERM"}, "running: a canceled, a launching"},
 	} {
@@ -233,7 +236,8 @@ func TestExitCode75PostponesAJob(t *testing.T) {
 		s.wantState(1, jobs.Queued)
 		wait := s.job(1).Retry.Sub(s.now().Wall)
 		if most := time.Second << (n - 1); wait < most/2 || wait > most || s.job(1).Failures != 0 {
-			t.Errorf("after %d times: waits %s and %d tries are used up, want up to %s and 0", n, wait, s.job(1).Failures, most)
+			t.Errorf("after %d times: waits %s and %d tries are used up, want up to %s and 0", n, wait,
+				s.job(1).Failures, most)
 		}
 		wantContains(t, "why", s.c.Why(s.now(), 1), "asked "+text.Plural(n, "time")+" to be run again later")
 		s.wait(time.Minute, "a")
@@ -248,7 +252,8 @@ func TestExitCode75PostponesAJob(t *testing.T) {
 // TestFinalOutcomeIsNotRetried checks that an outcome that the run declares final is not retried,
 // unless the host is at fault or another attempt may still succeed (T2).
 func TestFinalOutcomeIsNotRetried(t *testing.T) {
-	s := stageWithJobs(t, 2, Config{Tries: 3, IsFinal: func(o *jobs.Outcome) bool { return o.Exit == 1 }}, testHost("a", 2))
+	s := stageWithJobs(t, 2, Config{Tries: 3, IsFinal: func(o *jobs.Outcome) bool { return o.Exit == 1 }},
+		testHost("a", 2))
 	s.ended("a", "1.1", exit1)
 	s.wantState(1, jobs.Failed)
 	s.ended("a", "2.1", jobs.Outcome{TimedOut: true, Signal: "SIGTERM"})
@@ -286,7 +291,8 @@ func TestTimeoutAndMemoryGrow(t *testing.T) {
 // TestGrownMemoryMeetsALargerHost checks that memory that has grown to that of the largest host
 // grows further when a larger host comes up, even for a waiting job (T2).
 func TestGrownMemoryMeetsALargerHost(t *testing.T) {
-	s := newStage(t, Config{Tries: 3, MemGrowth: 2, RetryDelay: new(time.Duration(0))}, testHost("a", 1), testHost("b", 1))
+	s := newStage(t, Config{Tries: 3, MemGrowth: 2, RetryDelay: new(time.Duration(0))}, testHost("a", 1),
+		testHost("b", 1))
 	s.up("a") // with 16 GiB
 	s.submit(true, &jobs.Options{MemBytes: 12 << 30})
 	s.step(Pause{true})

@@ -36,7 +36,8 @@ func slotTime(t *testing.T, slots int, lasts time.Duration, lanes []lane) []floa
 			for ; given[q] < slots*3+int(used[q]/l.takes.Seconds()); given[q]++ {
 				id := jobs.ID(len(s.c.table.Jobs) + len(specs) + 1)
 				of[id] = q
-				specs = append(specs, &jobs.Spec{ID: id, Command: "true", Options: &jobs.Options{Queue: fmt.Sprint("q", q), Share: l.share, QueuePriority: l.priority}})
+				specs = append(specs, &jobs.Spec{ID: id, Command: "true",
+					Options: &jobs.Options{Queue: fmt.Sprint("q", q), Share: l.share, QueuePriority: l.priority}})
 			}
 			if len(specs) > 0 {
 				all = append(all, s.step(Submit{Specs: specs})...)
@@ -96,12 +97,17 @@ func TestQueuesGetTheirShares(t *testing.T) {
 		tol   float64
 	}{
 		{"1:2", 6, []lane{{share: 1, takes: 60 * s}, {share: 2, takes: 60 * s}}, []float64{1. / 3, 2. / 3}, 0.03},
-		{"1:2, one slot", 1, []lane{{share: 1, takes: 40 * s}, {share: 2, takes: 40 * s}}, []float64{1. / 3, 2. / 3}, 0.03},
-		{"1:2, short and long jobs", 7, []lane{{share: 1, takes: 31 * s}, {share: 2, takes: 300 * s}}, []float64{1. / 3, 2. / 3}, 0.04},
-		{"1:2, the other way round", 7, []lane{{share: 1, takes: 300 * s}, {share: 2, takes: 31 * s}}, []float64{1. / 3, 2. / 3}, 0.04},
+		{"1:2, one slot", 1, []lane{{share: 1, takes: 40 * s}, {share: 2, takes: 40 * s}}, []float64{1. / 3, 2. / 3},
+			0.03},
+		{"1:2, short and long jobs", 7, []lane{{share: 1, takes: 31 * s}, {share: 2, takes: 300 * s}},
+			[]float64{1. / 3, 2. / 3}, 0.04},
+		{"1:2, the other way round", 7, []lane{{share: 1, takes: 300 * s}, {share: 2, takes: 31 * s}},
+			[]float64{1. / 3, 2. / 3}, 0.04},
 		{"nothing said", 5, []lane{{takes: 50 * s}, {takes: 70 * s}}, []float64{0.5, 0.5}, 0.03},
-		{"1:1:2", 9, []lane{{share: 1, takes: 45 * s}, {share: 1, takes: 90 * s}, {share: 2, takes: 33 * s}}, []float64{0.25, 0.25, 0.5}, 0.03},
-		{"a queue's priority goes before", 4, []lane{{share: 9, takes: 50 * s}, {share: 1, priority: new(-1), takes: 50 * s}}, []float64{0, 1}, 0.02},
+		{"1:1:2", 9, []lane{{share: 1, takes: 45 * s}, {share: 1, takes: 90 * s}, {share: 2, takes: 33 * s}},
+			[]float64{0.25, 0.25, 0.5}, 0.03},
+		{"a queue's priority goes before", 4,
+			[]lane{{share: 9, takes: 50 * s}, {share: 1, priority: new(-1), takes: 50 * s}}, []float64{0, 1}, 0.02},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			used := slotTime(t, c.slots, 2*time.Hour, c.lanes)
@@ -139,7 +145,8 @@ func TestNewestQueueOptionsCount(t *testing.T) {
 		s.submit(false, &c.says)
 		is := s.c.stats["q"].share
 		if int(is.weight) != max(1, c.share) || is.priority != c.priority {
-			t.Errorf("share %v, priority %d after share %d, priority %v", is.weight, is.priority, c.says.Share, c.says.QueuePriority)
+			t.Errorf("share %v, priority %d after share %d, priority %v", is.weight, is.priority, c.says.Share,
+				c.says.QueuePriority)
 		}
 	}
 }
@@ -214,7 +221,8 @@ func TestAttemptIsChargedItsTime(t *testing.T) {
 			from := st.at
 			for _, b := range append(c.heartbeats, heartbeat{at: 60 * s}) {
 				st.at = from + b.at
-				st.step(HostHeartbeat{"a", &hosts.Heartbeat{MemFree: -1, DiskFree: -1, Cores: map[string]float64{"1.1": b.cores}}})
+				st.step(HostHeartbeat{"a",
+					&hosts.Heartbeat{MemFree: -1, DiskFree: -1, Cores: map[string]float64{"1.1": b.cores}}})
 			}
 			near := func(when string, want float64) {
 				t.Helper()
@@ -223,7 +231,8 @@ func TestAttemptIsChargedItsTime(t *testing.T) {
 				}
 			}
 			near("while it runs", c.during)
-			st.ended("a", "1.1", jobs.Outcome{Started: st.now().Wall - jobs.Stamp(c.took), Ended: st.now().Wall, CPU: c.cpu})
+			st.ended("a", "1.1", jobs.Outcome{Started: st.now().Wall - jobs.Stamp(c.took), Ended: st.now().Wall,
+				CPU: c.cpu})
 			near("at its end", c.after)
 		})
 	}
@@ -249,10 +258,12 @@ func TestChargeOfALostAttempt(t *testing.T) {
 		s.up("a")
 		answer, o := hosts.IsRunning, (*jobs.Outcome)(nil)
 		if !runs {
-			answer, o = hosts.HasExited, &jobs.Outcome{Started: wallStart + jobs.Stamp(begun), Ended: s.now().Wall, CPU: 300 * time.Second}
+			answer, o = hosts.HasExited, &jobs.Outcome{Started: wallStart + jobs.Stamp(begun), Ended: s.now().Wall,
+				CPU: 300 * time.Second}
 		}
 		at := wallStart + jobs.Stamp(begun)
-		s.step(AttemptsProbed{"a", &hosts.Probed{Jobs: []hosts.ProbedJob{{Attempt: jobs.AttemptID{Job: 1, N: 1}, Answer: answer, Outcome: o, Started: at}}}})
+		s.step(AttemptsProbed{"a", &hosts.Probed{Jobs: []hosts.ProbedJob{{Attempt: jobs.AttemptID{Job: 1, N: 1},
+			Answer: answer, Outcome: o, Started: at}}}})
 		turn.decay(s.c.now.Mono, s.c.cfg.HalfLife)
 		want := (s.at - begun).Seconds()
 		if !runs {

@@ -47,9 +47,11 @@ func (c *Core) isHeartbeatFileChanging(h *host) bool {
 func (c *Core) isSharedDirSettled(h *host) bool {
 	l := &h.sharedDir
 	if l.answers == 0 {
-		return l.firstAskedAt == 0 && c.now.Mono >= h.lostAt()+inspectAnswerTimeout || l.firstAskedAt > 0 && c.now.Mono-l.firstAskedAt >= inspectAnswerTimeout
+		return l.firstAskedAt == 0 && c.now.Mono >= h.lostAt()+inspectAnswerTimeout || l.firstAskedAt > 0 &&
+			c.now.Mono-l.firstAskedAt >= inspectAnswerTimeout
 	}
-	return c.now.Mono-l.firstAnswerAt >= inspectInterval+inspectAnswerTimeout || l.answers > 1 && c.now.Mono-l.firstAnswerAt >= inspectInterval
+	return c.now.Mono-l.firstAnswerAt >= inspectInterval+inspectAnswerTimeout || l.answers > 1 &&
+		c.now.Mono-l.firstAnswerAt >= inspectInterval
 }
 
 // inspectAbsentHosts requests an inspection of every absent host that may have attempts of ours.
@@ -124,7 +126,8 @@ func (e HostInspected) apply(c *Core) {
 		if a := c.table.Attempt(x.Attempt); !a.State.Open() && a.State != jobs.AttemptLost {
 			continue
 		}
-		c.logf(name, x.Attempt.Job, "%s cannot be reached; how %s ended was read from the shared directory", name, x.Attempt)
+		c.logf(name, x.Attempt.Job, "%s cannot be reached; how %s ended was read from the shared directory", name,
+			x.Attempt)
 		c.handleEnded(x.Attempt, x.Slot, &x.Outcome)
 	}
 	for _, id := range e.Msg.Never {

@@ -235,7 +235,8 @@ func TestSlotsAreShared(t *testing.T) {
 	}
 	want(t, "they have gone", formatCommands[SetLimit](heartbeat(nil, 0)), "{a 4}")
 	want(t, "no absurd bound", formatCommands[SetLimit](heartbeat(&hosts.Sharing{Slots: -5, Held: -5}, 0)), "{a 0}")
-	want(t, "nor one above its slots", formatCommands[SetLimit](heartbeat(&hosts.Sharing{Slots: 99, Held: 1 << 40}, 0)), "{a 4}")
+	want(t, "nor one above its slots", formatCommands[SetLimit](heartbeat(&hosts.Sharing{Slots: 99, Held: 1 << 40}, 0)),
+		"{a 4}")
 
 	off := newStage(t, Config{}, testHost("a", 4))
 	want(t, "off", formatCommands[SetShare](off.up("a")), "")
@@ -295,7 +296,8 @@ func TestNothingStartsWhileTheOwnerIsPresent(t *testing.T) {
 func TestNothingStartsBeforeTheOwnerIsKnown(t *testing.T) {
 	s := newStage(t, Config{}, testHost("a", 2))
 	s.submitPlain(1)
-	o := s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 2, Slots: 2, Owner: hosts.Owner{Who: "/var/tmp/.dcs-busy is there"}}})
+	o := s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 2, Slots: 2,
+		Owner: hosts.Owner{Who: "/var/tmp/.dcs-busy is there"}}})
 	want(t, "launched", launchedOn(o, "a"), "")
 	want(t, "why", s.c.Why(s.now(), 1), "Job 1 waits: the only host that can run it cannot take it: a starts nothing: /var/tmp/.dcs-busy is there.")
 }

@@ -313,5 +313,6 @@ func TestJobWithdrawnTooLateCountsAsRunning(t *testing.T) {
 	want(t, "withdrawn", formatCommands[Withdraw](s.step(Drain{Why: "asked"})), "{a [3.1]}")
 	s.ended("a", "2.1", succeeded)
 	s.started("a", "3.1")
-	want(t, "ended", formatCommands[Kill](s.step(DrainHost{Host: "a", On: true, Now: true})), "{a [3.1] the host is being drained}")
+	want(t, "ended", formatCommands[Kill](s.step(DrainHost{Host: "a", On: true, Now: true})),
+		"{a [3.1] the host is being drained}")
 }

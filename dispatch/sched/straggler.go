@@ -68,7 +68,8 @@ func (c *Core) checkStraggler(f *inFlight, age time.Duration) {
 	if f.spec.Estimate > 0 {
 		than = "it was estimated at " + text.Span(expected)
 	}
-	c.logf(f.host.spec.Name, f.id.Job, "job %d is a straggler: it has run for %s on %s, and %s", f.id.Job, text.Span(age), f.host.spec.Name, than)
+	c.logf(f.host.spec.Name, f.id.Job, "job %d is a straggler: it has run for %s on %s, and %s", f.id.Job,
+		text.Span(age), f.host.spec.Name, than)
 }
 
 // expectedRunTime returns how long the attempt should take: by its user's estimate, or by the run

@@ -59,7 +59,8 @@ func TestUsersEstimateDecidesWhoIsLate(t *testing.T) {
 	want(t, "a straggler after 39 s", s.isStraggler(1), false)
 	s.wait(6*time.Second, "a")
 	want(t, "a straggler", s.isStraggler(1), true)
-	want(t, "said", fmt.Sprint(s.eventsAbout("straggler")), "[job 1 is a straggler: it has run for 42 s on a, and it was estimated at 20 s]")
+	want(t, "said", fmt.Sprint(s.eventsAbout("straggler")),
+		"[job 1 is a straggler: it has run for 42 s on a, and it was estimated at 20 s]")
 
 	s = connectedStage(t, Config{}, testHost("a", 1))
 	q := &jobs.Options{Queue: "q"}

@@ -103,7 +103,8 @@ func (s *stage) wait(d time.Duration, beating ...string) (all []Command) {
 				if s.c.byName[h] == nil {
 					continue // the host has left
 				}
-				all = append(all, s.step(HostHeartbeat{h, &hosts.Heartbeat{MemFree: -1, DiskFree: -1, Running: s.c.byName[h].numOpen}})...)
+				all = append(all, s.step(HostHeartbeat{h,
+					&hosts.Heartbeat{MemFree: -1, DiskFree: -1, Running: s.c.byName[h].numOpen}})...)
 			}
 			s.heartbeatAt = s.at + HeartbeatInterval
 		}

@@ -65,7 +65,8 @@ func (w *World) applyToLedger(r *jobs.Record) {
 		w.applyAnswer(r)
 	case jobs.KindAcked:
 		if r.Seq > w.consumer.maxSeq {
-			w.fail(ResultsShown, "result %d is recorded as acknowledged, and %d is the newest that was shown", r.Seq, w.consumer.maxSeq)
+			w.fail(ResultsShown, "result %d is recorded as acknowledged, and %d is the newest that was shown", r.Seq,
+				w.consumer.maxSeq)
 		}
 		g.acked = max(g.acked, r.Seq)
 	case jobs.KindDamaged:
@@ -147,8 +148,10 @@ func (w *World) applyJobRecord(a *account, r *jobs.Record) {
 	w.ledger.byExit[r.Seq] = r.Kind == jobs.KindExited
 	a.isOver, a.result = true, r.Next
 	w.checkBlame(a, r)
-	if e := w.ledger.entry(r.Attempt()); r.Kind == jobs.KindExited && e.spec != nil && !e.isUncertain && !e.spec.Equal(a.spec) {
-		w.fail(RunsAsEdited, "the result of job %d is that of %s, which ran by another specification", r.Job, r.Attempt())
+	if e := w.ledger.entry(r.Attempt()); r.Kind == jobs.KindExited && e.spec != nil && !e.isUncertain &&
+		!e.spec.Equal(a.spec) {
+		w.fail(RunsAsEdited, "the result of job %d is that of %s, which ran by another specification", r.Job,
+			r.Attempt())
 	}
 	if r.Next == jobs.Succeeded && (r.Kind != jobs.KindExited || r.Outcome == nil || !r.Outcome.OK()) {
 		w.fail(SuccessIsProved, "job %d succeeds by a record %s of %s", r.Job, r.Kind, r.Attempt())
@@ -212,19 +215,22 @@ func (w *World) applyLaunch(a *account, r *jobs.Record) {
 		case !w.mayCopy(a.spec):
 			w.fail(UnknownNotRerun, "%s is launched while the fate of %d.%d is not known", r.Attempt(), r.Job, i+1)
 		case e.round != a.round || e.host == r.Host:
-			w.fail(CopiesHold, "%s is launched on %s while %d.%d of round %d runs on %s", r.Attempt(), r.Host, r.Job, i+1, e.round, e.host)
+			w.fail(CopiesHold, "%s is launched on %s while %d.%d of round %d runs on %s", r.Attempt(), r.Host, r.Job,
+				i+1, e.round, e.host)
 		default:
 			open++
 		}
 	}
 	if open > 0 && (open >= w.cfg.Copies || a.charged+open >= w.tries(r.Job)) {
-		w.fail(CopiesHold, "%s is launched beside %d others, with %d of %d tries used up", r.Attempt(), open, a.charged, w.tries(r.Job))
+		w.fail(CopiesHold, "%s is launched beside %d others, with %d of %d tries used up", r.Attempt(), open, a.charged,
+			w.tries(r.Job))
 	}
 	for len(a.attempts) < r.N { // including the numbers that are skipped
 		a.attempts = append(a.attempts, entry{isUncertain: true})
 	}
 	e := &a.attempts[r.N-1]
-	*e = entry{host: r.Host, machine: w.ledger.machines[r.Host], round: a.round, spec: a.spec, open: true, launched: w.truth.records, last: r.Kind}
+	*e = entry{host: r.Host, machine: w.ledger.machines[r.Host], round: a.round, spec: a.spec, open: true,
+		launched: w.truth.records, last: r.Kind}
 	if w.isRecorded(r) {
 		e.spec, e.isUncertain = nil, true
 	}
@@ -257,7 +263,8 @@ func (w *World) applyEnd(a *account, r *jobs.Record) {
 		}
 	case jobs.KindSuperseded, jobs.KindCanceled:
 		if r.Outcome == nil && f != nil && f.numStarts > 0 && !f.forgotten && !e.isUncertain {
-			w.fail(NeverStartedIsTrue, "%s is recorded as %s without an outcome (%s), and it has started", id, r.Kind, r.Reason)
+			w.fail(NeverStartedIsTrue, "%s is recorded as %s without an outcome (%s), and it has started", id, r.Kind,
+				r.Reason)
 		}
 	}
 	if r.Charged {

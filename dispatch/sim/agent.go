@@ -131,7 +131,8 @@ func (a *agent) connect() {
 				a.recordLeft()
 				return
 			}
-			a.l.queueReport(sched.HostDown{Host: h.name, Err: &hosts.Error{Host: h.name, Class: hosts.Unreachable, Err: errors.New(why)}})
+			a.l.queueReport(sched.HostDown{Host: h.name, Err: &hosts.Error{Host: h.name, Class: hosts.Unreachable,
+				Err: errors.New(why)}})
 		})
 	}
 	switch {
@@ -165,7 +166,8 @@ func (a *agent) handleConnected(p *helper) {
 		return
 	}
 	if !p.alive { // it died in the meantime
-		a.l.queueReport(sched.HostDown{Host: name, Err: &hosts.Error{Host: name, Class: hosts.Broken, Err: errors.New("the helper died")}})
+		a.l.queueReport(sched.HostDown{Host: name,
+			Err: &hosts.Error{Host: name, Class: hosts.Broken, Err: errors.New("the helper died")}})
 		return
 	}
 	k := p.link

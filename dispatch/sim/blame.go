@@ -110,7 +110,8 @@ func (w *World) checkBlame(a *account, r *jobs.Record) {
 	case r.Next == jobs.Succeeded:
 		b.succeeded[queue] = true
 	// Where nothing has succeeded, nobody can tell good hosts from bad ones.
-	case r.Next == jobs.Failed && r.Kind != jobs.KindLost && !b.broken[r.Job] && !b.unlucky[r.Job] && b.succeeded[queue]:
+	case r.Next == jobs.Failed && r.Kind != jobs.KindLost && !b.broken[r.Job] && !b.unlucky[r.Job] &&
+		b.succeeded[queue]:
 		w.fail(BadHostCostsNothing, "job %d failed: %s", r.Job, a.hostsText())
 	}
 }

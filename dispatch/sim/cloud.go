@@ -43,13 +43,16 @@ func (w *World) drawCloud() {
 	if w.mayBeDamaged || !w.choices.OneIn(3) {
 		return
 	}
-	p := &hosts.Provider{Name: "cloud", Max: 1 + w.choices.Draw(4), Startup: w.between(5*time.Second, time.Minute), Idle: w.between(20*time.Second, 2*time.Minute),
-		Host: hosts.Host{Link: "ssh", Slots: hosts.SlotRule{Fixed: 1 + w.choices.Draw(3)}, Tags: []string{"big"}, GPUs: w.choices.Draw(2)}}
+	p := &hosts.Provider{Name: "cloud", Max: 1 + w.choices.Draw(4), Startup: w.between(5*time.Second, time.Minute),
+		Idle: w.between(20*time.Second, 2*time.Minute),
+		Host: hosts.Host{Link: "ssh", Slots: hosts.SlotRule{Fixed: 1 + w.choices.Draw(3)}, Tags: []string{"big"},
+			GPUs: w.choices.Draw(2)}}
 	if p.Idle < time.Minute { // each instance is an allocation, which has an end
 		p.Slurm = &hosts.Slurm{Nodes: 1, Time: 4*p.Startup + 2*p.Idle, Margin: p.Startup}
 	}
 	w.cfg.Providers, w.cfg.InstancePrefix = []*hosts.Provider{p}, instancePrefix
-	w.cloud = &cloud{spec: p, instances: map[string]*instance{}, lateInstances: map[string]bool{}, fetched: map[jobs.AttemptID]bool{}}
+	w.cloud = &cloud{spec: p, instances: map[string]*instance{}, lateInstances: map[string]bool{},
+		fetched: map[jobs.AttemptID]bool{}}
 }
 
 // carryOutInstanceCommand carries out a command about instances.
@@ -58,14 +61,17 @@ func (l *dispatcher) carryOutInstanceCommand(o sched.Command) {
 	switch o := o.(type) {
 	case sched.CreateInstance:
 		w.checkCreate(o.Name)
-		l.runProviderCommand(o.Name, w.cloud.spec.Startup/2, func() { w.create(o.Name) }, func(err string) sched.Event { return sched.InstanceCreated{Name: o.Name, Err: err} })
+		l.runProviderCommand(o.Name, w.cloud.spec.Startup/2, func() { w.create(o.Name) },
+			func(err string) sched.Event { return sched.InstanceCreated{Name: o.Name, Err: err} })
 	case sched.TerminateInstance:
 		w.checkTerminate(o.Name)
-		l.runProviderCommand(o.Name, 10*time.Second, func() { w.destroy(o.Name) }, func(err string) sched.Event { return sched.InstanceTerminated{Name: o.Name, Err: err} })
+		l.runProviderCommand(o.Name, 10*time.Second, func() { w.destroy(o.Name) },
+			func(err string) sched.Event { return sched.InstanceTerminated{Name: o.Name, Err: err} })
 	case sched.ListInstances:
 		l.later(w.between(0, 3*time.Second), func() { l.queueReport(l.list(o.Provider)) })
 	case sched.FetchInstance:
-		l.later(w.between(0, 5*time.Second), func() { l.queueReport(sched.InstanceFetched{Name: o.Name, Err: l.fetch(o)}) })
+		l.later(w.between(0, 5*time.Second),
+			func() { l.queueReport(sched.InstanceFetched{Name: o.Name, Err: l.fetch(o)}) })
 	case sched.UseInstances:
 		l.usedInstances = o.Names
 		l.enqueue(func() { l.step(sched.SetHosts{Hosts: w.hostSet(w.ledger.table, l.usedHosts()...)}) })
@@ -74,7 +80,8 @@ func (l *dispatcher) carryOutInstanceCommand(o sched.Command) {
 
 // runProviderCommand runs a provider's command. A command may fail with or without its effect, and
 // may succeed without its effect. If the dispatcher dies, the effect may still come.
-func (l *dispatcher) runProviderCommand(name string, takes time.Duration, effect func(), answer func(err string) sched.Event) {
+func (l *dispatcher) runProviderCommand(name string, takes time.Duration, effect func(),
+	answer func(err string) sched.Event) {
 	w := l.w
 	does, err := true, ""
 	switch {

@@ -125,13 +125,15 @@ func (g *ledger) restart(w *World, t *jobs.Table) {
 	}
 	for i := range t.Jobs {
 		j, a := &t.Jobs[i], &g.jobs[i]
-		*a = account{round: int(j.Round), isOver: j.State.Terminal(), result: j.State, charged: int(j.Failures), hasLateFailure: true, spec: j.Spec}
+		*a = account{round: int(j.Round), isOver: j.State.Terminal(), result: j.State, charged: int(j.Failures),
+			hasLateFailure: true, spec: j.Spec}
 		_, a.canceling = t.Cancels[j.Spec.ID]
 		if a.isOver && j.Seq > 0 {
 			seqs[j.Seq] = j.Spec.ID
 		}
 		for n, x := range j.Attempts {
-			e := entry{host: x.Host, round: int(x.Round), open: x.State.Open(), charged: x.Charged, last: jobs.KindEpoch, isUncertain: true}
+			e := entry{host: x.Host, round: int(x.Round), open: x.State.Open(), charged: x.Charged,
+				last: jobs.KindEpoch, isUncertain: true}
 			if i < len(old) && n < len(old[i].attempts) {
 				before := &old[i].attempts[n]
 				e.lost, e.lostAt, e.launched = before.lost, before.lostAt, before.launched

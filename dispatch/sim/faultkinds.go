@@ -323,7 +323,8 @@ var cutAllJournals bool
 
 // canEndEarly reports whether the journal can be made to end early now. Nobody may be writing it.
 func (w *World) canEndEarly() bool {
-	return w.mayBeDamaged && w.dispatcher == nil && w.ledger.epoch > 0 && !slices.ContainsFunc(w.dispatchers, func(l *dispatcher) bool { return !l.dead })
+	return w.mayBeDamaged && w.dispatcher == nil && w.ledger.epoch > 0 &&
+		!slices.ContainsFunc(w.dispatchers, func(l *dispatcher) bool { return !l.dead })
 }
 
 // cutJournal removes the end of the newest journal file that counts.

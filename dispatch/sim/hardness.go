@@ -22,7 +22,8 @@ func makeHardOptions() (all []*jobs.Options) {
 		if i%9 == 4 {
 			part = "o.1"
 		}
-		o := &jobs.Options{Hardness: []string{strconv.Itoa(i % 3), part, strconv.Itoa(8 + i/3%3)}, Timeout: 10 * time.Second}
+		o := &jobs.Options{Hardness: []string{strconv.Itoa(i % 3), part, strconv.Itoa(8 + i/3%3)},
+			Timeout: 10 * time.Second}
 		if i >= 9 {
 			o.Queue = "second"
 		}
@@ -56,7 +57,8 @@ func (w *World) checkHardness(t *jobs.Table, r *jobs.Record) {
 	j := t.Job(r.Job)
 	for i := range t.Jobs {
 		if o := &t.Jobs[i]; o.State == jobs.TimedOut && tooHard(j.Spec, o.Spec) {
-			w.fail(HarderSkipped, "%s is launched (hardness %v), and job %d (%v) has timed out", r.Attempt(), j.Spec.Hardness, i+1, o.Spec.Hardness)
+			w.fail(HarderSkipped, "%s is launched (hardness %v), and job %d (%v) has timed out", r.Attempt(),
+				j.Spec.Hardness, i+1, o.Spec.Hardness)
 		}
 	}
 }
@@ -75,7 +77,8 @@ func (w *World) checkStopped(l *dispatcher, t *jobs.Table) {
 	}
 	for i := range t.Jobs {
 		j := &t.Jobs[i]
-		if j.State != jobs.Running || !slices.ContainsFunc(late, func(o *jobs.Spec) bool { return tooHard(j.Spec, o) }) {
+		if j.State != jobs.Running || !slices.ContainsFunc(late,
+			func(o *jobs.Spec) bool { return tooHard(j.Spec, o) }) {
 			continue
 		}
 		why := l.core.Why(l.now(), j.Spec.ID)

@@ -148,9 +148,11 @@ func (w *World) checkTake(l *dispatcher, t *jobs.Table, report *journal.Report) 
 		w.fail(ReplayIsState, "the journal of epoch %d is taken for damaged: %v", l.epoch, report.Warnings)
 	}
 	s := g.table
-	if t.Seq != s.Seq || t.Acked != s.Acked || t.Epoch != s.Epoch || t.Ended != s.Ended || t.Paused != s.Paused || t.Counts != s.Counts ||
+	if t.Seq != s.Seq || t.Acked != s.Acked || t.Epoch != s.Epoch || t.Ended != s.Ended || t.Paused != s.Paused ||
+		t.Counts != s.Counts ||
 		!equalMaps(t.Cancels, s.Cancels) || !equalMaps(t.Requests, s.Requests) || !equalMaps(t.Hosts, s.Hosts) ||
-		!equalMaps(t.Machines, s.Machines) || !equalMaps(t.At, s.At) || !equalMaps(t.Inventory, s.Inventory) || !equalMaps(t.Instances, s.Instances) {
+		!equalMaps(t.Machines, s.Machines) || !equalMaps(t.At, s.At) || !equalMaps(t.Inventory, s.Inventory) ||
+		!equalMaps(t.Instances, s.Instances) {
 		w.fail(ReplayIsState, "epoch %d: %+v, and the journal says %+v", l.epoch, summarize(t), summarize(s))
 	}
 	if len(t.Jobs) != len(s.Jobs) {
@@ -181,7 +183,8 @@ func summarize(t *jobs.Table) summary { return summary{t.Seq, t.Acked, t.Epoch, 
 func difference(a, b *jobs.Job) string {
 	switch {
 	case a.State != b.State || a.Seq != b.Seq || a.Round != b.Round || a.Failures != b.Failures || a.Retry != b.Retry ||
-		a.Reason != b.Reason || a.ReasonKind != b.ReasonKind || a.Priority != b.Priority || a.Urgent != b.Urgent || !a.Spec.Equal(b.Spec):
+		a.Reason != b.Reason || a.ReasonKind != b.ReasonKind || a.Priority != b.Priority || a.Urgent != b.Urgent ||
+		!a.Spec.Equal(b.Spec):
 		return "its rows differ: " + formatValue(*a) + " and " + formatValue(*b)
 	case len(a.Attempts) != len(b.Attempts):
 		return "their numbers of attempts differ"
@@ -222,7 +225,8 @@ func (w *World) checkTurn(l *dispatcher, out *commit.Out) {
 	t, s := l.core.Table(), g.table
 	w.checkStopped(l, t)
 	w.checkHostSettings(l)
-	if t.Seq != s.Seq || t.Acked != s.Acked || t.Counts != s.Counts || len(t.Jobs) != len(s.Jobs) || !equalMaps(t.Cancels, s.Cancels) || !equalMaps(t.Hosts, s.Hosts) {
+	if t.Seq != s.Seq || t.Acked != s.Acked || t.Counts != s.Counts || len(t.Jobs) != len(s.Jobs) ||
+		!equalMaps(t.Cancels, s.Cancels) || !equalMaps(t.Hosts, s.Hosts) {
 		w.fail(JournalIsState, "live %+v, journal %+v", summarize(t), summarize(s))
 	}
 	for _, id := range g.touched {
@@ -305,7 +309,8 @@ func (w *World) checkLost(l *dispatcher, r *jobs.Record) {
 	}
 	silent, rule := l.now().Mono-l.receivedAt[h], w.minLostAfter[r.Host]
 	if silent < rule {
-		w.fail(NotLostEarly, "%s is given up (%s) after %v without a heartbeat of %s", r.Attempt(), r.Reason, silent, r.Host)
+		w.fail(NotLostEarly, "%s is given up (%s) after %v without a heartbeat of %s", r.Attempt(), r.Reason, silent,
+			r.Host)
 	}
 }
 
@@ -316,7 +321,8 @@ func (w *World) checkAbandoned(l *dispatcher, r *jobs.Record) {
 		return // after damage, or under an earlier dispatcher
 	}
 	if silent := l.now().Mono - l.receivedAt[h]; silent < sched.SuspectAfter {
-		w.fail(NotLostEarly, "%s is given up (%s) after %v without a heartbeat of %s", r.Attempt(), r.Reason, silent, r.Host)
+		w.fail(NotLostEarly, "%s is given up (%s) after %v without a heartbeat of %s", r.Attempt(), r.Reason, silent,
+			r.Host)
 	}
 }
 
@@ -392,7 +398,8 @@ func (w *World) checkEpoch(h *host, epoch int, ids ...jobs.AttemptID) {
 // checkFence checks a dispatcher that stops because there is a newer one.
 func (w *World) checkFence(l *dispatcher, by int) {
 	if by <= l.epoch || by > len(w.ledger.files) {
-		w.fail(FenceIsTrue, "epoch %d stops because of epoch %d, and the newest is %d", l.epoch, by, len(w.ledger.files))
+		w.fail(FenceIsTrue, "epoch %d stops because of epoch %d, and the newest is %d", l.epoch, by,
+			len(w.ledger.files))
 	}
 }
 

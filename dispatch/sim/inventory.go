@@ -93,7 +93,8 @@ func (l *dispatcher) recordHostSet(list []*hosts.Host) {
 	}
 	for name, asked := range w.ledger.hosts {
 		if s := l.specs[name]; (s == nil) != asked.Removed {
-			w.fail(AskedHostsStay, "people asked for %s (removed: %v), and the set does not follow", name, asked.Removed)
+			w.fail(AskedHostsStay, "people asked for %s (removed: %v), and the set does not follow", name,
+				asked.Removed)
 		}
 	}
 }
@@ -188,10 +189,12 @@ func (l *dispatcher) launchedOn(id jobs.AttemptID) *host {
 func (w *World) checkSettled(l *dispatcher, r *jobs.Record) {
 	id := r.Attempt()
 	at := w.truth.sent[id]
-	if at == nil || l.epoch != w.ledger.epoch || w.damaged || l.reportedBy[reportSource{id, at}] || l.reportedBy[reportSource{id, nil}] {
+	if at == nil || l.epoch != w.ledger.epoch || w.damaged || l.reportedBy[reportSource{id, at}] ||
+		l.reportedBy[reportSource{id, nil}] {
 		return
 	}
-	w.fail(SettledByItsMachine, "%s of %s is recorded (%s), and %s, on which it was launched, has not told of it", r.Kind, id, r.Reason, at.id)
+	w.fail(SettledByItsMachine, "%s of %s is recorded (%s), and %s, on which it was launched, has not told of it",
+		r.Kind, id, r.Reason, at.id)
 }
 
 // checkPlace checks that a job is launched on a host of the set, that the host has the job's tags,
@@ -215,7 +218,8 @@ func (w *World) checkPlace(l *dispatcher, r *jobs.Record) {
 // of the set leads to it and the journal names it too. The end of the run lists what is alive on
 // other machines.
 func (w *World) isCleaned(h *host) bool {
-	return !h.isDead && w.ledger.machines[h.name] == h.id && slices.ContainsFunc(w.hostSet(w.ledger.table), func(s *hosts.Host) bool { return w.machineAt(s) == h })
+	return !h.isDead && w.ledger.machines[h.name] == h.id &&
+		slices.ContainsFunc(w.hostSet(w.ledger.table), func(s *hosts.Host) bool { return w.machineAt(s) == h })
 }
 
 // The faults that change the set of hosts.
@@ -352,7 +356,8 @@ func addHost(w *World) bool {
 	if w.mayBeDamaged {
 		return false
 	}
-	if i := slices.IndexFunc(w.inventoryFile, func(s *hosts.Host) bool { return strings.HasPrefix(s.Name, "kiwi") }); i >= 0 && w.choices.Draw(2) == 1 {
+	if i := slices.IndexFunc(w.inventoryFile,
+		func(s *hosts.Host) bool { return strings.HasPrefix(s.Name, "kiwi") }); i >= 0 && w.choices.Draw(2) == 1 {
 		if len(w.hostSet(w.ledger.table)) < 2 {
 			return false // a run always has at least one host
 		}
@@ -364,7 +369,8 @@ func addHost(w *World) bool {
 	w.numAdded++
 	name := fmt.Sprintf("kiwi%d", w.numAdded)
 	_, address := w.newMachine(name, 0)
-	s := &hosts.Host{Name: name, Addresses: []string{address}, Slots: hosts.SlotRule{Fixed: 1 + w.choices.Draw(4)}, Link: "ssh", Tags: []string{"big"}}
+	s := &hosts.Host{Name: name, Addresses: []string{address}, Slots: hosts.SlotRule{Fixed: 1 + w.choices.Draw(4)},
+		Link: "ssh", Tags: []string{"big"}}
 	w.inventoryFile = append(slices.Clone(w.inventoryFile), s)
 	w.logf("the inventory: %s with %d slots", name, s.Slots.Fixed)
 	w.sendHostSet()
@@ -383,12 +389,14 @@ func askHosts(w *World) bool {
 	}
 	list := w.hostSet(l.core.Table())
 	if n := w.choices.Draw(3); n == 0 && len(list) > 1 { // the first host stays, so that there is always one
-		r.Do = []sched.Event{sched.ChangeInventory{Host: list[1+w.choices.Draw(len(list)-1)].Name, Change: jobs.HostRemoved}}
+		r.Do = []sched.Event{sched.ChangeInventory{Host: list[1+w.choices.Draw(len(list)-1)].Name,
+			Change: jobs.HostRemoved}}
 	} else {
 		w.numAdded++
 		name := fmt.Sprintf("lime%d", w.numAdded)
 		_, address := w.newMachine(name, 0)
-		r.Do = []sched.Event{sched.ChangeInventory{Host: name, Change: jobs.HostAdded, Options: fmt.Sprintf("slots=%d tags=big address=%s", 1+w.choices.Draw(3), address)}}
+		r.Do = []sched.Event{sched.ChangeInventory{Host: name, Change: jobs.HostAdded,
+			Options: fmt.Sprintf("slots=%d tags=big address=%s", 1+w.choices.Draw(3), address)}}
 	}
 	w.leaveRequest(l, r)
 	return true

@@ -96,7 +96,8 @@ func (l *dispatcher) close() {
 		unclean, dead := 0, 0
 		for name := range l.used() { // including hosts that are not in this inventory
 			a := l.agent(name)
-			if a == nil && !slices.ContainsFunc(l.w.hostSet(l.core.Table()), func(s *hosts.Host) bool { return s.Name == name }) {
+			if a == nil && !slices.ContainsFunc(l.w.hostSet(l.core.Table()),
+				func(s *hosts.Host) bool { return s.Name == name }) {
 				continue // it was removed for good
 			}
 			if name != "" && (a == nil || !a.clean) {
@@ -175,7 +176,8 @@ type shownResult struct {
 func shownResultOf(j *jobs.Job) shownResult {
 	s := shownResult{seq: j.Seq, job: j.Spec.ID, round: j.Round, state: j.State, reason: j.Reason}
 	for _, a := range j.Attempts {
-		if o := a.Outcome; a.Round == j.Round && a.State == jobs.AttemptExited && o != nil && (o.OK() || j.State != jobs.Succeeded) {
+		if o := a.Outcome; a.Round == j.Round && a.State == jobs.AttemptExited && o != nil &&
+			(o.OK() || j.State != jobs.Succeeded) {
 			s.outcome = *o
 			s.outcome.LastLine = ""
 		}

@@ -82,7 +82,9 @@ func (g *ledger) file(w *World, epoch int) *journalBytes {
 
 // readElsewhere reports whether a dispatcher on another machine has read what l wrote.
 func (g *ledger) readElsewhere(l *dispatcher) bool {
-	return slices.ContainsFunc(l.w.dispatchers, func(other *dispatcher) bool { return other.epoch > l.fileEpoch && l.fileEpoch > 0 && other.m != l.m })
+	return slices.ContainsFunc(l.w.dispatchers, func(other *dispatcher) bool {
+		return other.epoch > l.fileEpoch && l.fileEpoch > 0 && other.m != l.m
+	})
 }
 
 // forgetLostFiles forgets the files whose directory entries were lost.
@@ -153,10 +155,12 @@ func (g *ledger) readFixedLengths(w *World, epoch int) {
 		e := epochOf(m.Name)
 		b := g.file(w, e)
 		if m.Length < b.minDurable && !w.damaged {
-			w.fail(DurableFactsKept, "epoch %d counts %d bytes of the journal of epoch %d, of which %d were durable", epoch, m.Length, e, b.minDurable)
+			w.fail(DurableFactsKept, "epoch %d counts %d bytes of the journal of epoch %d, of which %d were durable",
+				epoch, m.Length, e, b.minDurable)
 		}
 		if b.isFixed && m.Length != b.numRead && !w.damaged {
-			w.fail(DurableFactsKept, "epoch %d counts %d bytes of the journal of epoch %d, and an earlier one %d", epoch, m.Length, e, b.numRead)
+			w.fail(DurableFactsKept, "epoch %d counts %d bytes of the journal of epoch %d, and an earlier one %d",
+				epoch, m.Length, e, b.numRead)
 		}
 		if !b.isFixed && !w.isDamageUnread { // otherwise everything is read again after recovery
 			g.read(w, e, m.Length)
@@ -317,7 +321,8 @@ func (t *truth) recordStart(w *World, r *heldAttempt) {
 	for _, other := range t.live[id.Job] {
 		o, n := w.ledger.entry(other), id.N
 		if w.damaged && (e == nil || e.isUncertain || o == nil || o.isUncertain) {
-			if e != nil && !e.isUncertain && !w.mayCopy(e.spec) && (o == nil || !o.lost) && w.dispatcher != nil && w.dispatcher.listed[t.facts[other].host] > t.facts[other].since {
+			if e != nil && !e.isUncertain && !w.mayCopy(e.spec) && (o == nil || !o.lost) && w.dispatcher != nil &&
+				w.dispatcher.listed[t.facts[other].host] > t.facts[other].since {
 				w.fail(OneLiveAttempt, "%s starts on %s while %s runs, of which its host had told", id, h.name, other)
 			}
 			continue
@@ -346,7 +351,8 @@ func (t *truth) recordDeath(r *heldAttempt) {
 	id := r.spooled.id
 	r.h.w.logf("END %s on %s", id, r.h.name)
 	t.facts[id].isAlive = false
-	t.live[id.Job] = slices.DeleteFunc(slices.Clone(t.live[id.Job]), func(other jobs.AttemptID) bool { return other == id })
+	t.live[id.Job] = slices.DeleteFunc(slices.Clone(t.live[id.Job]),
+		func(other jobs.AttemptID) bool { return other == id })
 }
 
 // recordSeenOutcome records the outcome that the supervisor has seen.

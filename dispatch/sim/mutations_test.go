@@ -16,7 +16,8 @@ import (
 
 var (
 	updateDoc     = flag.Bool("update", false, "write docs/mutations.md")
-	someMutations = flag.String("mutation", "", "only the defects with this in their names; docs/mutations.md is left alone")
+	someMutations = flag.String("mutation", "",
+		"only the defects with this in their names; docs/mutations.md is left alone")
 )
 
 // mutation is a deliberate defect and how to find it.
@@ -143,7 +144,8 @@ func (wd *mutation) try(t *testing.T, root, dir string) string {
 	if seeds == 0 {
 		seeds = 600
 	}
-	run := exec.Command(bin, "-test.run", "^TestSeeds$", "-test.timeout", "10m", "-seeds", fmt.Sprint(seeds), "-most", "1")
+	run := exec.Command(bin, "-test.run", "^TestSeeds$", "-test.timeout", "10m", "-seeds", fmt.Sprint(seeds), "-most",
+		"1")
 	if wd.isBattered {
 		run.Args = append(run.Args, "-battered")
 	}

@@ -167,7 +167,8 @@ func askPause(w *World) bool {
 	if !w.ask(func(l *dispatcher) sched.Event { return sched.Pause{On: true} }) {
 		return false
 	}
-	w.withdrawLater(w.between(time.Second, 40*time.Second), sched.Pause{}, func(t *jobs.Table) bool { return !t.Paused })
+	w.withdrawLater(w.between(time.Second, 40*time.Second), sched.Pause{},
+		func(t *jobs.Table) bool { return !t.Paused })
 	return true
 }
 
@@ -252,7 +253,8 @@ func (w *World) applyAnswer(r *jobs.Record) {
 		if q.Name == r.Request && q.Epoch != 0 && q.Epoch != g.epoch && (r.Count > 0 || r.Reason == "") {
 			w.fail(RequestsExpire, "%s is for epoch %d and is carried out in epoch %d", r.Request, q.Epoch, g.epoch)
 		}
-		if q.Name == r.Request && q.Epoch == 0 && r.Count > 0 && w.isKept(&q) && g.caused[r.Request] != 1 && !w.damaged {
+		if q.Name == r.Request && q.Epoch == 0 && r.Count > 0 && w.isKept(&q) && g.caused[r.Request] != 1 &&
+			!w.damaged {
 			w.fail(RequestsOnce, "%s is carried out, and %d records say what it did", r.Request, g.caused[r.Request])
 		}
 	}
@@ -312,7 +314,8 @@ func askDrainHost(w *World) bool {
 	if !w.ask(func(l *dispatcher) sched.Event { return sched.DrainHost{Host: name, On: true, Now: now} }) {
 		return false
 	}
-	w.withdrawLater(w.between(time.Second, 60*time.Second), sched.DrainHost{Host: name}, func(t *jobs.Table) bool { return t.Hosts[name].Use == jobs.HostUsed })
+	w.withdrawLater(w.between(time.Second, 60*time.Second), sched.DrainHost{Host: name},
+		func(t *jobs.Table) bool { return t.Hosts[name].Use == jobs.HostUsed })
 	return true
 }
 
@@ -322,7 +325,8 @@ func askSlots(w *World) bool {
 	if !w.ask(func(l *dispatcher) sched.Event { return sched.SetSlots{Host: name, Slots: n} }) {
 		return false
 	}
-	w.withdrawLater(w.between(time.Second, 90*time.Second), sched.SetSlots{Host: name}, func(t *jobs.Table) bool { return t.Hosts[name].Slots == 0 })
+	w.withdrawLater(w.between(time.Second, 90*time.Second), sched.SetSlots{Host: name},
+		func(t *jobs.Table) bool { return t.Hosts[name].Slots == 0 })
 	return true
 }
 
@@ -333,7 +337,8 @@ func askSlots(w *World) bool {
 func (w *World) withdrawLater(after time.Duration, ev sched.Event, gone func(*jobs.Table) bool) {
 	w.after(after, func() {
 		again := 5 * time.Second
-		if l := w.runningDispatcher(); l != nil && l.epoch == w.ledger.epoch && gone(l.core.Table()) && gone(w.ledger.table) {
+		if l := w.runningDispatcher(); l != nil && l.epoch == w.ledger.epoch && gone(l.core.Table()) &&
+			gone(w.ledger.table) {
 			again = time.Minute
 		} else if l != nil {
 			l.queueReport(ev)
@@ -364,7 +369,8 @@ func (l *dispatcher) inheritRequests() {
 // noteHostRequest records what people ask of hosts.
 func (l *dispatcher) noteHostRequest(ev sched.Event) {
 	known := func(name string) bool { // a request about an unknown host is refused
-		return l.isHost(name) && slices.ContainsFunc(l.core.Hosts(), func(h sched.HostView) bool { return h.Name == name })
+		return l.isHost(name) && slices.ContainsFunc(l.core.Hosts(),
+			func(h sched.HostView) bool { return h.Name == name })
 	}
 	switch ev := ev.(type) {
 	case sched.SetSlots:

@@ -24,7 +24,8 @@ import (
 // makeRun creates the run directory in its state before the first dispatcher.
 func (w *World) makeRun() {
 	m := w.server.Mount("maker")
-	mustMkdir(m, "/runs", runDir, runDir+"/"+rundir.JournalDir, runDir+"/"+rundir.AttemptsDir, runDir+"/"+rundir.HostsDir)
+	mustMkdir(m, "/runs", runDir, runDir+"/"+rundir.JournalDir, runDir+"/"+rundir.AttemptsDir,
+		runDir+"/"+rundir.HostsDir)
 	if err := rundir.WriteNew(m, runDir+"/"+rundir.SpecsFile, nil); err != nil {
 		panic(err)
 	}
@@ -47,7 +48,8 @@ func (w *World) startDispatcher(m *machine) { w.takeOverFrom(m, nil, 0) }
 func (w *World) takeOverFrom(m *machine, old *dispatcher, wake int) {
 	w.isStarting = false
 	w.damageBeforeTakeover()
-	l := &dispatcher{w: w, n: len(w.dispatchers) + 1, m: m, born: w.now, ownedAt: w.now, ownerPresent: map[string]bool{}}
+	l := &dispatcher{w: w, n: len(w.dispatchers) + 1, m: m, born: w.now, ownedAt: w.now,
+		ownerPresent: map[string]bool{}}
 	l.trigger.l = l
 	if w.numTakeovers > maxDispatchers {
 		w.fail(RunEnds, "after %d dispatchers the run has not ended", w.numTakeovers)
@@ -57,7 +59,8 @@ func (w *World) takeOverFrom(m *machine, old *dispatcher, wake int) {
 	l.mount.Fault = l.fault
 	l.share = w.share.Mount(l.mount.Name)
 	l.share.Stale = func(string) bool { return w.oneInWhileFaults(2) }
-	l.run = &rundir.Run{Dir: runDir, Nonce: "nonce", Settings: &rundir.Settings{UID: runUID, Name: "r"}, Disk: disk{l.mount, l}}
+	l.run = &rundir.Run{Dir: runDir, Nonce: "nonce", Settings: &rundir.Settings{UID: runUID, Name: "r"},
+		Disk: disk{l.mount, l}}
 	if w.oneInWhileFaults(10) {
 		w.countFault(faultKilledInTakeover)
 		l.trigger.killAt(atDisk, 1+w.choices.Draw(25), w.choices.Draw(2) == 1)
@@ -93,7 +96,9 @@ func (w *World) takeOverFrom(m *machine, old *dispatcher, wake int) {
 func (l *dispatcher) takeOver() error {
 	w := l.w
 	j, t, report, err := journal.Take(context.Background(), l.run, journal.TakeOptions{
-		Force: true, Token: l.mount.Name, Now: func() time.Time { return (wallStart + jobs.Stamp(w.now+l.m.clockAhead)).Time() },
+		Force: true, Token: l.mount.Name, Now: func() time.Time {
+			return (wallStart + jobs.Stamp(w.now+l.m.clockAhead)).Time()
+		},
 		Who: &journal.Owner{Host: l.m.name, User: "sim"},
 	})
 	if err != nil {
@@ -101,7 +106,8 @@ func (l *dispatcher) takeOver() error {
 	}
 	l.journal, l.epoch = j, j.Epoch()
 	w.numTakeovers++
-	w.logf("%s has epoch %d: %d records, %d torn, %d ignored", l.mount.Name, l.epoch, report.Records, report.Torn, report.Ignored)
+	w.logf("%s has epoch %d: %d records, %d torn, %d ignored", l.mount.Name, l.epoch, report.Records, report.Torn,
+		report.Ignored)
 	w.checkTake(l, t, report)
 	l.inheritRequests()
 	inv := w.inventory(t)

@@ -19,7 +19,8 @@ var (
 )
 
 func init() {
-	flag.BoolVar(&cutAllJournals, "cuts", false, "in TestSeeds inject only deaths of dispatchers and journals that end early")
+	flag.BoolVar(&cutAllJournals, "cuts", false,
+		"in TestSeeds inject only deaths of dispatchers and journals that end early")
 	flag.BoolVar(&blameAll, "bad-hosts", false, "in TestSeeds make every world one of bad hosts and broken jobs")
 	flag.BoolVar(&batterAll, "battered", false, "damage the journal of every world again and again")
 }
@@ -175,7 +176,8 @@ func FuzzChoices(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if r := Run(Bytes(b), false); r.Failure != nil {
 			again := Run(Bytes(b), true)
-			t.Fatalf("the last lines of the log:\n%s\n%v", strings.Join(again.Log[max(0, len(again.Log)-80):], "\n"), r.Failure)
+			t.Fatalf("the last lines of the log:\n%s\n%v", strings.Join(again.Log[max(0, len(again.Log)-80):], "\n"),
+				r.Failure)
 		}
 	})
 }

@@ -154,7 +154,8 @@ func (w *World) run() {
 }
 
 func (w *World) result() *Result {
-	r := &Result{Failure: w.failed, Faults: map[string]int{}, Turns: w.numTurns, Dispatchers: len(w.dispatchers), Took: w.now, Log: w.log}
+	r := &Result{Failure: w.failed, Faults: map[string]int{}, Turns: w.numTurns, Dispatchers: len(w.dispatchers),
+		Took: w.now, Log: w.log}
 	for i, n := range w.faultCounts {
 		if n > 0 {
 			r.Faults[faultKinds[i].name] += n
@@ -178,13 +179,15 @@ func (w *World) failStuck() {
 			}
 		}
 		for _, v := range l.core.Hosts() {
-			w.logf("%s %s %s slots %d usable %v running %d buffered %d", v.Name, v.State, v.Reason, v.Slots, v.Usable, v.Running, v.Buffered)
+			w.logf("%s %s %s slots %d usable %v running %d buffered %d", v.Name, v.State, v.Reason, v.Slots, v.Usable,
+				v.Running, v.Buffered)
 		}
 	}
 	if open > 0 && w.losesHosts {
 		w.fail(JobsEnd, "%d jobs of %d have no result, and a host is usable", open, len(w.specs))
 	}
-	w.fail(RunEnds, "the run does not end (%d of %d jobs submitted, dispatcher %v)", w.numSubmitted, len(w.specs), w.dispatcher != nil)
+	w.fail(RunEnds, "the run does not end (%d of %d jobs submitted, dispatcher %v)", w.numSubmitted, len(w.specs),
+		w.dispatcher != nil)
 }
 
 // plannedEvent is a planned event.
@@ -273,7 +276,8 @@ var batterAll bool
 
 // newWorld chooses the hosts, the jobs, and the run's options.
 func newWorld(t *Choices, verbose bool) *World {
-	w := &World{choices: t, verbose: verbose, hostByAddress: map[string]*host{}, knownSpecs: map[string]*hosts.Host{}, maxRuleSlots: map[string]int{}, maxGivenSlots: map[string]int{}, minLostAfter: map[string]time.Duration{},
+	w := &World{choices: t, verbose: verbose, hostByAddress: map[string]*host{}, knownSpecs: map[string]*hosts.Host{},
+		maxRuleSlots: map[string]int{}, maxGivenSlots: map[string]int{}, minLostAfter: map[string]time.Duration{},
 		server: memdisk.New(), share: memdisk.New(), faultCounts: make([]int, len(faultKinds))}
 	w.share.NamesDurable = true
 	w.server.NamesDurable = t.Draw(2) == 0
@@ -333,7 +337,8 @@ func newMachines() (list []*machine) {
 
 func (w *World) drawHost(i int) {
 	t := w.choices
-	spec := &hosts.Host{Name: fmt.Sprintf("melon%d", i+1), Slots: hosts.SlotRule{Fixed: 1 + t.Draw(4)}, GPUs: t.Draw(2), Link: "ssh", Yield: t.OneIn(3)}
+	spec := &hosts.Host{Name: fmt.Sprintf("melon%d", i+1), Slots: hosts.SlotRule{Fixed: 1 + t.Draw(4)}, GPUs: t.Draw(2),
+		Link: "ssh", Yield: t.OneIn(3)}
 	if i == 0 || t.Draw(2) == 0 {
 		spec.Tags = []string{"big"}
 	}

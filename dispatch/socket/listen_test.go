@@ -42,8 +42,10 @@ func TestDirectoryOfAnotherUserIsRefused(t *testing.T) {
 	}{
 		{"symlink", "not a directory", func(dir string) error { return os.Symlink(t.TempDir(), dir) }},
 		{"file", "not a directory", func(dir string) error { return os.WriteFile(dir, nil, 0o600) }},
-		{"open to others", "open to others", func(dir string) error { return errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o755)) }},
-		{"of another user", "belongs to user 12345", func(dir string) error { return errors.Join(os.Mkdir(dir, 0o700), os.Chown(dir, 12345, 12345)) }},
+		{"open to others", "open to others",
+			func(dir string) error { return errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o755)) }},
+		{"of another user", "belongs to user 12345",
+			func(dir string) error { return errors.Join(os.Mkdir(dir, 0o700), os.Chown(dir, 12345, 12345)) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			base := shortDir(t)
@@ -64,7 +66,8 @@ func TestDirectoryOfAnotherUserIsRefused(t *testing.T) {
 			if c.name == "of another user" {
 				return // root may connect to the sockets of others
 			}
-			if _, err := Dial(t.Context(), filepath.Join(dir, "x.sock"), ""); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := Dial(t.Context(), filepath.Join(dir, "x.sock"), ""); err == nil ||
+				!strings.Contains(err.Error(), c.want) {
 				t.Errorf("Dial: got %v, want %q", err, c.want)
 			}
 		})
@@ -78,7 +81,8 @@ func TestAnotherUserIsRefused(t *testing.T) {
 		t.Skip("needs root")
 	}
 	s := startServer(t, &fakeHandler{})
-	for path, mode := range map[string]os.FileMode{s.Address(): 0o777, filepath.Dir(s.Address()): 0o755, s.opts.Base: 0o755} {
+	for path, mode := range map[string]os.FileMode{s.Address(): 0o777, filepath.Dir(s.Address()): 0o755,
+		s.opts.Base: 0o755} {
 		must(t, os.Chmod(path, mode))
 	}
 	// Others may not read the directory of the test binary.

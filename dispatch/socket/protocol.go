@@ -84,7 +84,8 @@ type Piece struct {
 func ReadPiece(r Read, a *jobs.Attempt, read func() (data []byte, size int64, err error)) (*Piece, error) {
 	switch {
 	case r.File != jobs.FileOut && r.File != jobs.FileErr:
-		return nil, Refusef("an attempt has no output file %q; the files are %q and %q", string(r.File), jobs.FileOut, jobs.FileErr)
+		return nil, Refusef("an attempt has no output file %q; the files are %q and %q", string(r.File), jobs.FileOut,
+			jobs.FileErr)
 	case a == nil:
 		return nil, Refusef("there is no attempt %s", r.Attempt)
 	}
@@ -276,7 +277,8 @@ func checkDir(dir string, uid int) error {
 	case !ok || int(owner.Uid) != uid:
 		return fmt.Errorf("%s belongs to user %d and not to you, so it is not used for sockets", dir, owner.Uid)
 	case info.Mode().Perm() != 0o700:
-		return fmt.Errorf("%s is open to others (mode %#o): check its content, then run: chmod 700 %s", dir, info.Mode().Perm(), dir)
+		return fmt.Errorf("%s is open to others (mode %#o): check its content, then run: chmod 700 %s", dir,
+			info.Mode().Perm(), dir)
 	}
 	return nil
 }

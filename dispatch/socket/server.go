@@ -76,7 +76,8 @@ func Listen(opt Options) (*Server, error) {
 
 func newServer(opt Options) *Server {
 	s := &Server{opts: opt, published: make(chan struct{}),
-		hello: Hello{V: Version, Run: opt.Run, Epoch: opt.Epoch, Token: opt.Token, PID: os.Getpid(), Release: opt.Release}}
+		hello: Hello{V: Version, Run: opt.Run, Epoch: opt.Epoch, Token: opt.Token, PID: os.Getpid(),
+			Release: opt.Release}}
 	s.hello.Program, _ = os.Executable() // only shown to people
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.writing, s.cancelWriting = context.WithCancel(context.Background())
@@ -257,7 +258,8 @@ func (c *conn) call(ctx context.Context, q *request, answer *reply) (err error) 
 	case "follow":
 		c.startFollowing.Do(func() { c.calling.Go(c.push) })
 	default:
-		return Refusef("the dispatcher does not know the call %q; it is dcs-tui %s: %s", q.Do, c.hello.Release, c.hello.Program)
+		return Refusef("the dispatcher does not know the call %q; it is dcs-tui %s: %s", q.Do, c.hello.Release,
+			c.hello.Program)
 	}
 	return err
 }

@@ -182,13 +182,15 @@ func TestCallsAndAnswersArriveUnchanged(t *testing.T) {
 	}}
 	c := dial(t, startServer(t, f))
 	ctx := t.Context()
-	if h := c.Hello(); h.Run != "run1" || h.Epoch != 3 || h.Token != "t" || h.PID != os.Getpid() || h.Program == "" || h.Release != "v1" {
+	if h := c.Hello(); h.Run != "run1" || h.Epoch != 3 || h.Token != "t" || h.PID != os.Getpid() || h.Program == "" ||
+		h.Release != "v1" {
 		t.Errorf("hello: got %+v", h)
 	}
 	if err := c.Wake(ctx, "a"); err != nil {
 		t.Error(err)
 	}
-	if err := c.Wake(ctx, "late"); !errors.Is(err, ErrNotTaken) || err.Error() != "too late: the dispatcher did not accept the request" {
+	if err := c.Wake(ctx, "late"); !errors.Is(err, ErrNotTaken) ||
+		err.Error() != "too late: the dispatcher did not accept the request" {
 		t.Errorf("wake: got %v", err)
 	}
 	if err := c.Request(ctx, "r1", json.RawMessage(`{"do":"<cancel>"}`)); err != nil {
@@ -209,7 +211,8 @@ func TestCallsAndAnswersArriveUnchanged(t *testing.T) {
 	}
 	id := jobs.AttemptID{Job: 17, N: 2}
 	p, err := c.Read(ctx, Read{id, jobs.FileErr, -9, 1 << 30})
-	if want := (&Piece{Offset: -9, Data: []byte("a\xff\x00"), Size: MaxPiece, Over: true}); err != nil || !reflect.DeepEqual(p, want) {
+	if want := (&Piece{Offset: -9, Data: []byte("a\xff\x00"), Size: MaxPiece, Over: true}); err != nil ||
+		!reflect.DeepEqual(p, want) {
 		t.Errorf("read: got %+v, %v; want %+v", p, err, want)
 	}
 	f.read = func(_ context.Context, r Read) (*Piece, error) {
@@ -218,11 +221,14 @@ func TestCallsAndAnswersArriveUnchanged(t *testing.T) {
 		}
 		return nil, &fs.PathError{Op: "open", Path: "out", Err: fs.ErrNotExist}
 	}
-	if _, err := c.Read(ctx, Read{id, jobs.FileOut, 5, 6}); !errors.Is(err, fs.ErrNotExist) || err.Error() != "open out: file does not exist" {
+	if _, err := c.Read(ctx, Read{id, jobs.FileOut, 5, 6}); !errors.Is(err, fs.ErrNotExist) ||
+		err.Error() != "open out: file does not exist" {
 		t.Errorf("read: got %v", err)
 	}
-	for body, want := range map[string]string{`{`: "not valid JSON", `"` + strings.Repeat("x", maxRequest) + `"`: "send it in parts"} {
-		if err := c.Request(ctx, "r2", json.RawMessage(body)); !errors.As(err, &refused) || !strings.Contains(err.Error(), want) {
+	for body, want := range map[string]string{`{`: "not valid JSON", `"` + strings.Repeat("x", maxRequest) +
+		`"`: "send it in parts"} {
+		if err := c.Request(ctx, "r2", json.RawMessage(body)); !errors.As(err, &refused) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("a bad request: got %v, want %q", err, want)
 		}
 	}
@@ -242,7 +248,8 @@ func TestLinesAreAsDocumented(t *testing.T) {
 		{`{"id":2,"do":"request","name":"n","request":{"do":"pause"}}`, `{"id":2}`},
 		{`{"id":4,"do":"why","job":1}`, `{"id":4,"text":"Job 1 waits: <the> host is\ufffd busy."}`},
 		{`{"id":4,"do":"why","job":99}`, `{"id":4,"error":"the run has no job 99","code":"refused"}`},
-		{`{"id":5,"do":"read","attempt":"17.2","file":"out","offset":-4096,"limit":65536}`, `{"id":5,"piece":{"offset":-4096,"data":"Yf8A","size":65536,"over":true}}`},
+		{`{"id":5,"do":"read","attempt":"17.2","file":"out","offset":-4096,"limit":65536}`,
+			`{"id":5,"piece":{"offset":-4096,"data":"Yf8A","size":65536,"over":true}}`},
 		{`{"id":6,"do":"reply","question":3,"text":"x"}`, `{"id":6}`},
 	} {
 		fmt.Fprintln(c, call.send)
@@ -276,7 +283,8 @@ func TestServerOfAnotherVersionIsNamed(t *testing.T) {
 		t.Errorf("another run: got %v, want ErrGone", err)
 	}
 	for _, c := range []struct{ line, want string }{
-		{`{"dcs":7,"run":"run1","release":"v9","program":"/opt/dcs-tui","error":"x"}` + "\n", "version 2; use /opt/dcs-tui"},
+		{`{"dcs":7,"run":"run1","release":"v9","program":"/opt/dcs-tui","error":"x"}` + "\n",
+			"version 2; use /opt/dcs-tui"},
 		{"SSH-2.0-OpenSSH\n", "is not dcs-tui"},
 		{"{}\n", "is not dcs-tui"},
 		{strings.Repeat("x", 2*maxHello), "is not dcs-tui"},
@@ -322,7 +330,8 @@ func TestCallsTimeOutIfTheDispatcherIsSuspended(t *testing.T) {
 			began := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			if _, err := c.Why(ctx, 1); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrNotTaken) == reads {
+			if _, err := c.Why(ctx, 1); !errors.Is(err, context.DeadlineExceeded) ||
+				errors.Is(err, ErrNotTaken) == reads {
 				t.Errorf("reads=%v: got %v", reads, err)
 			}
 			if waited := time.Since(began); waited > time.Second+byeTimeout {
@@ -354,7 +363,8 @@ func TestFollowSendsTheNewestState(t *testing.T) {
 		if s.NumFollowing() != 0 {
 			t.Errorf("got %d following, want 0", s.NumFollowing())
 		}
-		err = c.Follow(t.Context(), func(d live.Durable) { durable = append(durable, d.Bytes) }, func(s *live.State) { tries = append(tries, s.Tries) })
+		err = c.Follow(t.Context(), func(d live.Durable) { durable = append(durable, d.Bytes) },
+			func(s *live.State) { tries = append(tries, s.Tries) })
 		must(t, err)
 		slow := connectPiped(t, s)
 		io.WriteString(slow, `{"id":1,"do":"follow"}`+"\n")
@@ -504,7 +514,8 @@ func TestNumberOfConnectionsIsLimited(t *testing.T) {
 	for range maxConns {
 		dial(t, s)
 	}
-	if _, err := Dial(t.Context(), s.Address(), "run1"); err == nil || !strings.Contains(err.Error(), "connected to the dispatcher already") {
+	if _, err := Dial(t.Context(), s.Address(), "run1"); err == nil ||
+		!strings.Contains(err.Error(), "connected to the dispatcher already") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -516,7 +527,8 @@ func TestPanicFailsOnlyItsCall(t *testing.T) {
 	faults := make(chan string, 2*maxReportedPanics)
 	c := dial(t, startServer(t, f, func(o *Options) { o.ReportPanic = func(text string) { faults <- text } }))
 	for range maxReportedPanics + 5 {
-		if _, err := c.Read(t.Context(), Read{}); err == nil || !strings.Contains(err.Error(), "a slip; the run continues") {
+		if _, err := c.Read(t.Context(), Read{}); err == nil ||
+			!strings.Contains(err.Error(), "a slip; the run continues") {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -613,10 +625,12 @@ func TestErrorsAfterTheDispatcherWasKilled(t *testing.T) {
 	c, err := newClient(t.Context(), ours, "run1")
 	must(t, err)
 	defer c.Close()
-	if err := c.Request(t.Context(), "r", json.RawMessage("{}")); !errors.Is(err, ErrGone) || errors.Is(err, ErrNotTaken) {
+	if err := c.Request(t.Context(), "r", json.RawMessage("{}")); !errors.Is(err, ErrGone) ||
+		errors.Is(err, ErrNotTaken) {
 		t.Errorf("got %v, want ErrGone", err)
 	}
-	if err := c.Request(t.Context(), "r", json.RawMessage("{}")); !errors.Is(err, ErrGone) || !errors.Is(err, ErrNotTaken) {
+	if err := c.Request(t.Context(), "r", json.RawMessage("{}")); !errors.Is(err, ErrGone) ||
+		!errors.Is(err, ErrNotTaken) {
 		t.Errorf("got %v, want ErrGone and ErrNotTaken", err)
 	}
 }

@@ -58,7 +58,8 @@ func TestHarderSettingsAreSkipped(t *testing.T) {
 	if err := os.WriteFile(template, fmt.Appendf(nil, smaller, filepath.Join(dir, "assignment")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run := exec.CommandContext(t.Context(), filepath.Join(dir, "dcs-tui"), "grid", "--no-tui", "--json", "--max-slots", "1", "--run-dir", filepath.Join(dir, "run"), template)
+	run := exec.CommandContext(t.Context(), filepath.Join(dir, "dcs-tui"), "grid", "--no-tui", "--json", "--max-slots",
+		"1", "--run-dir", filepath.Join(dir, "run"), template)
 	run.Dir, run.Env = dir, append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+filepath.Join(dir, "config"))
 	var out, said bytes.Buffer
 	run.Stdout, run.Stderr = &out, &said
@@ -77,7 +78,9 @@ func TestHarderSettingsAreSkipped(t *testing.T) {
 	count := map[string]int{}
 	for _, s := range all {
 		count[s.State]++
-		why := slices.IndexFunc(all, func(o *setting) bool { return o.State == "timed_out" && atLeastAsHard(s.tuple(), o.tuple()) })
+		why := slices.IndexFunc(all, func(o *setting) bool {
+			return o.State == "timed_out" && atLeastAsHard(s.tuple(), o.tuple())
+		})
 		switch {
 		case s.State == "skipped" && why < 0:
 			t.Errorf("%v is skipped without cause", s.Params)
@@ -85,7 +88,8 @@ func TestHarderSettingsAreSkipped(t *testing.T) {
 			t.Errorf("%v runs though %v has timed out", s.Params, all[why].Params)
 		}
 	}
-	if len(all) != 72 || count["timed_out"] == 0 || count["succeeded"] == 0 || count["skipped"] < 7 { // at least brute with 14 and 18 tasks is skipped
+	// at least brute with 14 and 18 tasks is skipped
+	if len(all) != 72 || count["timed_out"] == 0 || count["succeeded"] == 0 || count["skipped"] < 7 {
 		t.Errorf("%d jobs: %v", len(all), count)
 	}
 	if want := fmt.Sprintf("%d jobs avoided", count["skipped"]); !strings.Contains(said.String(), want) {

@@ -46,9 +46,12 @@ func constrained() []problem {
 		return p
 	}
 	all := problems()
-	cliff := problem{"", []Param{{Name: "x", High: 1}, {Name: "y", High: 1}}, func(x []float64) float64 { return 1 - x[0] + (x[1]-0.7)*(x[1]-0.7) }, 0.5}
+	cliff := problem{"", []Param{{Name: "x", High: 1}, {Name: "y", High: 1}},
+		func(x []float64) float64 { return 1 - x[0] + (x[1]-0.7)*(x[1]-0.7) }, 0.5}
 	return []problem{
-		where(all[0], "branin_disk", func(x []float64) bool { return (x[0]-2.5)*(x[0]-2.5)+(x[1]-7.5)*(x[1]-7.5) <= 50 }),
+		where(all[0], "branin_disk", func(x []float64) bool {
+			return (x[0]-2.5)*(x[0]-2.5)+(x[1]-7.5)*(x[1]-7.5) <= 50
+		}),
 		where(all[1], "hartmann6_ball", func(x []float64) bool {
 			sum := 0.0
 			for _, v := range x {
@@ -67,8 +70,10 @@ func branin(x []float64) float64 {
 
 func hartmann6(x []float64) (sum float64) {
 	alpha := []float64{1, 1.2, 3, 3.2}
-	a := [][]float64{{10, 3, 17, 3.5, 1.7, 8}, {0.05, 10, 17, 0.1, 8, 14}, {3, 3.5, 1.7, 10, 17, 8}, {17, 8, 0.05, 10, 0.1, 14}}
-	p := [][]float64{{1312, 1696, 5569, 124, 8283, 5886}, {2329, 4135, 8307, 3736, 1004, 9991}, {2348, 1451, 3522, 2883, 3047, 6650}, {4047, 8828, 8732, 5743, 1091, 381}}
+	a := [][]float64{{10, 3, 17, 3.5, 1.7, 8}, {0.05, 10, 17, 0.1, 8, 14}, {3, 3.5, 1.7, 10, 17, 8},
+		{17, 8, 0.05, 10, 0.1, 14}}
+	p := [][]float64{{1312, 1696, 5569, 124, 8283, 5886}, {2329, 4135, 8307, 3736, 1004, 9991},
+		{2348, 1451, 3522, 2883, 3047, 6650}, {4047, 8828, 8732, 5743, 1091, 381}}
 	for i := range alpha {
 		inner := 0.0
 		for d := range x {
@@ -179,7 +184,8 @@ func TestRegret(t *testing.T) {
 			t.Errorf("%s: the median regret of tpe is %.4g, that of random %.4g", p.name, of[TPE], of[Random])
 		}
 		if failed[Random] > 0 && failed[TPE] > 0.75*failed[Random] {
-			t.Errorf("%s: of the last 80 trials of tpe, %g fail, and of random ones %g", p.name, failed[TPE], failed[Random])
+			t.Errorf("%s: of the last 80 trials of tpe, %g fail, and of random ones %g", p.name, failed[TPE],
+				failed[Random])
 		}
 		_, rest, found := strings.Cut(string(b), "\n"+p.name+" default ")
 		words := strings.Fields(rest)
@@ -195,7 +201,8 @@ func TestRegret(t *testing.T) {
 // TestProposalsAreRepeatable checks that a proposal depends only on the seed and the earlier
 // trials, so that another dispatcher proposes the same.
 func TestProposalsAreRepeatable(t *testing.T) {
-	params := []Param{{Name: "x", Low: -2, High: 2}, {Name: "c", Values: []string{"a", "b", "c"}}, {Name: "n", Values: []string{"1", "2", "4"}, Ordered: true}}
+	params := []Param{{Name: "x", Low: -2, High: 2}, {Name: "c", Values: []string{"a", "b", "c"}},
+		{Name: "n", Values: []string{"1", "2", "4"}, Ordered: true}}
 	var past []Trial
 	for i := range 40 {
 		at, _ := NewTPE(params, 7).Propose(context.Background(), past)
@@ -244,7 +251,8 @@ func TestTPEFindsTheBestValue(t *testing.T) {
 func TestValuesSurviveTheirText(t *testing.T) {
 	for _, p := range []Param{
 		{Low: -2, High: 2}, {Low: 1e-3, High: 1e2, Log: true}, {Low: 1e6, High: 1e6 + 1}, {Low: -1e9, High: 1e9},
-		{Values: []string{"a", "b", "c"}}, {Values: []string{"1", "2"}, Ordered: true}, {Low: 1e-300, High: 1e300, Log: true},
+		{Values: []string{"a", "b", "c"}}, {Values: []string{"1", "2"}, Ordered: true}, {Low: 1e-300, High: 1e300,
+			Log: true},
 	} {
 		for i := range 101 {
 			u := float64(i) / 100

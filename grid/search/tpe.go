@@ -112,7 +112,8 @@ func ageWeight(i, n int) float64 {
 // estimate makes the density of the given trials.
 func (t *tpe) estimate(trials [][]float64, weight func(i, n int) float64) *parzen {
 	n, dims := len(trials), len(t.params)
-	p := &parzen{params: t.params, kernels: append(slices.Clone(trials), make([]float64, dims)), weights: make([]float64, n+1)}
+	p := &parzen{params: t.params, kernels: append(slices.Clone(trials), make([]float64, dims)),
+		weights: make([]float64, n+1)}
 	sum := 0.0
 	for i := range p.weights {
 		p.weights[i] = weight(i, n)

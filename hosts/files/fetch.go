@@ -139,7 +139,8 @@ func (f *Fetcher) fetchHost(ctx context.Context, stop context.CancelCauseFunc, p
 // a sentinel, so that it proves that the other files are complete. It is read first. An attempt
 // that was given up may still run, and outputs that are read before its sentinel may be incomplete.
 // puts is the number of copied files, without those that the host does not have.
-func (f *Fetcher) fetchAttempt(ctx context.Context, large chan struct{}, host string, id jobs.AttemptID) (puts, missing int, err error) {
+func (f *Fetcher) fetchAttempt(ctx context.Context, large chan struct{}, host string,
+	id jobs.AttemptID) (puts, missing int, err error) {
 	if err := f.makeShard(id); err != nil {
 		return 0, 0, err
 	}
@@ -160,10 +161,11 @@ func (f *Fetcher) fetchAttempt(ctx context.Context, large chan struct{}, host st
 		return puts, missing, statusErr
 	}
 	if status != nil {
-		err := f.createFile(jobs.AttemptFile(f.Run.Dir, id, jobs.FileStatus), int64(len(status)), func(w io.WriterAt) error {
-			_, err := w.WriteAt(status, 0)
-			return err
-		})
+		err := f.createFile(jobs.AttemptFile(f.Run.Dir, id, jobs.FileStatus), int64(len(status)),
+			func(w io.WriterAt) error {
+				_, err := w.WriteAt(status, 0)
+				return err
+			})
 		if err != nil {
 			return puts, missing, err
 		}
@@ -351,7 +353,8 @@ func (f *Fetcher) readStatus(ctx context.Context, p Piece) ([]byte, error) {
 	case status.Damaged || status.State == attempts.Unreadable:
 		return nil, fmt.Errorf("%s: %s.%s: %w", p.Host, p.Attempt, p.File, attempts.ErrStatus)
 	case status.Host != p.Host:
-		return nil, fmt.Errorf("%s: %s.%s: %w: it belongs to the host %q", p.Host, p.Attempt, p.File, attempts.ErrStatus, status.Host)
+		return nil, fmt.Errorf("%s: %s.%s: %w: it belongs to the host %q", p.Host, p.Attempt, p.File,
+			attempts.ErrStatus, status.Host)
 	case status.State != attempts.Finished:
 		return nil, nil
 	}

@@ -62,7 +62,9 @@ func PlanFetch(t *jobs.Table, ids []jobs.ID, apart func(host string) bool, here 
 	}
 	for _, host := range slices.Sorted(maps.Keys(of)) {
 		list := of[host]
-		slices.SortFunc(list, func(a, b jobs.AttemptID) int { return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.N, b.N)) })
+		slices.SortFunc(list, func(a, b jobs.AttemptID) int {
+			return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.N, b.N))
+		})
 		p.Hosts = append(p.Hosts, HostPlan{host, list})
 	}
 	return p

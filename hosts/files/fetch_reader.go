@@ -61,8 +61,10 @@ func (r *Reader) Read(ctx context.Context, p Piece) (data []byte, size int64, er
 		return nil, 0, fmt.Errorf("%s has no such file: %s: %w", p.Host, c.Why, fs.ErrNotExist)
 	case c.Size < 0:
 		return nil, 0, fmt.Errorf("%s: %s", p.Host, c.Why)
-	case len(c.Bulk) > max(0, p.Limit), p.Offset >= 0 && c.Offset != p.Offset, c.Offset < 0, c.Size < int64(len(c.Bulk)):
-		return nil, 0, fmt.Errorf("%s sent an unexpected piece: %d bytes at %d of %d", p.Host, len(c.Bulk), c.Offset, c.Size)
+	case len(c.Bulk) > max(0, p.Limit), p.Offset >= 0 && c.Offset != p.Offset, c.Offset < 0,
+		c.Size < int64(len(c.Bulk)):
+		return nil, 0, fmt.Errorf("%s sent an unexpected piece: %d bytes at %d of %d", p.Host, len(c.Bulk), c.Offset,
+			c.Size)
 	}
 	return c.Bulk, c.Size, nil
 }
@@ -122,7 +124,8 @@ type readHost struct {
 
 // run connects and delivers pieces until the host is gone or ctx ends.
 func (f *readHost) run(ctx context.Context, c hosts.Connector, uid string) {
-	w, err := c.Connect(ctx, f.host, &hosts.Open{Version: hosts.ProtocolVersion, Run: uid, RunName: uid, Host: f.host.Name,
+	w, err := c.Connect(ctx, f.host, &hosts.Open{Version: hosts.ProtocolVersion, Run: uid, RunName: uid,
+		Host:    f.host.Name,
 		WorkDir: f.host.WorkDir, Reads: true})
 	f.mu.Lock()
 	f.worker, f.lastAt = w, time.Now()
@@ -229,7 +232,8 @@ func (f *readHost) read(ctx context.Context, m hosts.Read) (*hosts.Chunk, error)
 				continue
 			}
 			f.worker.Close()
-			return nil, &hosts.Error{Host: f.host.Name, Class: hosts.Unreachable, Err: fmt.Errorf("no answer for %v while its outputs were being read", pieceTimeout)}
+			return nil, &hosts.Error{Host: f.host.Name, Class: hosts.Unreachable,
+				Err: fmt.Errorf("no answer for %v while its outputs were being read", pieceTimeout)}
 		}
 	}
 }

@@ -111,7 +111,8 @@ func TestPiecesAreReadFromSeveralHosts(t *testing.T) {
 			if m.most > maxReads || m.byes != 1 {
 				t.Errorf("%s owed %d pieces at once, %d byes", name, m.most, m.byes)
 			}
-			if o := m.opened; !o.Reads || o.Run != "uid" || o.Host != name || o.WorkDir != "/scratch/"+name || o.RunDir != "" {
+			if o := m.opened; !o.Reads || o.Run != "uid" || o.Host != name || o.WorkDir != "/scratch/"+name ||
+				o.RunDir != "" {
 				t.Errorf("%s: %+v", name, o)
 			}
 		}
@@ -196,7 +197,8 @@ func away(err error) bool {
 // a host that does not answer.
 func TestCallerMayStopWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := NewReader(machines{"mute": {answer: func(*hosts.Read) *hosts.Chunk { return nil }}}, "uid", inventory("mute"))
+		r := NewReader(machines{"mute": {answer: func(*hosts.Read) *hosts.Chunk { return nil }}}, "uid",
+			inventory("mute"))
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		if _, _, err := r.Read(ctx, piece("mute", 1)); !errors.Is(err, context.DeadlineExceeded) {

@@ -157,7 +157,8 @@ func TestOutputsAreCopiedOnce(t *testing.T) {
 	l.addEnded("far2", "5000.1", "", "")
 	b := &Fetcher{}
 	results, err := l.fetch(b)
-	if err != nil || len(results) != 2 || results[0].NumFetched != 2 || results[1].NumFetched != 2 || results[0].NumIncomplete+results[1].NumIncomplete+results[0].NumMissing != 0 {
+	if err != nil || len(results) != 2 || results[0].NumFetched != 2 || results[1].NumFetched != 2 ||
+		results[0].NumIncomplete+results[1].NumIncomplete+results[0].NumMissing != 0 {
 		t.Fatalf("Fetch: got %+v, %v; want 2 files of each host", results, err)
 	}
 	l.same(slices.Collect(maps.Keys(l.has))...)
@@ -224,7 +225,8 @@ func TestFaultsOfAHostAffectOnlyIt(t *testing.T) {
 		t.Errorf("the second host: got %+v, want nothing fetched and \"no route\"", r)
 	}
 	l.same("far 1.1.out", "far 1.1.status", "far 2.1.status", "far 4.1.out")
-	for id, want := range map[string]bool{"1.1": true, "2.1": true, "3.1": false, "4.1": false, "5.1": false, "6.1": false, "7.1": false} {
+	for id, want := range map[string]bool{"1.1": true, "2.1": true, "3.1": false, "4.1": false, "5.1": false,
+		"6.1": false, "7.1": false} {
 		if l.here(id) != want {
 			t.Errorf("%s is here: %v", id, !want)
 		}
@@ -265,7 +267,8 @@ func TestFalseSizesDoNotFillTheDisk(t *testing.T) {
 	}
 	results, err := b.Fetch(t.Context(), l.plan())
 	must(t, err)
-	for i, want := range []HostResult{{Host: "far", NumFetched: 1, NumIncomplete: 1}, {Host: "grows", NumFetched: 1}, {Host: "shrinks", NumIncomplete: 1}} {
+	for i, want := range []HostResult{{Host: "far", NumFetched: 1, NumIncomplete: 1}, {Host: "grows", NumFetched: 1},
+		{Host: "shrinks", NumIncomplete: 1}} {
 		got := results[i]
 		if (got.Err != nil) != (want.NumIncomplete > 0) {
 			t.Errorf("%s: %v", got.Host, got.Err)
@@ -274,7 +277,8 @@ func TestFalseSizesDoNotFillTheDisk(t *testing.T) {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 	}
-	if _, files, bytes := b.Done(); files != 6 || bytes != int64(len("small")+hosts.MaxChunk+10+2*attempts.StatusBytes) {
+	if _, files, bytes := b.Done(); files != 6 ||
+		bytes != int64(len("small")+hosts.MaxChunk+10+2*attempts.StatusBytes) {
 		t.Errorf("%d files, %d bytes: what was not kept is counted", files, bytes)
 	}
 	b2, err := os.ReadFile(jobs.AttemptFile(l.run.Dir, attempt(t, "3.1"), jobs.FileOut))
@@ -332,7 +336,8 @@ func TestFetchReservesSpace(t *testing.T) {
 			return l.read(ctx, p)
 		}
 		results, err := b.Fetch(t.Context(), plan)
-		if err != nil || results[0].NumFetched != 1 || results[1].NumIncomplete != 1 || !strings.Contains(fmt.Sprint(results[1].Err), "no space") {
+		if err != nil || results[0].NumFetched != 1 || results[1].NumIncomplete != 1 ||
+			!strings.Contains(fmt.Sprint(results[1].Err), "no space") {
 			t.Errorf("Fetch: got %+v, %v; want one file fetched, and one left for lack of space", results, err)
 		}
 		results, err = b.Fetch(t.Context(), &FetchPlan{Hosts: plan.Hosts[1:]})
@@ -370,7 +375,8 @@ func TestFewLargeFilesAreCopiedAtATime(t *testing.T) {
 				case <-ctx.Done():
 				}
 				l.mu.Lock()
-				if size := len(l.has[fmt.Sprintf("%s %s.out", p.Host, p.Attempt)]); p.Offset+hosts.MaxChunk >= int64(size) {
+				if size := len(l.has[fmt.Sprintf("%s %s.out", p.Host, p.Attempt)]); p.Offset+
+					hosts.MaxChunk >= int64(size) {
 					begun[p.Host]--
 				}
 				l.mu.Unlock()
@@ -378,7 +384,8 @@ func TestFewLargeFilesAreCopiedAtATime(t *testing.T) {
 			return l.read(ctx, p)
 		}
 		results, err := b.Fetch(ctx, plan)
-		if !errors.Is(err, context.Canceled) || results[0].NumFetched != 6 || results[0].NumIncomplete != 4 || results[1].NumFetched != 10 {
+		if !errors.Is(err, context.Canceled) || results[0].NumFetched != 6 || results[0].NumIncomplete != 4 ||
+			results[1].NumFetched != 10 {
 			t.Errorf("Fetch: got %+v, %v; want context.Canceled, and 6 and 10 files", results, err)
 		}
 		if most["far"] != maxLarge || most["far2"] != maxReads {
@@ -412,7 +419,8 @@ func TestFullDiskLeavesNoPartialFile(t *testing.T) {
 			return l.read(ctx, p)
 		}
 		results, err := b.Fetch(t.Context(), plan)
-		if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "full") || results[1].NumIncomplete != 38 || results[0].Err != nil || results[1].Err != nil {
+		if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "full") ||
+			results[1].NumIncomplete != 38 || results[0].Err != nil || results[1].Err != nil {
 			t.Errorf("Fetch: got %+v, %v; want ENOSPC, and 38 files left", results, err)
 		}
 		l.same("far 1.1.out")
@@ -449,7 +457,8 @@ func TestFileIsCompleteOrMissing(t *testing.T) {
 			t.Errorf("%v at %s: nobody is told", errno, d.Failed)
 		}
 		for _, name := range l.files() {
-			if b, _ := os.ReadFile(l.run.Path(rundir.AttemptsDir, "000", name)); !strings.Contains(name, tempMark) && !bytes.Equal(b, []byte(l.has["far "+name])) {
+			if b, _ := os.ReadFile(l.run.Path(rundir.AttemptsDir, "000", name)); !strings.Contains(name, tempMark) &&
+				!bytes.Equal(b, []byte(l.has["far "+name])) {
 				t.Errorf("%v at %s: %s holds %q", errno, d.Failed, name, b)
 			}
 		}

@@ -59,7 +59,8 @@ func TestIgnoreAsGit(t *testing.T) {
 					write(t, dir, map[string]string{name + ignoreFile: text, name + ".gitignore": text})
 				}
 			}
-			cmd := exec.Command("sh", "-c", "git init -q . && git -c core.excludesFile=/dev/null ls-files -z --others --exclude-standard")
+			cmd := exec.Command("sh", "-c",
+				"git init -q . && git -c core.excludesFile=/dev/null ls-files -z --others --exclude-standard")
 			cmd.Dir = dir
 			out, err := cmd.Output()
 			must(t, err)
@@ -76,7 +77,8 @@ func TestIgnoreAsGit(t *testing.T) {
 // and that only a complete manifest is accepted.
 func TestManifestRoundTrip(t *testing.T) {
 	m := Manifest{
-		{Path: "a", Kind: 'd'}, {Path: "a/b \n\xff\"", Kind: 'f', Exec: true, Size: 7, Mtime: -5, Sum: Sum{1, 2}, Origin: "/x\ny"},
+		{Path: "a", Kind: 'd'}, {Path: "a/b \n\xff\"", Kind: 'f', Exec: true, Size: 7, Mtime: -5, Sum: Sum{1, 2},
+			Origin: "/x\ny"},
 		{Path: "a/l", Kind: 'l', Target: "../b"},
 	}
 	b := m.Encode()
@@ -89,8 +91,10 @@ func TestManifestRoundTrip(t *testing.T) {
 		}
 	}
 	for _, e := range []Entry{
-		{Path: "../x", Kind: 'f'}, {Path: "/x", Kind: 'f'}, {Path: "a/../../x", Kind: 'd'}, {Path: "", Kind: 'f'}, {Path: "a//b", Kind: 'f'},
-		{Path: "l", Kind: 'l', Target: ".."}, {Path: "l", Kind: 'l', Target: "/etc"}, {Path: "a/l", Kind: 'l', Target: "b/../../x"}, {Path: "l", Kind: 'l'},
+		{Path: "../x", Kind: 'f'}, {Path: "/x", Kind: 'f'}, {Path: "a/../../x", Kind: 'd'}, {Path: "",
+			Kind: 'f'}, {Path: "a//b", Kind: 'f'},
+		{Path: "l", Kind: 'l', Target: ".."}, {Path: "l", Kind: 'l', Target: "/etc"}, {Path: "a/l", Kind: 'l',
+			Target: "b/../../x"}, {Path: "l", Kind: 'l'},
 		{Path: "x", Kind: 'f', Size: -1}, {Path: "x\x00", Kind: 'f'},
 	} {
 		if _, err := Decode(Manifest{e}.Encode()); err == nil {
@@ -174,7 +178,8 @@ func TestOnlyDifferencesAreSent(t *testing.T) {
 		t.Errorf("%d bytes were sent of 3 that are new", n)
 	}
 	dir := mustMake(t, s, "1.1")
-	for name, want := range map[string]string{"d/moved": "0123456789", "d/b": "0123456789", "d/c/e": "", "d/c/new": "abc"} {
+	for name, want := range map[string]string{"d/moved": "0123456789", "d/b": "0123456789", "d/c/e": "",
+		"d/c/new": "abc"} {
 		if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(b) != want {
 			t.Errorf("%s: %q, %v", name, b, err)
 		}
@@ -197,7 +202,8 @@ func TestCopyThatAJobChangedIsRemoved(t *testing.T) {
 	src := NewSource(base)
 	send(t, src, s, "a")
 	dir := mustMake(t, s, "1.1")
-	must(t, errors.Join(os.Chmod(filepath.Join(dir, "a"), 0o600), os.WriteFile(filepath.Join(dir, "a"), []byte("WRONG!"), 0)))
+	must(t, errors.Join(os.Chmod(filepath.Join(dir, "a"), 0o600),
+		os.WriteFile(filepath.Join(dir, "a"), []byte("WRONG!"), 0)))
 	if _, err := s.Make("2.1", true, false); err == nil {
 		t.Fatal("another job gets what the first one has changed")
 	}
@@ -280,7 +286,8 @@ func placement(t *testing.T, base, attempt string, patterns ...string) *Placemen
 	t.Helper()
 	ps, err := jobs.ParseReturn(patterns)
 	must(t, err)
-	return &Placement{Base: base, Records: filepath.Join(base, "notes"), Attempt: attempt, Patterns: ps, Space: &Space{Dir: base}}
+	return &Placement{Base: base, Records: filepath.Join(base, "notes"), Attempt: attempt, Patterns: ps,
+		Space: &Space{Dir: base}}
 }
 
 // TestAllOrNoFilesArePlaced checks that no file is moved to its final place before all files have
@@ -338,7 +345,8 @@ func TestAllOrNoFilesArePlaced(t *testing.T) {
 	// sweeps checks what a sweep leaves while no attempt counts but the one given.
 	sweeps := func(counts string, want ...string) {
 		t.Helper()
-		if err := Sweep(base, notes, func(attempt string) bool { return attempt == counts }); err != nil || !slices.Equal(left(), want) {
+		if err := Sweep(base, notes, func(attempt string) bool { return attempt == counts }); err != nil ||
+			!slices.Equal(left(), want) {
 			t.Errorf("%v, left: %q, want %q", err, left(), want)
 		}
 	}
@@ -361,7 +369,8 @@ func TestAllOrNoFilesArePlaced(t *testing.T) {
 	RemovePlaceRecord(notes, "1.4")
 	sweeps("", "out/a", "out/sub/b")
 	// If one file cannot be moved to its final place, none is.
-	must(t, errors.Join(os.RemoveAll(filepath.Join(base, "out/a")), os.Remove(filepath.Join(base, "out/sub/b")), os.Mkdir(filepath.Join(base, "out/sub/b"), 0o700)))
+	must(t, errors.Join(os.RemoveAll(filepath.Join(base, "out/a")), os.Remove(filepath.Join(base, "out/sub/b")),
+		os.Mkdir(filepath.Join(base, "out/sub/b"), 0o700)))
 	if err := to("1.5").Place(m, read, commit); err == nil || len(left()) > 0 {
 		t.Errorf("%v, left: %q", err, left())
 	}
@@ -394,11 +403,13 @@ func TestPathsOutOfTheTreeAreRefused(t *testing.T) {
 	top := t.TempDir()
 	base := filepath.Join(top, "base")
 	write(t, top, map[string]string{"secret": "s", "base/tree/a": "a", "base/ok/sub/f": "f"})
-	for link, target := range map[string]string{"base/tree/out": "../../secret", "base/esc": "../secret", "base/ok/l": "sub/f", "base/ok/sub/up": "../l"} {
+	for link, target := range map[string]string{"base/tree/out": "../../secret", "base/esc": "../secret",
+		"base/ok/l": "sub/f", "base/ok/sub/up": "../l"} {
 		must(t, os.Symlink(target, filepath.Join(top, link)))
 	}
 	src := NewSource(base)
-	for item, want := range map[string]string{"tree": "leads out", "esc": "escapes", "../secret": "leads out", "nothere": "no such file", "ok:../x": "leads out", "": "not a path"} {
+	for item, want := range map[string]string{"tree": "leads out", "esc": "escapes", "../secret": "leads out",
+		"nothere": "no such file", "ok:../x": "leads out", "": "not a path"} {
 		if _, err := src.Manifest([]string{item}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", item, err)
 		}

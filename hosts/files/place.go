@@ -94,7 +94,8 @@ func realPath(path string) (string, error) {
 // It records the temporary files in Records for Sweep, in case the process is killed. It also
 // records the renamed files there until RemovePlaceRecord: as long as the result of the attempt is
 // not recorded, another attempt may be the one that counts.
-func (p *Placement) Place(m Manifest, read func(path string, offset int64, size int64) ([]byte, error), commit func() error) (err error) {
+func (p *Placement) Place(m Manifest, read func(path string, offset int64, size int64) ([]byte, error),
+	commit func() error) (err error) {
 	if err := p.check(m); err != nil {
 		return err
 	}
@@ -238,7 +239,8 @@ func tempName(attempt string, i int, path string) string {
 	return filepath.Join(filepath.Dir(path), tempPrefix+attempt+"-"+strconv.Itoa(i))
 }
 
-func fetch(root *os.Root, attempt string, i int, e *Entry, read func(path string, offset int64, size int64) ([]byte, error)) error {
+func fetch(root *os.Root, attempt string, i int, e *Entry,
+	read func(path string, offset int64, size int64) ([]byte, error)) error {
 	if err := root.MkdirAll(filepath.Dir(e.Path), 0o777); err != nil {
 		return &PlaceError{e.Path, err}
 	}

@@ -40,7 +40,8 @@ func TestHostWritesOnlyWhatTheJobReturns(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			base := t.TempDir()
-			write(t, base, map[string]string{"hosts.toml": "ours", "in/jobs.txt": "ours", "runs/r1/run.toml": "ours", ".git/config": "ours"})
+			write(t, base, map[string]string{"hosts.toml": "ours", "in/jobs.txt": "ours", "runs/r1/run.toml": "ours",
+				".git/config": "ours"})
 			for name, to := range map[string]string{"alias": "in", "link": "runs/r1", "repository": ".git"} {
 				must(t, os.Symlink(to, filepath.Join(base, name)))
 			}
@@ -95,7 +96,8 @@ func TestReturnedFilesMustFit(t *testing.T) {
 		t.Errorf("101 bytes of 100: got %v, want a full disk", err)
 	}
 	for _, sizes := range [][]int64{{1 << 62}, {1 << 62, 1 << 62, 1 << 62}} {
-		if err := place(sizes...); err == nil || errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "the whole disk") {
+		if err := place(sizes...); err == nil || errors.Is(err, syscall.ENOSPC) ||
+			!strings.Contains(err.Error(), "the whole disk") {
 			t.Errorf("%d bytes: got %v, want an error that no space can help", sizes, err)
 		}
 	}

@@ -48,7 +48,8 @@ const recentAge = 2 * time.Second
 
 // NewSource returns a Source for paths relative to base and for absolute paths.
 func NewSource(base string, omit ...string) *Source {
-	return &Source{base: base, omitted: omit, sums: map[string]content{}, pathOf: map[Sum]string{}, watchedLists: map[string]*watched{}}
+	return &Source{base: base, omitted: omit, sums: map[string]content{}, pathOf: map[Sum]string{},
+		watchedLists: map[string]*watched{}}
 }
 
 // CheckItems returns the error that Manifest would return for items, each PATH or PATH:DEST.
@@ -79,7 +80,8 @@ func (s *Source) splitItem(item string) (path, dest string, err error) {
 	}
 	dest = filepath.Clean(dest)
 	if !filepath.IsLocal(dest) {
-		return "", "", fmt.Errorf("%s leads out of %s: give its place in the directory of the job, as in %s:%s", item, s.base, path, filepath.Base(path))
+		return "", "", fmt.Errorf("%s leads out of %s: give its place in the directory of the job, as in %s:%s", item,
+			s.base, path, filepath.Base(path))
 	}
 	if _, err := os.Stat(s.absolute(path)); err != nil {
 		if of, ok := errors.AsType[*fs.PathError](err); ok {
@@ -196,7 +198,8 @@ func (w *walk) addDir(real, dest, rel string, rules []ignoreRules) error {
 	}
 	for _, d := range list {
 		abs, to, name := filepath.Join(real, d.Name()), filepath.Join(dest, d.Name()), filepath.Join(rel, d.Name())
-		if slices.Contains(w.source.omitted, abs) || d.IsDir() && isNeverMoved(d.Name()) || isIgnored(rules, name, d.IsDir()) {
+		if slices.Contains(w.source.omitted, abs) || d.IsDir() && isNeverMoved(d.Name()) ||
+			isIgnored(rules, name, d.IsDir()) {
 			continue
 		}
 		st, err := d.Info()
@@ -230,7 +233,8 @@ func (w *walk) addFile(real, dest string, st fs.FileInfo) error {
 			return err
 		}
 	}
-	w.all[dest] = Entry{Path: dest, Kind: 'f', Exec: st.Mode()&0o111 != 0, Size: c.size, Mtime: c.mtime, Sum: c.sum, Origin: real}
+	w.all[dest] = Entry{Path: dest, Kind: 'f', Exec: st.Mode()&0o111 != 0, Size: c.size, Mtime: c.mtime, Sum: c.sum,
+		Origin: real}
 	return nil
 }
 
@@ -241,7 +245,8 @@ func (w *walk) addLink(abs, dest string) error {
 	}
 	inItem, err := filepath.Rel(w.item, dest)
 	if err != nil || leadsOutside(inItem, target) {
-		return fmt.Errorf("the symbolic link %s leads out of what is sent, to %s: name it in %s, or send a copy", abs, target, ignoreFile)
+		return fmt.Errorf("the symbolic link %s leads out of what is sent, to %s: name it in %s, or send a copy", abs,
+			target, ignoreFile)
 	}
 	w.all[dest] = Entry{Path: dest, Kind: 'l', Target: target}
 	return nil
@@ -340,7 +345,8 @@ func (s *Source) Read(sum Sum, offset int64, limit int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if now := contentOf(st); was.sum != sum || now.size != was.size || now.mtime != was.mtime || now.inode != was.inode {
+	if now := contentOf(st); was.sum != sum || now.size != was.size || now.mtime != was.mtime ||
+		now.inode != was.inode {
 		return nil, fmt.Errorf("%s: %w", path, ErrChanged)
 	}
 	b := make([]byte, max(0, min(int64(limit), was.size-offset)))

@@ -139,7 +139,8 @@ func (s Store) Missing(m Manifest, originals bool) (list []*Entry) {
 			continue
 		}
 		if originals && filepath.IsAbs(e.Origin) {
-			if st, err := os.Lstat(e.Origin); err == nil && st.Mode().IsRegular() && st.Size() == e.Size && st.ModTime().UnixNano() == e.Mtime {
+			if st, err := os.Lstat(e.Origin); err == nil && st.Mode().IsRegular() && st.Size() == e.Size &&
+				st.ModTime().UnixNano() == e.Mtime {
 				e.Target = e.Origin
 				continue
 			}
@@ -356,7 +357,8 @@ func (s Store) Collect(attempt string, tree, own bool, patterns []string) (n int
 	var made []string
 	var infos []fs.FileInfo // nil: the file is a symbolic link that cannot be followed
 	err = fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || isNeverMoved(path) || !returns.Match(path) || s.isUnchanged(given[path], root, path, d) {
+		if err != nil || d.IsDir() || isNeverMoved(path) || !returns.Match(path) ||
+			s.isUnchanged(given[path], root, path, d) {
 			return err
 		}
 		st, err := root.Stat(path)
@@ -381,7 +383,8 @@ func (s Store) Collect(attempt string, tree, own bool, patterns []string) (n int
 		case st == nil:
 			return 0, "", fmt.Errorf("%q, which it returns, is a symbolic link that leads out of its directory, or to nothing: %w", path, ErrLeadsOut)
 		default:
-			list = append(list, Entry{Path: path, Kind: 'f', Exec: st.Mode()&0o111 != 0, Size: st.Size(), Mtime: st.ModTime().UnixNano()})
+			list = append(list, Entry{Path: path, Kind: 'f', Exec: st.Mode()&0o111 != 0, Size: st.Size(),
+				Mtime: st.ModTime().UnixNano()})
 		}
 	}
 	if missing != "" {
@@ -404,7 +407,8 @@ func (s Store) isUnchanged(e *Entry, root *os.Root, path string, d fs.DirEntry) 
 	}
 	ours, err1 := os.Lstat(s.path("blobs", blobName(e)))
 	is, err2 := d.Info()
-	return err1 == nil && err2 == nil && (os.SameFile(ours, is) || is.Size() == e.Size && is.ModTime().UnixNano() == e.Mtime)
+	return err1 == nil && err2 == nil &&
+		(os.SameFile(ours, is) || is.Size() == e.Size && is.ModTime().UnixNano() == e.Mtime)
 }
 
 // Returned returns the encoded manifest of the files that an attempt returns.
@@ -424,7 +428,8 @@ func (s Store) OpenReturned(attempt, path string) (*os.File, error) {
 
 // Drop removes the directory of an attempt and its manifests.
 func (s Store) Drop(attempt string) error {
-	return errors.Join(RemoveAll(s.path("jobs", attempt)), os.RemoveAll(s.path("own", attempt)), os.RemoveAll(s.path("returned", attempt)))
+	return errors.Join(RemoveAll(s.path("jobs", attempt)), os.RemoveAll(s.path("own", attempt)),
+		os.RemoveAll(s.path("returned", attempt)))
 }
 
 // RemoveAll removes a tree, also one in which a job has removed permissions.

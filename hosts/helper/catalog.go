@@ -47,7 +47,8 @@ var kinds = sync.OnceValue(func() *catalog {
 // maxPayload returns the maximum number of bytes in the payload of a message.
 func maxPayload(m hosts.Message) int {
 	switch m.(type) {
-	case hosts.Hello, hosts.Heartbeat, hosts.Started, hosts.Exits, hosts.Withdrawn, hosts.Refused, hosts.Probed, hosts.Listed,
+	case hosts.Hello, hosts.Heartbeat, hosts.Started, hosts.Exits, hosts.Withdrawn, hosts.Refused, hosts.Probed,
+		hosts.Listed,
 		hosts.Trouble, hosts.Chunk, hosts.Want, hosts.Stored:
 		return MaxReport
 	}

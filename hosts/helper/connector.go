@@ -184,21 +184,25 @@ func (s *session) system() (kernel, machine string, err error) {
 		return "", "", s.explainEnd(err)
 	}
 	if word == "path" {
-		return "", "", s.hostError(hosts.Misconfigured, "a startup file there may set PATH wrongly; it must contain the directories of the usual programs, such as /usr/bin:/bin",
+		return "", "", s.hostError(hosts.Misconfigured,
+			"a startup file there may set PATH wrongly; it must contain the directories of the usual programs, such as /usr/bin:/bin",
 			fmt.Errorf("uname cannot be run there: PATH is %q", clean(rest)))
 	}
 	kernel, machine, ok := strings.Cut(rest, " ")
 	if word != "sys" || !ok {
-		return "", "", s.hostError(hosts.Broken, "", fmt.Errorf("the shell answered %q where it should name its system", clean(word+" "+rest)))
+		return "", "", s.hostError(hosts.Broken, "", fmt.Errorf("the shell answered %q where it should name its system",
+			clean(word+" "+rest)))
 	}
 	return clean(kernel), clean(machine), nil
 }
 
 // checkLines refuses values that do not fit into a line of the bootstrap.
 func checkLines(h *hosts.Host, open *hosts.Open) error {
-	for what, v := range map[string]string{"work_dir": open.WorkDir + h.WorkDir, "the host's name": open.Host, "the run's uid": open.Run} {
+	for what, v := range map[string]string{"work_dir": open.WorkDir + h.WorkDir, "the host's name": open.Host,
+		"the run's uid": open.Run} {
 		if strings.ContainsAny(v, "\n\r\x00") {
-			return &hosts.Error{Host: h.Name, Class: hosts.Misconfigured, Err: fmt.Errorf("%s %q contains a line break or NUL", what, v)}
+			return &hosts.Error{Host: h.Name, Class: hosts.Misconfigured,
+				Err: fmt.Errorf("%s %q contains a line break or NUL", what, v)}
 		}
 	}
 	return nil
@@ -343,7 +347,8 @@ func (s *session) explainEnd(err error) error {
 			fmt.Errorf("the login shell %w, more than %d KiB%s", err, maxNoise>>10, s.answers.output()))
 	}
 	if errors.Is(err, errTerminal) {
-		return s.hostError(hosts.Misconfigured, "take -t out of the link, and RequestTTY out of the ssh configuration", err)
+		return s.hostError(hosts.Misconfigured, "take -t out of the link, and RequestTTY out of the ssh configuration",
+			err)
 	}
 	how := endError(s.host.Name, false, s.stream, s.stderr, err)
 	if e := (*hosts.Error)(nil); errors.As(how, &e) && e.Class == hosts.Broken && !errors.Is(e, ErrProcessLimit) {
@@ -374,7 +379,8 @@ func endError(host string, isHelper bool, stream hosts.Stream, stderr *stderrRea
 	select {
 	case err = <-state:
 	case <-limit.C:
-		return withClass(host, hosts.Broken, "", fmt.Errorf("%s closed its output but still runs%s", who, stderr.output()))
+		return withClass(host, hosts.Broken, "", fmt.Errorf("%s closed its output but still runs%s", who,
+			stderr.output()))
 	}
 	select { // standard error is read by another goroutine
 	case <-stderr.done:

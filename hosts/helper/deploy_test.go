@@ -20,7 +20,8 @@ import (
 
 // connectVia connects with the given kind of link and work_dir.
 func (f *shellHost) connectVia(c *Connector, link, workDir string) (hosts.Worker, error) {
-	return c.Connect(f.t.Context(), &hosts.Host{Name: "melon4", Link: link, WorkDir: workDir}, &hosts.Open{Run: "r1", Host: "melon4"})
+	return c.Connect(f.t.Context(), &hosts.Host{Name: "melon4", Link: link, WorkDir: workDir},
+		&hosts.Open{Run: "r1", Host: "melon4"})
 }
 
 // runsFrom connects, hangs up, and returns the directory from which the helper ran.
@@ -177,7 +178,8 @@ func TestUnusablePlacesAreSkipped(t *testing.T) {
 			conn := f.connector()
 			_, err := f.connectVia(conn, "local", "/dev/null/work")
 			if err == nil || hosts.ClassOf(err) != hosts.Misconfigured || !strings.Contains(err.Error(), f.base+": ") ||
-				!strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "/dev/null/work: ") || !strings.Contains(err.Error(), "give the host a work_dir") {
+				!strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "/dev/null/work: ") ||
+				!strings.Contains(err.Error(), "give the host a work_dir") {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 			if dir := f.runsFrom(conn, "local", "~/wo rk"); dir != f.home+"/wo rk" {
@@ -255,7 +257,8 @@ func TestWorkDirWithLineBreak(t *testing.T) {
 	f := newShellHost(t)
 	_, err := f.connectVia(f.connector(), "local", "/a\n/b")
 	var e *hosts.Error
-	if !errors.As(err, &e) || e.Class != hosts.Misconfigured || e.Host != "melon4" || !strings.Contains(err.Error(), "work_dir") {
+	if !errors.As(err, &e) || e.Class != hosts.Misconfigured || e.Host != "melon4" ||
+		!strings.Contains(err.Error(), "work_dir") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -303,7 +306,8 @@ func TestOtherMachineIsRefusedWithABuildCommand(t *testing.T) {
 			conn := f.connector()
 			conn.binaries.dir = func() (string, error) { return beside, nil }
 			_, err := f.connect(conn)
-			if err == nil || hosts.ClassOf(err) != hosts.Misconfigured || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "the host is "+c.uname) {
+			if err == nil || hosts.ClassOf(err) != hosts.Misconfigured || !strings.Contains(err.Error(), c.want) ||
+				!strings.Contains(err.Error(), "the host is "+c.uname) {
 				t.Fatalf("got %v, want %q", err, c.want)
 			}
 			if c.uname != "Linux aarch64" {

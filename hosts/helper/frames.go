@@ -73,7 +73,8 @@ func appendMessage(b []byte, seq int64, m hosts.Message) ([]byte, int64, error) 
 	if len(p) > k.maxPayload {
 		one, two, ok := splitMessage(v)
 		if !ok {
-			return b, seq, fmt.Errorf("%w: %s of %d bytes, at most %d can be sent", ErrTooLarge, describeMessage(v.Interface()), len(p), k.maxPayload)
+			return b, seq, fmt.Errorf("%w: %s of %d bytes, at most %d can be sent", ErrTooLarge,
+				describeMessage(v.Interface()), len(p), k.maxPayload)
 		}
 		b, seq, err := appendMessage(b, seq, one)
 		if err != nil {
@@ -129,7 +130,8 @@ func (r *Reader) read() (hosts.Message, error) {
 			if !bytes.HasPrefix(line, []byte("dcs-wire ")) {
 				return nil, fmt.Errorf("%w: the stream begins with %q", ErrFormat, line)
 			}
-			return nil, fmt.Errorf("%w: it says %q, ours is %q", ErrVersion, line, kinds().greeting[:len(kinds().greeting)-1])
+			return nil, fmt.Errorf("%w: it says %q, ours is %q", ErrVersion, line,
+				kinds().greeting[:len(kinds().greeting)-1])
 		}
 		r.greeted = true
 	}
@@ -187,7 +189,8 @@ func (r *Reader) header(line []byte) (k *kind, n int, sum uint32, err error) {
 		return nil, 0, 0, fmt.Errorf("%w: %q (frame %d)", ErrKind, word, seq)
 	}
 	if size > int64(k.maxPayload) {
-		return nil, 0, 0, fmt.Errorf("%w: frame %d (%s) announces %d bytes, at most %d are taken", ErrTooLarge, seq, k.name, size, k.maxPayload)
+		return nil, 0, 0, fmt.Errorf("%w: frame %d (%s) announces %d bytes, at most %d are taken", ErrTooLarge, seq,
+			k.name, size, k.maxPayload)
 	}
 	r.seq, r.size = seq, int(size)
 	return k, int(size), sum, nil

@@ -84,7 +84,8 @@ func TestWhatAHostMaySend(t *testing.T) {
 func TestEndlessStderrCutsTheLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logged, isCut := 0, false
-		l := listen(endless{}, func(line string) { logged += len(line) }, newAllowance(), func() error { isCut = true; return nil })
+		l := listen(endless{}, func(line string) { logged += len(line) }, newAllowance(),
+			func() error { isCut = true; return nil })
 		<-l.done
 		if !isCut || !l.isCut() || logged > maxKept {
 			t.Errorf("the link was cut: %v; %d bytes were logged", isCut, logged)

@@ -79,7 +79,8 @@ func fakeHost(how string) int {
 		_, mask, _ = strings.Cut(string(b), "Umask:\t")
 		mask, _, _ = strings.Cut(mask, "\n")
 	}
-	hello := &hosts.Hello{Version: open.Version, Dir: filepath.Dir(filepath.Dir(exe)), Spool: open.Host, BootID: mask, PID: os.Getpid()}
+	hello := &hosts.Hello{Version: open.Version, Dir: filepath.Dir(filepath.Dir(exe)), Spool: open.Host, BootID: mask,
+		PID: os.Getpid()}
 	switch how {
 	case "mute":
 		io.Copy(io.Discard, os.Stdin)

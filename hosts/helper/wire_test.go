@@ -116,7 +116,8 @@ func TestBatchIsOneWrite(t *testing.T) {
 		t.Errorf("%d writes, want 2", c.n)
 	}
 	r := NewReader(&c.Buffer)
-	for _, want := range []hosts.Message{&hosts.Limit{Slots: 1}, &hosts.Limit{Slots: 2}, &hosts.Ping{Seq: 3}, &hosts.Limit{Slots: 4}} {
+	for _, want := range []hosts.Message{&hosts.Limit{Slots: 1}, &hosts.Limit{Slots: 2}, &hosts.Ping{Seq: 3},
+		&hosts.Limit{Slots: 4}} {
 		if got, err := r.Read(); err != nil || !reflect.DeepEqual(got, want) {
 			t.Fatalf("got %+v, %v, want %+v", got, err, want)
 		}
@@ -135,7 +136,8 @@ func (c *countWriter) Write(p []byte) (int, error) { c.n++; return c.Buffer.Writ
 func TestLargeListsAreSplit(t *testing.T) {
 	in := &hosts.Launch{Epoch: 3, ExpireUptime: 9}
 	for i := range 24 {
-		in.Jobs = append(in.Jobs, hosts.LaunchJob{Attempt: jobs.AttemptID{Job: jobs.ID(i + 1), N: 1}, Command: strings.Repeat("x", 1<<20)})
+		in.Jobs = append(in.Jobs, hosts.LaunchJob{Attempt: jobs.AttemptID{Job: jobs.ID(i + 1), N: 1},
+			Command: strings.Repeat("x", 1<<20)})
 	}
 	r := NewReader(bytes.NewReader(write(t, in)))
 	var got hosts.Launch
@@ -151,7 +153,8 @@ func TestLargeListsAreSplit(t *testing.T) {
 	if !reflect.DeepEqual(&got, in) {
 		t.Errorf("%d jobs arrived", len(got.Jobs))
 	}
-	one := hosts.Launch{Jobs: []hosts.LaunchJob{{Attempt: jobs.AttemptID{Job: 7, N: 1}, Command: strings.Repeat("x", MaxPayload)}}}
+	one := hosts.Launch{Jobs: []hosts.LaunchJob{{Attempt: jobs.AttemptID{Job: 7, N: 1},
+		Command: strings.Repeat("x", MaxPayload)}}}
 	err := NewWriter(io.Discard).Write(one)
 	if !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "7.1") {
 		t.Errorf("one huge job: %v", err)
@@ -260,7 +263,8 @@ func TestDamageIsNamed(t *testing.T) {
 // TestEveryBitFlipIsSeen checks that a single changed bit never yields a message that was not sent,
 // and that a stream that is cut at any byte ends in EOF or ErrUnexpectedEOF.
 func TestEveryBitFlipIsSeen(t *testing.T) {
-	in := &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: jobs.AttemptID{Job: 17, N: 2}, Slot: 3, Outcome: jobs.Outcome{Exit: 1, LastLine: "no"}}}}
+	in := &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: jobs.AttemptID{Job: 17, N: 2}, Slot: 3,
+		Outcome: jobs.Outcome{Exit: 1, LastLine: "no"}}}}
 	good := write(t, in, hosts.Limit{Slots: 2})
 	for i := len(greeting); i < len(good); i++ {
 		r := NewReader(bytes.NewReader(good[:i]))
@@ -375,7 +379,8 @@ func benchLaunch() *hosts.Launch {
 	l := &hosts.Launch{Epoch: 1, ExpireUptime: time.Hour}
 	for i := range batch {
 		l.Jobs = append(l.Jobs, hosts.LaunchJob{
-			Attempt: jobs.AttemptID{Job: jobs.ID(i + 1000), N: 1}, Command: "python3 sweep.py --rate 0.01 --seed 1234 > out.1234",
+			Attempt: jobs.AttemptID{Job: jobs.ID(i + 1000),
+				N: 1}, Command: "python3 sweep.py --rate 0.01 --seed 1234 > out.1234",
 			Params: []jobs.Param{{Name: "rate", Value: "0.01"}}, Timeout: time.Hour, Slots: 1})
 	}
 	return l
@@ -385,7 +390,8 @@ func benchExits() *hosts.Exits {
 	e := &hosts.Exits{}
 	for i := range batch {
 		e.Jobs = append(e.Jobs, hosts.ExitedJob{Attempt: jobs.AttemptID{Job: jobs.ID(i + 1000), N: 1}, Slot: 3,
-			Outcome: jobs.Outcome{Exit: 1, Started: 1790000000123456789, Ended: 1790000001123456789, CPU: time.Second, MaxRSSBytes: 1 << 30, LastLine: "Traceback: something is wrong"}})
+			Outcome: jobs.Outcome{Exit: 1, Started: 1790000000123456789, Ended: 1790000001123456789, CPU: time.Second,
+				MaxRSSBytes: 1 << 30, LastLine: "Traceback: something is wrong"}})
 	}
 	return e
 }

@@ -50,7 +50,8 @@ var _ hosts.Worker = (*worker)(nil)
 func newWorker(s *session) *worker {
 	w := &worker{
 		host: s.host.Name, link: s.link, stream: s.stream, stderr: s.stderr,
-		in: NewReader(s.answers.r), intake: &intake{host: s.host.Name, allowance: s.c.allowance(s.host.Name)}, box: newMailbox(&s.c.unsent),
+		in: NewReader(s.answers.r), intake: &intake{host: s.host.Name,
+			allowance: s.c.allowance(s.host.Name)}, box: newMailbox(&s.c.unsent),
 		reports: make(chan hosts.Message, maxReports), stop: make(chan struct{}),
 	}
 	w.out = NewWriter(w.box)
@@ -232,7 +233,8 @@ func (b *mailbox) Write(p []byte) (int, error) {
 	all := b.unsentOfAll.Add(int64(len(p)))
 	if have > 0 && have+len(p) > maxUnsentSure && all > maxUnsent {
 		b.unsentOfAll.Add(-int64(len(p)))
-		return 0, fmt.Errorf("the host does not read what is sent: %d MiB are waiting, %d MiB for all hosts together", have>>20, all>>20)
+		return 0, fmt.Errorf("the host does not read what is sent: %d MiB are waiting, %d MiB for all hosts together",
+			have>>20, all>>20)
 	}
 	b.buf = append(b.buf, p...)
 	select {

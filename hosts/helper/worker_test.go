@@ -28,7 +28,8 @@ func mustConnect(t *testing.T, l *memLink, more ...hosts.Message) hosts.Worker {
 
 // launch returns a Launch of one job with a command of n bytes.
 func launch(n int) *hosts.Launch {
-	return &hosts.Launch{Jobs: []hosts.LaunchJob{{Attempt: jobs.AttemptID{Job: 1, N: 1}, Command: strings.Repeat("x", n)}}}
+	return &hosts.Launch{Jobs: []hosts.LaunchJob{{Attempt: jobs.AttemptID{Job: 1, N: 1},
+		Command: strings.Repeat("x", n)}}}
 }
 
 // TestTooLargeMessageFailsAlone checks that only a message that is too large to be sent fails, and
@@ -89,7 +90,8 @@ func TestHowWorkersEnd(t *testing.T) {
 		{"cut", io.EOF, lost, false, hosts.Unreachable, "the link was cut: connection lost"},
 		{"cut after bye", io.EOF, lost, true, hosts.Unreachable, "the link was cut"},
 		{"reset", lost, nil, false, hosts.Unreachable, "connection lost"},
-		{"killed", io.EOF, &hosts.ExitError{Code: -1, Signal: "SIGKILL"}, false, hosts.Broken, "the helper ended: ended by SIGKILL"},
+		{"killed", io.EOF, &hosts.ExitError{Code: -1, Signal: "SIGKILL"}, false, hosts.Broken,
+			"the helper ended: ended by SIGKILL"},
 		{"left by itself", io.EOF, nil, false, hosts.Broken, "the helper ended: exit code 0"},
 		{"left after bye", io.EOF, nil, true, 0, ""},
 		{"failed after bye", io.EOF, &hosts.ExitError{Code: 2}, true, hosts.Broken, "exit code 2"},
@@ -132,7 +134,8 @@ func TestInvalidStreamIsBroken(t *testing.T) {
 		must(t, err)
 		for range w.Reports() {
 		}
-		if err := w.Err(); hosts.ClassOf(err) != hosts.Broken || !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "Segmentation fault") {
+		if err := w.Err(); hosts.ClassOf(err) != hosts.Broken || !errors.Is(err, ErrFormat) ||
+			!strings.Contains(err.Error(), "Segmentation fault") {
 			t.Errorf("ended with %v", err)
 		}
 	})

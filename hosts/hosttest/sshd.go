@@ -392,7 +392,10 @@ func killTree(p *process) {
 	syscall.Kill(p.pid, syscall.SIGKILL)
 	<-p.gone
 	polltest.Within(polltest.Patience, func() bool {
-		return !slices.ContainsFunc(killed, func(p proc) bool { now, ok := readProc(p.pid); return ok && now.name == p.name })
+		return !slices.ContainsFunc(killed, func(p proc) bool {
+			now, ok := readProc(p.pid)
+			return ok && now.name == p.name
+		})
 	})
 }
 
@@ -421,5 +424,6 @@ func announce(text string) {
 	}
 	defer f.Close()
 	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".test")
-	fmt.Fprintf(f, "%s: some tests were %s\n", name, strings.Replace(text, "LEFT OUT, NOT TESTED", "left out, not tested", 1))
+	fmt.Fprintf(f, "%s: some tests were %s\n", name,
+		strings.Replace(text, "LEFT OUT, NOT TESTED", "left out, not tested", 1))
 }

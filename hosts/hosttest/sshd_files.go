@@ -25,7 +25,8 @@ func keygen(args ...string) error {
 // cleanEnv returns the environment of sshd and its tools. It does not depend on the variables
 // of whoever runs the tests.
 func cleanEnv() []string {
-	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/nonexistent", "LC_ALL=C"}
+	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/nonexistent",
+		"LC_ALL=C"}
 }
 
 // NewKey creates a key pair (ed25519, rsa or ecdsa) in path and path.pub.

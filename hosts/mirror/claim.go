@@ -83,7 +83,8 @@ func Recover(ctx context.Context, run *rundir.Run, epoch int, p *Polls, find fun
 			return takenOver(d)
 		case VoteAlone:
 		default:
-			return fmt.Errorf("the standby on %s may have taken the run over, and cannot be asked (%w): %w", d.Host, err,
+			return fmt.Errorf("the standby on %s may have taken the run over, and cannot be asked (%w): %w", d.Host,
+				err,
 				undecidedText(d, missing, VoteAlone, "agree to continue without it"))
 		}
 	}

@@ -30,8 +30,9 @@ type copier struct {
 }
 
 func newCopier(run *rundir.Run, j Journal) *copier {
-	return &copier{run: run, journalLen: j.Written, journal: filepath.Join(rundir.JournalDir, fmt.Sprintf("%06d.jsonl", j.Epoch())),
-		sent: map[string]int64{}, whole: map[string][]byte{}, complete: map[string]bool{}}
+	return &copier{run: run, journalLen: j.Written,
+		journal: filepath.Join(rundir.JournalDir, fmt.Sprintf("%06d.jsonl", j.Epoch())),
+		sent:    map[string]int64{}, whole: map[string][]byte{}, complete: map[string]bool{}}
 }
 
 // wholeFiles are replaced as a whole when they change.
@@ -124,7 +125,8 @@ func (c *copier) copyAppended(name string, length int64, store func([]hosts.Stor
 	for {
 		p := hosts.StorePiece{Name: name, Offset: from, Bulk: make([]byte, min(max(0, length-from), pieceBytes))}
 		if n, err := f.ReadAt(p.Bulk, from); n < len(p.Bulk) {
-			return fmt.Errorf("%s has lost its end: %d bytes of %d are there (%w)", name, from+int64(n), length, errors.Join(err, io.ErrUnexpectedEOF))
+			return fmt.Errorf("%s has lost its end: %d bytes of %d are there (%w)", name, from+int64(n), length,
+				errors.Join(err, io.ErrUnexpectedEOF))
 		}
 		if err := store([]hosts.StorePiece{p}); err != nil {
 			return err

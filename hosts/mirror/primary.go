@@ -215,8 +215,10 @@ func (p *Primary) Protect(h *hosts.Host, w hosts.Worker, generationID string) er
 		return errors.Join(err, errUndecided)
 	}
 	name, _ := os.Hostname()
-	g := &generation{Primary: p, host: h, session: &session{worker: w}, copier: newCopier(p.options.Run, p.options.Journal),
-		description: Description{V: 1, Generation: generationID, Host: h.Name, Dir: w.Hello().Dir, From: name + ":" + p.options.Run.Dir,
+	g := &generation{Primary: p, host: h, session: &session{worker: w},
+		copier: newCopier(p.options.Run, p.options.Journal),
+		description: Description{V: 1, Generation: generationID, Host: h.Name, Dir: w.Hello().Dir, From: name + ":" +
+			p.options.Run.Dir,
 			Continued: earlier != nil && (earlier.Mirror || earlier.Continued)}}
 	defer func() { g.session.worker.Close() }()
 	p.mu.Lock()
@@ -344,7 +346,8 @@ func (g *generation) startStandby() error {
 	// The mirror is of use nevertheless: a person can start a standby on it.
 	if a.NoStandby != "" && a.NoStandby != g.noStandby {
 		g.options.Show("")
-		g.options.Warn(fmt.Sprintf("no standby dispatcher on %s, which has a mirror of the run directory: %s", g.host.Name, a.NoStandby))
+		g.options.Warn(fmt.Sprintf("no standby dispatcher on %s, which has a mirror of the run directory: %s",
+			g.host.Name, a.NoStandby))
 	}
 	g.noStandby = a.NoStandby
 	return nil
@@ -402,7 +405,8 @@ func (g *generation) reconnectOrGoAlone(err error) (over bool, _ error) {
 		silent := time.Since(g.answeredAt) >= silentAfter
 		if silent || g.asking || refused {
 			// Votes that were cast are lost for both sides, so another generation is needed.
-			if err = g.options.Polls.retireMirror(g.ctx, g.host, &g.description, g.options.Journal.Epoch()); err == nil {
+			if err = g.options.Polls.retireMirror(g.ctx, g.host, &g.description,
+				g.options.Journal.Epoch()); err == nil {
 				return true, g.goAlone(g.removalText())
 			}
 		} else {
@@ -429,7 +433,8 @@ func (g *generation) reconnectOrGoAlone(err error) (over bool, _ error) {
 			g.recordFence(g.options.Journal.Epoch() + 1)
 			return true, nil
 		default:
-			err = fmt.Errorf("%w; %w", err, undecidedText(&g.description, missing, VoteAlone, "agree to continue without it"))
+			err = fmt.Errorf("%w; %w", err,
+				undecidedText(&g.description, missing, VoteAlone, "agree to continue without it"))
 			if !said {
 				said = true
 				g.options.Warn("nothing is launched: " + err.Error())

@@ -31,7 +31,8 @@ func (w *world) only() *dispatcher {
 
 // takeRun opens the next epoch of a run.
 func takeRun(t *testing.T, run *rundir.Run) *journal.Journal {
-	j, _, _, err := journal.Take(context.Background(), run, journal.TakeOptions{Force: true, Who: &journal.Owner{Host: "a", User: "ada"}})
+	j, _, _, err := journal.Take(context.Background(), run,
+		journal.TakeOptions{Force: true, Who: &journal.Owner{Host: "a", User: "ada"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +47,8 @@ func TestFencedDispatcherRecordsNothing(t *testing.T) {
 	first := takeRun(t, run)
 	p := New(Options{Run: run, Journal: first, Say: func(string) {}, Warn: func(string) {}, Show: func(string) {}})
 	defer p.end()
-	g := &generation{Primary: p, description: Description{V: 1, Generation: NewGeneration(), Host: "b", Voters: []string{NewGeneration()}}}
+	g := &generation{Primary: p, description: Description{V: 1, Generation: NewGeneration(), Host: "b",
+		Voters: []string{NewGeneration()}}}
 	takeRun(t, run)
 	second := Description{V: 1, Generation: NewGeneration(), Host: "b", Voters: []string{NewGeneration()}}
 	if err := second.write(run.Disk, run.Dir, On); err != nil {
@@ -74,7 +76,8 @@ func TestLaunchesContinueWithoutAStandby(t *testing.T) {
 			t.Error("nothing is launched")
 		}
 		events := w.allNotes()
-		if strings.Count(events, "warning: ") != 1 || !strings.Contains(events, "no standby dispatcher on B, which has a mirror of the run directory: the inventory") {
+		if strings.Count(events, "warning: ") != 1 ||
+			!strings.Contains(events, "no standby dispatcher on B, which has a mirror of the run directory: the inventory") {
 			t.Errorf("the messages:\n%s", events)
 		}
 	})
@@ -94,7 +97,8 @@ func TestRunContinuesWithoutARefusedMirror(t *testing.T) {
 				t.Error("nothing is launched")
 			}
 			events := w.allNotes()
-			if !cut && !strings.Contains(events, "on B is removed, and the run is not protected any more: jobs send files") ||
+			if !cut && !strings.Contains(events,
+				"on B is removed, and the run is not protected any more: jobs send files") ||
 				strings.Count(events, "launches and results wait") != 1 {
 				t.Errorf("the messages:\n%s", events)
 			}
@@ -127,7 +131,8 @@ func TestEndDoesNotDependOnTheMirror(t *testing.T) {
 				t.Errorf("it took %s", took)
 			}
 			events := w.allNotes()
-			if n := strings.Count(events, "its standby may continue the run"); n != c.said || strings.Contains(events, "no mirror on B") {
+			if n := strings.Count(events, "its standby may continue the run"); n != c.said ||
+				strings.Contains(events, "no mirror on B") {
 				t.Errorf("after %s:\n%s", c.after, events)
 			}
 		})

@@ -63,7 +63,8 @@ func (s *session) store(ctx context.Context, m hosts.Store) (*hosts.Stored, erro
 
 // reach connects to the receiver of the existing mirror d. env is the environment of a standby that
 // it starts.
-func (p *Polls) reach(ctx context.Context, h *hosts.Host, d *Description, epoch int, env []jobs.EnvVar) (*session, error) {
+func (p *Polls) reach(ctx context.Context, h *hosts.Host, d *Description, epoch int,
+	env []jobs.EnvVar) (*session, error) {
 	if h == nil {
 		return nil, errors.New("it is not in the inventory")
 	}

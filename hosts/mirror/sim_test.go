@@ -130,7 +130,8 @@ func inWorld(t *testing.T, seed uint64, test func(*testing.T, *world)) {
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
-	w := &world{t: t, rnd: rand.New(rand.NewPCG(seed, 1)), began: time.Now(), machines: map[string]*box{}, running: map[*dispatcher]bool{}}
+	w := &world{t: t, rnd: rand.New(rand.NewPCG(seed, 1)), began: time.Now(), machines: map[string]*box{},
+		running: map[*dispatcher]bool{}}
 	for _, name := range machineNames {
 		m := &box{name: name, server: memdisk.New()}
 		w.machines[name] = m
@@ -217,7 +218,8 @@ func (w *world) launches() bool {
 func (w *world) up(a, b *box, bootA, bootB *boot) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return a.now.Load() == bootA && b.now.Load() == bootB && !bootA.dead.Load() && !bootB.dead.Load() && (a == b || !a.cut && !b.cut)
+	return a.now.Load() == bootA && b.now.Load() == bootB && !bootA.dead.Load() && !bootB.dead.Load() &&
+		(a == b || !a.cut && !b.cut)
 }
 
 // wire is a link to a helper.
@@ -261,7 +263,8 @@ func (w *world) connect(from *box) func(context.Context, *hosts.Host, *hosts.Ope
 			}
 		}
 		time.Sleep(10 * latency)
-		l := &wire{hello: &hosts.Hello{}, in: make(chan *hosts.Store, 100), reports: make(chan hosts.Message, 100), stop: make(chan struct{})}
+		l := &wire{hello: &hosts.Hello{}, in: make(chan *hosts.Store, 100), reports: make(chan hosts.Message, 100),
+			stop: make(chan struct{})}
 		var r *Receiver
 		var err error
 		if open.Ballot != nil {
@@ -397,7 +400,8 @@ func (d *dispatcher) run(mirrored bool) error {
 	if known, err := Read(run); err != nil || known != nil && known.Mirror && known.State != Taken {
 		return fmt.Errorf("it is a mirror, or unreadable: %v", err)
 	}
-	j, _, _, err := journal.Take(d.ctx, run, journal.TakeOptions{Force: true, Mirror: mirrored, Who: &journal.Owner{Host: d.m.name, User: "ada"}})
+	j, _, _, err := journal.Take(d.ctx, run,
+		journal.TakeOptions{Force: true, Mirror: mirrored, Who: &journal.Owner{Host: d.m.name, User: "ada"}})
 	if err != nil {
 		return err
 	}
@@ -465,7 +469,8 @@ func (d *dispatcher) protect(p *Primary, run *rundir.Run, j *journal.Journal, st
 			}
 			ctx, cancel := context.WithTimeout(d.ctx, 10*time.Second)
 			id := NewGeneration()
-			worker, err := d.w.connect(d.m)(ctx, h, &hosts.Open{Mirror: &hosts.OpenMirror{Generation: id, Epoch: j.Epoch()}})
+			worker, err := d.w.connect(d.m)(ctx, h,
+				&hosts.Open{Mirror: &hosts.OpenMirror{Generation: id, Epoch: j.Epoch()}})
 			if cancel(); err != nil {
 				continue
 			}
@@ -593,7 +598,8 @@ func (w *world) heal() {
 // kill ends a dispatcher, or makes it hang.
 func (w *world) kill(hang bool) {
 	w.mu.Lock()
-	list := slices.SortedFunc(maps.Keys(w.running), func(a, b *dispatcher) int { return cmp.Compare(a.m.name, b.m.name) })
+	list := slices.SortedFunc(maps.Keys(w.running),
+		func(a, b *dispatcher) int { return cmp.Compare(a.m.name, b.m.name) })
 	w.mu.Unlock()
 	if len(list) == 0 {
 		return
@@ -632,7 +638,8 @@ func TestDamagedDescriptionsAreRefused(t *testing.T) {
 		t.Errorf("got %+v, %v", d, err)
 	}
 	for _, bad := range []string{"", "{", "null", `{"v":2}`, `{"v":1,"generation":"x","state":"on"}`,
-		`{"v":1,"generation":"` + id + `","state":"on"}`, `{"v":1,"generation":"` + id + `","state":"lost","voters":["` + id + `"]}`,
+		`{"v":1,"generation":"` + id + `","state":"on"}`, `{"v":1,"generation":"` + id +
+			`","state":"lost","voters":["` + id + `"]}`,
 		`{"v":1,"generation":"` + id + `","state":"on","voters":["` + id + `","` + id + `"]}`,
 		`{"v":1,"generation":"../../../../etc/passwd","state":"on","voters":["` + id + `"]}`} {
 		if d, err := parse([]byte(bad)); err == nil {
@@ -658,7 +665,8 @@ func TestBothCannotWin(t *testing.T) {
 func TestReceiverWritesOnlyFilesOfARun(t *testing.T) {
 	r := &Receiver{Disk: memdisk.New().Mount("a"), Dir: "/"}
 	for _, name := range []string{"../x", "/etc/passwd", "attempts/x", File, lockFile, "journal/../../x", ""} {
-		if err := r.writePiece(&hosts.StorePiece{Name: name}, map[string]bool{}); err == nil || !strings.Contains(err.Error(), "has no file") {
+		if err := r.writePiece(&hosts.StorePiece{Name: name}, map[string]bool{}); err == nil ||
+			!strings.Contains(err.Error(), "has no file") {
 			t.Errorf("%q: %v", name, err)
 		}
 	}

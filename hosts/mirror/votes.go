@@ -229,7 +229,8 @@ func (p *Polls) askHost(ctx context.Context, h *hosts.Host, b hosts.Ballot) (*ho
 	}
 	defer w.Close()
 	answer := w.Hello().Ballot
-	if answer == nil || answer.Generation != b.Generation || answer.Voter != "" && !isID(answer.Voter) || answer.Voter == "" && b.Choice == "" {
+	if answer == nil || answer.Generation != b.Generation || answer.Voter != "" && !isID(answer.Voter) ||
+		answer.Voter == "" && b.Choice == "" {
 		return nil, errors.New("it has not answered the ballot")
 	}
 	return answer, nil
@@ -252,7 +253,8 @@ func (p *Polls) enlist(ctx context.Context, generation string, epoch int) ([]str
 // decide asks the voters of d for a choice. It returns the choice that has won, or "" and the hosts
 // that have not answered. If none is missing then, no choice can ever win.
 func (p *Polls) decide(ctx context.Context, d *Description, choice string) (won string, missing []string) {
-	v := p.askHosts(ctx, hosts.Ballot{Generation: d.Generation, Choice: choice}, func(v *voting) bool { return d.winner(v.votes) != "" })
+	v := p.askHosts(ctx, hosts.Ballot{Generation: d.Generation, Choice: choice},
+		func(v *voting) bool { return d.winner(v.votes) != "" })
 	if v.answered+len(v.missing) < len(d.Voters) {
 		v.missing = append(v.missing, "hosts that have left the inventory")
 	}

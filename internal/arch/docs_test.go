@@ -83,7 +83,8 @@ func TestDocsNameFiles(t *testing.T) {
 		}
 		for _, m := range path.FindAllStringSubmatch(string(text), -1) {
 			first, _, _ := strings.Cut(m[1], "/")
-			if info, err := os.Stat(filepath.Join("../..", first)); err != nil || !info.IsDir() || strings.HasSuffix(m[1], "...") {
+			if info, err := os.Stat(filepath.Join("../..", first)); err != nil || !info.IsDir() ||
+				strings.HasSuffix(m[1], "...") {
 				continue // a file of a run or of a host
 			}
 			if _, err := os.Stat(filepath.Join("../..", m[1])); err != nil {
@@ -97,7 +98,8 @@ func TestDocsNameFiles(t *testing.T) {
 func markdown(t *testing.T) map[string]string {
 	t.Helper()
 	pages := map[string]string{}
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/commands/*.md", "bench/README.md", "examples/README.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/commands/*.md", "bench/README.md",
+		"examples/README.md"} {
 		files, err := filepath.Glob(filepath.Join("../..", pattern))
 		if err != nil {
 			t.Fatal(err)

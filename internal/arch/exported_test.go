@@ -56,7 +56,8 @@ func TestExportedNamesAreDocumented(t *testing.T) {
 		begin := regexp.MustCompile(`^(A |An |The )?` + name.Name + `\b`).FindString(text)
 		if rest := strings.TrimSpace(strings.TrimPrefix(text, begin)); begin == "" || strings.HasPrefix(rest, "says ") {
 			t.Errorf("%s: the comment of %s begins with %q: write \"%s\", and what it does or holds",
-				fset.Position(name.Pos()), name.Name, strings.Join(strings.Fields(text)[:min(4, len(strings.Fields(text)))], " "), name.Name)
+				fset.Position(name.Pos()), name.Name, strings.Join(strings.Fields(text)[:min(4,
+					len(strings.Fields(text)))], " "), name.Name)
 		}
 	}
 	for _, file := range files {

@@ -90,9 +90,12 @@ func collectMessages(t *testing.T) []message {
 		}
 	}
 	slices.SortFunc(all, func(a, b message) int {
-		return cmp.Or(cmp.Compare(a.pkg, b.pkg), cmp.Compare(a.kind, b.kind), cmp.Compare(a.text, b.text), cmp.Compare(a.at.String(), b.at.String()))
+		return cmp.Or(cmp.Compare(a.pkg, b.pkg), cmp.Compare(a.kind, b.kind), cmp.Compare(a.text, b.text),
+			cmp.Compare(a.at.String(), b.at.String()))
 	})
-	return slices.CompactFunc(all, func(a, b message) bool { return a.pkg == b.pkg && a.kind == b.kind && a.text == b.text })
+	return slices.CompactFunc(all, func(a, b message) bool {
+		return a.pkg == b.pkg && a.kind == b.kind && a.text == b.text
+	})
 }
 
 // fileMessages returns the messages of a file; at.Offset is their position in the file set.
@@ -125,7 +128,8 @@ func fileMessages(file *ast.File) []message {
 				return true
 			}
 			text, err := strconv.Unquote(n.Value)
-			if err != nil || patterns[n] || !isMessage(text) && !(errorTexts[n] && hasLetter(formatVerb.ReplaceAllString(text, ""))) {
+			if err != nil || patterns[n] || !isMessage(text) &&
+				!(errorTexts[n] && hasLetter(formatVerb.ReplaceAllString(text, ""))) {
 				return true
 			}
 			kind := "text"
@@ -147,7 +151,8 @@ func isErrorCall(call *ast.CallExpr) bool {
 // isMatchingCall reports whether a call only compares its texts with others. Patterns and words to be
 // found are not for people.
 func isMatchingCall(call *ast.CallExpr) bool {
-	return slices.Contains([]string{"regexp.MustCompile", "strings.Contains", "strings.HasPrefix", "strings.HasSuffix", "strings.TrimPrefix",
+	return slices.Contains([]string{"regexp.MustCompile", "strings.Contains", "strings.HasPrefix", "strings.HasSuffix",
+		"strings.TrimPrefix",
 		"strings.TrimSuffix", "strings.CutPrefix", "strings.CutSuffix", "strings.Fields"}, calledFunc(call))
 }
 
@@ -185,7 +190,8 @@ var (
 
 // isMessage reports whether a literal looks like a text for people.
 func isMessage(text string) bool {
-	return twoWordsPattern.MatchString(formatVerb.ReplaceAllString(text, "%")) && !nonTextPattern.MatchString(text) && !wordList.MatchString(text)
+	return twoWordsPattern.MatchString(formatVerb.ReplaceAllString(text, "%")) && !nonTextPattern.MatchString(text) &&
+		!wordList.MatchString(text)
 }
 
 func hasLetter(text string) bool { return strings.ContainsFunc(text, unicode.IsLetter) }
@@ -229,7 +235,8 @@ func (m message) problem() string {
 		return "an error has no final newline"
 	}
 	first, _, _ := strings.Cut(m.text, " ")
-	if r := []rune(first); len(r) > 1 && unicode.IsUpper(r[0]) && strings.ToLower(first[1:]) == first[1:] && !slices.Contains(properNames, first) {
+	if r := []rune(first); len(r) > 1 && unicode.IsUpper(r[0]) && strings.ToLower(first[1:]) == first[1:] &&
+		!slices.Contains(properNames, first) {
 		return "an error begins with a lowercase letter"
 	}
 	return ""

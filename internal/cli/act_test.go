@@ -28,7 +28,8 @@ func startRun(t *testing.T, jobLines string, flags ...string) *runScreen {
 	dir := t.TempDir()
 	writeFile(t, dir, "jobs.txt", jobLines)
 	var said commandOutput
-	args := append([]string{"run", "--name", "r", "--run-dir", filepath.Join(dir, "r"), "--cwd", dir, filepath.Join(dir, "jobs.txt")}, flags...)
+	args := append([]string{"run", "--name", "r", "--run-dir", filepath.Join(dir, "r"), "--cwd", dir,
+		filepath.Join(dir, "jobs.txt")}, flags...)
 	process, err := run.StartBackground(args, nil, &said)
 	must(t, err)
 	ready, err := process.Ready(t.Context())
@@ -117,7 +118,8 @@ func (s *runScreen) awaitSnapshot(t *testing.T, what string, is func(*runview.Sn
 			}
 		}
 	}
-	t.Fatalf("not so within %v: %s; %v\n%+v\n%s", polltest.Patience, what, err, snap, readFile(s.run.Dir, dispatcherLogFile))
+	t.Fatalf("not so within %v: %s; %v\n%+v\n%s", polltest.Patience, what, err, snap,
+		readFile(s.run.Dir, dispatcherLogFile))
 	return nil
 }
 
@@ -136,13 +138,16 @@ func (s *runScreen) ranJobs() []string { return strings.Fields(readFile(s.run.Se
 func TestScreenOutlivesItsDispatcher(t *testing.T) {
 	t.Parallel()
 	screen := startRun(t, gated+gated)
-	snap := screen.awaitSnapshot(t, "a job runs", func(p *runview.Snapshot) bool { return p.Phases[runview.Running] > 0 })
-	if snap.Status != runview.StatusRunning || snap.Run.Name != "r" || snap.Run.Owner == "" || len(snap.Jobs.Rows) != 2 {
+	snap := screen.awaitSnapshot(t, "a job runs",
+		func(p *runview.Snapshot) bool { return p.Phases[runview.Running] > 0 })
+	if snap.Status != runview.StatusRunning || snap.Run.Name != "r" || snap.Run.Owner == "" ||
+		len(snap.Jobs.Rows) != 2 {
 		t.Errorf("got %+v, want the running run r with 2 jobs and an owner", snap)
 	}
 	first, killed := screen.process.Load(), time.Now()
 	snap = screen.killDispatcher(t)
-	if d := time.Since(killed); d > 10*time.Second || !strings.Contains(snap.Over, "has died") || snap.Total != 2 || snap.Run.Owner != "" {
+	if d := time.Since(killed); d > 10*time.Second || !strings.Contains(snap.Over, "has died") || snap.Total != 2 ||
+		snap.Run.Owner != "" {
 		t.Errorf("after %v: %+v", d, snap)
 	}
 	screen.mustRefuse(t, runview.Action{Do: runview.DrainRun})
@@ -154,7 +159,8 @@ func TestScreenOutlivesItsDispatcher(t *testing.T) {
 	})
 	screen.mustRefuse(t, runview.Action{Do: runview.Resume})
 	screen.openGate(t)
-	snap = screen.awaitSnapshot(t, "it is over", func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished && p.Run.Owner == "" })
+	snap = screen.awaitSnapshot(t, "it is over",
+		func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished && p.Run.Owner == "" })
 	if snap.Phases[runview.Succeeded] != 2 || snap.Over != "all jobs succeeded" {
 		t.Errorf("got %+v, want 2 succeeded jobs", snap)
 	}
@@ -183,8 +189,10 @@ func TestRunAgainFromTheScreen(t *testing.T) {
 	})
 	other := newApp().openScreen(screen.run)
 	defer other.Close()
-	other.awaitSnapshot(t, "the other sees it", func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished })
-	screen.mustDo(t, runview.Action{Do: runview.Edit, Jobs: jobs.One(1), Edit: &jobs.Change{Command: new(strings.TrimSpace(gated))}}, 1)
+	other.awaitSnapshot(t, "the other sees it",
+		func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished })
+	screen.mustDo(t, runview.Action{Do: runview.Edit, Jobs: jobs.One(1),
+		Edit: &jobs.Change{Command: new(strings.TrimSpace(gated))}}, 1)
 	for _, s := range []*runScreen{screen, other} {
 		s.awaitSnapshot(t, "it is live", func(p *runview.Snapshot) bool {
 			return p.Status == runview.StatusRunning && p.Phases[runview.Running] == 1
@@ -200,10 +208,12 @@ func TestRunAgainFromTheScreen(t *testing.T) {
 	polltest.Until(t, "the new round and its requests are published", func() bool {
 		table, _, err := journal.Replay(screen.run)
 		names, _, _ := screen.run.RequestNames()
-		return err == nil && table.Job(jobs.ID(2)).Round == 2 && !slices.ContainsFunc(names, func(name string) bool { return !table.Requests[name] })
+		return err == nil && table.Job(jobs.ID(2)).Round == 2 &&
+			!slices.ContainsFunc(names, func(name string) bool { return !table.Requests[name] })
 	})
 	none := ""
-	screen.mustRefuse(t, runview.Action{Do: runview.Edit, Jobs: jobs.One(1), Edit: &jobs.Change{Command: new(" "), Name: &none}})
+	screen.mustRefuse(t, runview.Action{Do: runview.Edit, Jobs: jobs.One(1),
+		Edit: &jobs.Change{Command: new(" "), Name: &none}})
 }
 
 // TestCancelWhatADeadDispatcherLeft checks that canceling jobs of a run without a dispatcher ends
@@ -212,13 +222,15 @@ func TestCancelWhatADeadDispatcherLeft(t *testing.T) {
 	t.Parallel()
 	screen := startRunningJob(t, gated+gated+"#DCS after=1\necho 3 >> ran\n")
 	screen.killDispatcher(t)
-	if a, err := screen.Do(t.Context(), runview.Cancel.Jobs(2)); err != nil || a.Done != 1 || a.Text != "1 job canceled" || a.Changed.String() != "2" {
+	if a, err := screen.Do(t.Context(), runview.Cancel.Jobs(2)); err != nil || a.Done != 1 ||
+		a.Text != "1 job canceled" || a.Changed.String() != "2" {
 		t.Fatal(a, err)
 	}
 	screen.awaitSnapshot(t, "job 2 is canceled", func(p *runview.Snapshot) bool {
 		return p.Status != runview.StatusRunning && p.Phases[runview.Canceled] == 1
 	})
-	if a, err := screen.Do(t.Context(), runview.Action{Do: runview.CancelRun}); err != nil || a.Done != 2 || a.Text != "2 jobs canceled" {
+	if a, err := screen.Do(t.Context(), runview.Action{Do: runview.CancelRun}); err != nil || a.Done != 2 ||
+		a.Text != "2 jobs canceled" {
 		t.Fatal(a, err)
 	}
 	snap := screen.awaitSnapshot(t, "all is over", func(p *runview.Snapshot) bool {
@@ -242,7 +254,8 @@ func TestDrainAndStopReachTheDispatcher(t *testing.T) {
 	screen.awaitSnapshot(t, "it drains", func(p *runview.Snapshot) bool { return p.Draining != "" })
 	_, err = screen.Do(t.Context(), runview.Action{Do: runview.StopRun})
 	must(t, err)
-	snap := screen.awaitSnapshot(t, "it has stopped", func(p *runview.Snapshot) bool { return p.Status == runview.StatusStopped && p.Run.Owner == "" })
+	snap := screen.awaitSnapshot(t, "it has stopped",
+		func(p *runview.Snapshot) bool { return p.Status == runview.StatusStopped && p.Run.Owner == "" })
 	checkContains(t, snap.Over, "left")
 	process := screen.process.Load()
 	<-process.Ended
@@ -258,9 +271,12 @@ func TestStoppedDispatcherIsReportedAtOnce(t *testing.T) {
 	pid := screen.process.Load().Process.Pid
 	syscall.Kill(pid, syscall.SIGSTOP)
 	defer syscall.Kill(pid, syscall.SIGCONT)
-	screen.awaitSnapshot(t, "it is named as stopped", func(p *runview.Snapshot) bool { return strings.Contains(p.Problem, "kill -CONT") })
+	screen.awaitSnapshot(t, "it is named as stopped",
+		func(p *runview.Snapshot) bool { return strings.Contains(p.Problem, "kill -CONT") })
 	syscall.Kill(pid, syscall.SIGCONT)
-	screen.awaitSnapshot(t, "it is live again", func(p *runview.Snapshot) bool { return p.Problem == "" && p.Status == runview.StatusRunning })
+	screen.awaitSnapshot(t, "it is live again", func(p *runview.Snapshot) bool {
+		return p.Problem == "" && p.Status == runview.StatusRunning
+	})
 	screen.openGate(t)
 	screen.awaitSnapshot(t, "it is over", func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished })
 }
@@ -276,7 +292,8 @@ func TestRunWithoutASocket(t *testing.T) {
 	defer func() { socketBase = "" }()
 	a.starter = new(run.Starter)
 	var p *text.Error
-	if _, err := a.newDispatchSession(new(runFlags), inv, nil).runToEnd(owned); !errors.As(err, &p) || !strings.Contains(p.Advice, "resume --no-tui") {
+	if _, err := a.newDispatchSession(new(runFlags), inv, nil).runToEnd(owned); !errors.As(err, &p) ||
+		!strings.Contains(p.Advice, "resume --no-tui") {
 		t.Errorf("got error %v, want the advice to resume with --no-tui", err)
 	}
 	a.starter = nil
@@ -300,7 +317,8 @@ func TestPauseOutlivesItsDispatcher(t *testing.T) {
 		return err == nil && table.Paused
 	})
 	screen.killDispatcher(t)
-	if _, err := screen.run.FileRequest(&rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf([]jobs.ID{3}), At: time.Now()}); err != nil {
+	if _, err := screen.run.FileRequest(&rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf([]jobs.ID{3}),
+		At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	screen.mustDo(t, runview.Action{Do: runview.Resume}, 1)
@@ -318,7 +336,8 @@ func TestPauseOutlivesItsDispatcher(t *testing.T) {
 // started, and not all of the command's output.
 func TestScreenShowsTheErrorOfItsCommand(t *testing.T) {
 	for _, c := range []struct{ problem, printed, want string }{
-		{"the run r is dispatched by x", "warning: not static\ndcs-tui: a\ndcs-tui: b\n", "the run r is dispatched by x"},
+		{"the run r is dispatched by x", "warning: not static\ndcs-tui: a\ndcs-tui: b\n",
+			"the run r is dispatched by x"},
 		{"", "panic: x\n", "panic: x"},
 		{"", "", "it could not"},
 	} {
@@ -330,12 +349,15 @@ func TestScreenShowsTheErrorOfItsCommand(t *testing.T) {
 	process, err := run.StartBackground([]string{"cancel", "--yes", filepath.Join(t.TempDir(), "none")}, nil, &said)
 	must(t, err)
 	ready, err := process.Ready(t.Context())
-	if err != nil || ready != "" || process.Code != exitUsage || !strings.HasPrefix(said.b.String(), "dcs-tui: "+process.Problem) || process.Problem == "" {
-		t.Errorf("got %q, %v, code %d, problem %q, printed %q", ready, err, process.Code, process.Problem, said.b.String())
+	if err != nil || ready != "" || process.Code != exitUsage ||
+		!strings.HasPrefix(said.b.String(), "dcs-tui: "+process.Problem) || process.Problem == "" {
+		t.Errorf("got %q, %v, code %d, problem %q, printed %q", ready, err, process.Code, process.Problem,
+			said.b.String())
 	}
 	after := &jobs.Table{}
 	after.Counts[jobs.Canceled], after.Counts[jobs.Running] = 3, 2
-	if a := cancelAnswer(&jobs.Table{}, after, true); a.Done != 3 || a.Text != "3 jobs canceled, 2 have not ended yet: they are ended as soon as their hosts can be reached" {
+	if a := cancelAnswer(&jobs.Table{}, after, true); a.Done != 3 ||
+		a.Text != "3 jobs canceled, 2 have not ended yet: they are ended as soon as their hosts can be reached" {
 		t.Errorf("got answer %+v, want 3 canceled jobs and 2 that have not ended yet", a)
 	}
 }

@@ -31,7 +31,8 @@ func (a *app) admit(run *rundir.Run, table *jobs.Table, requests []*rundir.Reque
 
 // whyNotAdmitted returns why the next resume could do nothing with one of the requests, and what to
 // do instead; why is "" if it could. The names of hosts are checked as a dispatcher does.
-func (a *app) whyNotAdmitted(run *rundir.Run, table *jobs.Table, requests []*rundir.Request) (why, advice string, err error) {
+func (a *app) whyNotAdmitted(run *rundir.Run, table *jobs.Table,
+	requests []*rundir.Request) (why, advice string, err error) {
 	target, err := run.UndispatchedTarget(table)
 	if err != nil {
 		return "", "", err
@@ -40,7 +41,8 @@ func (a *app) whyNotAdmitted(run *rundir.Run, table *jobs.Table, requests []*run
 		if q.EffectOn(target) == rundir.IsRefused {
 			if q.EffectOn(rundir.Target{}) != rundir.IsRefused {
 				ref := refTo(run)
-				advice = "dcs-tui requeue " + ref + " JOBS or dcs-tui submit " + ref + " FILE gives the run jobs; dcs-tui resume " + ref + " then runs them"
+				advice = "dcs-tui requeue " + ref + " JOBS or dcs-tui submit " + ref +
+					" FILE gives the run jobs; dcs-tui resume " + ref + " then runs them"
 			}
 			return q.WhyRefused(target), advice, nil
 		}

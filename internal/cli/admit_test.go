@@ -95,7 +95,8 @@ func TestCommandsOnARunThatNobodyDispatches(t *testing.T) {
 // jobs does.
 func TestMootRequestDoesNotKeepARun(t *testing.T) {
 	runDir := finishedRun(t)
-	for _, q := range []*rundir.Request{{Do: rundir.DoPause}, {Do: rundir.DoUseHost, Host: "node9"}, {Do: rundir.DoCancel, All: true}} {
+	for _, q := range []*rundir.Request{{Do: rundir.DoPause}, {Do: rundir.DoUseHost, Host: "node9"},
+		{Do: rundir.DoCancel, All: true}} {
 		q.At = time.Now()
 		if _, err := runDir.FileRequest(q); err != nil {
 			t.Fatal(err)
@@ -104,7 +105,8 @@ func TestMootRequestDoesNotKeepARun(t *testing.T) {
 			t.Errorf("after %q the run stays: %v", q.Text(), err)
 		}
 	}
-	if _, err := runDir.FileRequest(&rundir.Request{Do: rundir.DoRequeue, Jobs: jobs.One(1), At: time.Now()}); err != nil {
+	if _, err := runDir.FileRequest(&rundir.Request{Do: rundir.DoRequeue, Jobs: jobs.One(1),
+		At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := run.Removable(runDir, false); err == nil || !strings.Contains(err.Error(), "requests wait") {
@@ -122,7 +124,8 @@ func TestScreenOnARunThatNobodyDispatches(t *testing.T) {
 		{runview.Action{Do: runview.Pause}, "", "have ended"},
 		{runview.Action{Do: runview.Priority, Jobs: jobs.One(1), Number: 1, Relative: true}, "", "have ended"},
 		{runview.Action{Do: runview.DrainHost, Host: "nowhere"}, "no host nowhere", "have ended"},
-		{runview.Action{Do: runview.Slots, Host: localName(), Number: 1, Relative: true}, "are not known", "have ended"},
+		{runview.Action{Do: runview.Slots, Host: localName(), Number: 1, Relative: true}, "are not known",
+			"have ended"},
 		{runview.Action{Do: runview.DrainRun}, "nobody dispatches", "nobody dispatches"},
 	} {
 		for _, isFinished := range []bool{false, true} {
@@ -132,7 +135,8 @@ func TestScreenOnARunThatNobodyDispatches(t *testing.T) {
 			}
 			_, err := (&runScreen{app: newApp(), run: runDir}).actUndispatched(t.Context(), c.a)
 			var refused *runview.Refused
-			if (err == nil) != (want == "") || err != nil && (!errors.As(err, &refused) || !strings.Contains(err.Error(), want)) {
+			if (err == nil) != (want == "") || err != nil &&
+				(!errors.As(err, &refused) || !strings.Contains(err.Error(), want)) {
 				t.Errorf("%s, finished %v: got %v, want %q", c.a.Do, isFinished, err, want)
 			}
 			names, _, _ := runDir.RequestNames()
@@ -145,11 +149,14 @@ func TestScreenOnARunThatNobodyDispatches(t *testing.T) {
 // hosts, including those that wait to be carried out.
 func TestHeldLinesNameTheCommands(t *testing.T) {
 	runDir := stoppedRun(t)
-	table := &jobs.Table{Paused: true, Hosts: map[string]jobs.HostSetting{"a": {Use: jobs.HostDrained}, "b": {Slots: 3}, "c": {Use: jobs.HostStopped}}}
+	table := &jobs.Table{Paused: true, Hosts: map[string]jobs.HostSetting{"a": {Use: jobs.HostDrained}, "b": {Slots: 3},
+		"c": {Use: jobs.HostStopped}}}
 	got := strings.Join(heldLines(runDir, table, nil), "\n")
-	checkContains(t, got, "paused, as a person asked; dcs-tui continue ", "a starts no jobs", "hosts use ", "c starts no jobs")
+	checkContains(t, got, "paused, as a person asked; dcs-tui continue ", "a starts no jobs", "hosts use ",
+		"c starts no jobs")
 	same(t, "lines", strings.Count(got, "\n"), 2)
-	waiting := []*rundir.Request{{Do: rundir.DoContinue}, {Do: rundir.DoUseHost, Host: "a"}, {Do: rundir.DoStopHost, Host: "b"}, {Do: rundir.DoUseHost, Host: "c"}}
+	waiting := []*rundir.Request{{Do: rundir.DoContinue}, {Do: rundir.DoUseHost, Host: "a"},
+		{Do: rundir.DoStopHost, Host: "b"}, {Do: rundir.DoUseHost, Host: "c"}}
 	got = strings.Join(heldLines(runDir, table, waiting), "\n")
 	if !strings.HasPrefix(got, "b starts no jobs") || strings.Contains(got, "\n") {
 		t.Errorf("heldLines: got %q, want only b", got)

@@ -55,7 +55,8 @@ func startProgram(t *testing.T, cmd *exec.Cmd) {
 // awaitFile waits until a file contains a text.
 func awaitFile(t *testing.T, path, text string) {
 	t.Helper()
-	polltest.Until(t, fmt.Sprintf("%q in %s", text, path), func() bool { return strings.Contains(readFile("", path), text) })
+	polltest.Until(t, fmt.Sprintf("%q in %s", text, path),
+		func() bool { return strings.Contains(readFile("", path), text) })
 }
 
 // TestSIGTERMWhileNobodyReadsResults checks that SIGTERM stops the dispatcher even if the reader of
@@ -89,7 +90,8 @@ func TestSignalsWhileNobodyReadsTheConsole(t *testing.T) {
 		t.Run(name.String(), func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			writeFile(t, dir, "jobs.txt", "echo 1 > ran; while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done\necho 2\n")
+			writeFile(t, dir, "jobs.txt",
+				"echo 1 > ran; while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done\necho 2\n")
 			cmd := programCommand(t, dir, "run", "--name", "r", "jobs.txt")
 			full := fullPipe(t)
 			if _, err := full.Write(make([]byte, 4096)); err != nil {

@@ -70,7 +70,8 @@ func (a *app) runCancel(cmd *cobra.Command, flags *runFlags, args []string, sel 
 		return err
 	}
 	numWaiting := len(slices.DeleteFunc(waiting, func(q *rundir.Request) bool { return !q.AddsJobs() }))
-	ids, err := a.selectJobs(cmd.Context(), run, table, sel, func(st jobs.JobState) bool { return !some || !st.Terminal() })
+	ids, err := a.selectJobs(cmd.Context(), run, table, sel,
+		func(st jobs.JobState) bool { return !some || !st.Terminal() })
 	if err != nil {
 		return err
 	}
@@ -172,7 +173,8 @@ func forceText(run *rundir.Run) string {
 
 // askOwnerToCancel asks the dispatcher to cancel all jobs and waits until it has ended. It returns
 // the request if the dispatcher is dead and has left jobs, which the caller must end.
-func (a *app) askOwnerToCancel(ctx context.Context, run *rundir.Run, request *rundir.Request, owner *journal.Owner) (*ask.TrackedRequest, error) {
+func (a *app) askOwnerToCancel(ctx context.Context, run *rundir.Run, request *rundir.Request,
+	owner *journal.Owner) (*ask.TrackedRequest, error) {
 	request.By, request.At = dispatch.Asker(), time.Now()
 	asked, err := ask.Prepare(run, request)
 	if err != nil {
@@ -186,7 +188,9 @@ func (a *app) askOwnerToCancel(ctx context.Context, run *rundir.Run, request *ru
 	if owner.IsStopped() {
 		a.con.Line(runview.StoppedText(owner), "  "+forceText(run))
 	}
-	slow := time.AfterFunc(forceDelay, func() { a.con.Line("still waiting; if that dcs-tui hangs:", "  "+forceText(run)) })
+	slow := time.AfterFunc(forceDelay, func() {
+		a.con.Line("still waiting; if that dcs-tui hangs:", "  "+forceText(run))
+	})
 	defer slow.Stop()
 	gone := asked.Wait(ctx, owner, dialRun)
 	if asked.Refused != "" {
@@ -227,7 +231,8 @@ func awaitOwnerEnd(run *rundir.Run, owner *journal.Owner) (gone bool) {
 }
 
 // takeOverToEnd takes the run over to end jobs. It starts no jobs.
-func (a *app) takeOverToEnd(cmd *cobra.Command, flags *runFlags, run *rundir.Run) (session *dispatchSession, owned *run.Owned, err error) {
+func (a *app) takeOverToEnd(cmd *cobra.Command, flags *runFlags,
+	run *rundir.Run) (session *dispatchSession, owned *run.Owned, err error) {
 	if err := restoreFlags(cmd.Flags(), run.Settings.Options); err != nil {
 		return nil, nil, err
 	}
@@ -249,7 +254,8 @@ func (a *app) takeOverToEnd(cmd *cobra.Command, flags *runFlags, run *rundir.Run
 
 // cancelWithoutDispatcher takes the run over, carries out the waiting requests, and ends when the
 // jobs of this request have ended. It starts no jobs.
-func (a *app) cancelWithoutDispatcher(cmd *cobra.Command, flags *runFlags, dir *rundir.Run, asked *ask.TrackedRequest, table *jobs.Table) error {
+func (a *app) cancelWithoutDispatcher(cmd *cobra.Command, flags *runFlags, dir *rundir.Run, asked *ask.TrackedRequest,
+	table *jobs.Table) error {
 	session, owned, err := a.takeOverToEnd(cmd, flags, dir)
 	if err != nil {
 		dir.RemoveRequest(asked.Name) // the user does not expect a later effect
@@ -270,7 +276,8 @@ func (a *app) cancelWithoutDispatcher(cmd *cobra.Command, flags *runFlags, dir *
 		return err
 	}
 	asked.Poll()
-	if asked.Answered && (session.noSummary && a.exitCode != exitNoHosts || a.exitCode == exitCanceled || a.exitCode == exitFailed) {
+	if asked.Answered && (session.noSummary && a.exitCode != exitNoHosts || a.exitCode == exitCanceled ||
+		a.exitCode == exitFailed) {
 		a.exitCode = exitOK // the jobs have ended, as requested
 	}
 	return nil

@@ -27,7 +27,8 @@ func TestCancelTakesOverADeadRun(t *testing.T) {
 		after time.Duration // minimum time from the request; polling adds up to half a second
 	}{
 		{name: "it was dead", gone: true, after: journal.StaleAfter},
-		{name: "it dies while it is waited for", until: 35 * time.Second, gone: true, after: 35*time.Second + journal.StaleAfter},
+		{name: "it dies while it is waited for", until: 35 * time.Second, gone: true, after: 35*time.Second +
+			journal.StaleAfter},
 		{name: "it leaves", until: 25 * time.Second, gone: true, after: 30 * time.Second,
 			end: func(t *testing.T, runDir *rundir.Run) {
 				disktest.Elsewhere(t, runDir, func(o map[string]any) { disktest.Heartbeats(o); o["left"] = true })
@@ -68,7 +69,8 @@ func TestCancelTakesOverADeadRun(t *testing.T) {
 				}()
 				began := time.Now()
 				gone := awaitOwnerEnd(run, owner)
-				if waited := time.Since(began); gone != test.gone || waited < test.after || waited > test.after+500*time.Millisecond {
+				if waited := time.Since(began); gone != test.gone || waited < test.after || waited > test.after+
+					500*time.Millisecond {
 					t.Errorf("gone %v after %s, want %v after %s", gone, waited, test.gone, test.after)
 				}
 			})

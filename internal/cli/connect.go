@@ -124,7 +124,8 @@ func (a *app) sshOpener(o *options) hosts.Opener {
 			a.warn("%s", text)
 		}
 	}
-	return link.NewSSH(link.SSHOptions{Config: a.ssh.config, AcceptNew: o.AcceptNew, Prompt: a.askSecret, Warn: warnOnce})
+	return link.NewSSH(link.SSHOptions{Config: a.ssh.config, AcceptNew: o.AcceptNew, Prompt: a.askSecret,
+		Warn: warnOnce})
 }
 
 // warnDynamicBinary warns if this program, which is copied to hosts, is linked dynamically, because
@@ -196,7 +197,8 @@ func shellCommand(run *rundir.Run, host string) (*exec.Cmd, error) {
 		words = slices.Concat(h.Command, []string{"/bin/sh", "-i"})
 	case h.Link == "ssh":
 		words = []string{"ssh", "-t"}
-		for _, o := range [][2]string{{"-F", cmp.Or(sshConfigOf(run), h.SSHConfig)}, {"-l", h.User}, {"-i", h.Identity}, {"-J", strings.Join(h.Jump, ",")}} {
+		for _, o := range [][2]string{{"-F", cmp.Or(sshConfigOf(run), h.SSHConfig)}, {"-l", h.User}, {"-i", h.Identity},
+			{"-J", strings.Join(h.Jump, ",")}} {
 			if o[1] != "" {
 				words = append(words, o[0], o[1])
 			}

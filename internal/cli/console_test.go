@@ -23,7 +23,8 @@ func TestProgressIsErased(t *testing.T) {
 	c.Suspend(func() error { b.WriteString("|from a job|"); return nil })
 	c.Line("three")
 	c.Status("")
-	want := "1/2" + "\r\x1b[K" + "one\ntwo\n1/2" + "\r\x1b[K" + "2/2" + "\r\x1b[K" + "|from a job|" + "three\n2/2" + "\r\x1b[K"
+	want := "1/2" + "\r\x1b[K" + "one\ntwo\n1/2" + "\r\x1b[K" + "2/2" + "\r\x1b[K" + "|from a job|" + "three\n2/2" +
+		"\r\x1b[K"
 	same(t, "output", b.String(), want)
 }
 

@@ -48,7 +48,8 @@ func inUseError(run *rundir.Run, owner *journal.Owner) error {
 	if owner != nil && owner.IsStopped() {
 		return p.WithAdvice("%s; --force takes the run over from it", runview.StoppedText(owner))
 	}
-	return p.WithAdvice("dcs-tui attach %s shows its screen; if that dcs-tui hangs, --force takes the run over", refTo(run))
+	return p.WithAdvice("dcs-tui attach %s shows its screen; if that dcs-tui hangs, --force takes the run over",
+		refTo(run))
 }
 
 // dispatchSession dispatches a run and prints what happens.
@@ -79,7 +80,8 @@ type dispatchSession struct {
 
 // newDispatchSession returns a session for a run with these flags.
 func (a *app) newDispatchSession(flags *runFlags, inv *hosts.Inventory, env []jobs.EnvVar) *dispatchSession {
-	session := &dispatchSession{app: a, flags: flags, inv: inv, replied: make(chan struct{}, 1), hostEvents: map[string]runview.HostEvent{}, progressAt: time.Now()}
+	session := &dispatchSession{app: a, flags: flags, inv: inv, replied: make(chan struct{}, 1),
+		hostEvents: map[string]runview.HostEvent{}, progressAt: time.Now()}
 	flags.setSlots(inv.Hosts)
 	session.opts = run.Options{
 		Hosts: inv.Hosts, Providers: inv.Providers, Inventory: inv, PrepareHosts: flags.setSlots, Standby: flags.standbys,
@@ -88,7 +90,8 @@ func (a *app) newDispatchSession(flags *runFlags, inv *hosts.Inventory, env []jo
 		},
 		Policy: flags.schedConfig(), Env: env, WarnSignal: flags.Warn.signal, KeepChildren: flags.KeepChildren,
 		Printer: session, JobLog: flags.joblog,
-		Signals: a.catchSignals, InterruptCancels: flags.OnInterrupt == "cancel", Interactive: a.starter == nil && !flags.background,
+		Signals: a.catchSignals, InterruptCancels: flags.OnInterrupt == "cancel", Interactive: a.starter == nil &&
+			!flags.background,
 		Detach: session.detachTerminal, ReportAbort: session.reportAbort, Exit: func() { os.Exit(exitLeft) },
 		Questions: a.questions, SocketBase: socketBase, NeedSocket: a.starter != nil, Program: version(),
 		OnStart: session.handleStarted, Reply: session.queueReply, AcceptJobs: flags.KeepOpen,
@@ -102,7 +105,8 @@ var socketBase = ""
 // schedConfig returns the scheduling policy of the run.
 func (f *runFlags) schedConfig() sched.Config {
 	c := f.Config
-	c.RunShare, c.WarnTime, c.IsFinal = runShare(f.RunShare), f.Warn.before, finalFailures(f.RetryOn, f.NoRetryOn, f.RetryTimeouts)
+	c.RunShare, c.WarnTime, c.IsFinal = runShare(f.RunShare), f.Warn.before, finalFailures(f.RetryOn, f.NoRetryOn,
+		f.RetryTimeouts)
 	if f.OnLost == "wait" {
 		c.OnLost = jobs.OnLostWait
 	}

@@ -46,7 +46,8 @@ dcs-tui events --follow --json | jq -r .text`,
 	fs := cmd.Flags()
 	fs.Var(newFlag(&filter.jobs, "", jobs.ParseRanges), "job", "only events of `JOBS`, such as 17 or 3,9-17")
 	fs.StringVar(&filter.host, "host", "", "only events of the host `NAME`, and of attempts there")
-	fs.Var(newFlag(&filter.since, "", parseSince), "since", "only events since `TIME`: 2h for two hours ago, or a date such as 2026-11-20 or 2026-11-20T18:00")
+	fs.Var(newFlag(&filter.since, "", parseSince), "since",
+		"only events since `TIME`: 2h for two hours ago, or a date such as 2026-11-20 or 2026-11-20T18:00")
 	fs.BoolVar(&follow, "follow", false, "print new events, too, for as long as the run is dispatched")
 	fs.BoolVar(&asJSON, "json", false, "print one JSON object per event")
 	cmd.RegisterFlagCompletionFunc("job", cobra.NoFileCompletions)
@@ -62,7 +63,8 @@ func parseSince(s string) (jobs.Stamp, error) {
 	}
 	at, err := jobs.ParseDeadline(s)
 	if err != nil {
-		return 0, text.Errorf("%q is neither a duration, such as 2h, nor a date, such as 2026-11-20T18:00", text.Shorten(s))
+		return 0, text.Errorf("%q is neither a duration, such as 2h, nor a date, such as 2026-11-20T18:00",
+			text.Shorten(s))
 	}
 	if day, err := time.ParseInLocation("2006-01-02", s, time.Local); err == nil {
 		at = day // a deadline is the end of the day
@@ -99,7 +101,8 @@ func (a *app) runEvents(args []string, filter *eventFilter, asJSON, follow bool)
 	shown, total := 0, jobs.ID(0)
 	write := func(at time.Time, msg string) {
 		// Flush returns the error.
-		out.WriteString(style.Paint(dim, at.Local().Format("2006-01-02 15:04:05")) + "  " + style.PlainQuotes(text.Line(msg)) + "\n")
+		out.WriteString(style.Paint(dim, at.Local().Format("2006-01-02 15:04:05")) + "  " +
+			style.PlainQuotes(text.Line(msg)) + "\n")
 	}
 	var held []runview.HostText // events of hosts without another event between them
 	release := func() {

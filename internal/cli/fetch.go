@@ -48,7 +48,8 @@ dcs-tui fetch sweep-20260314-1502 --where 'host=ws*' --json`,
 	fs.BoolVar(&flags.sel.failed, "failed", false, "only jobs that failed or timed out")
 	flags.sel.addWhereFlag(fs)
 	endGroup(fs, titleWhich)
-	fs.StringVar(&flags.hosts, "hosts", "", "inventory `FILE` with the addresses of the hosts (default: as the run read it)")
+	fs.StringVar(&flags.hosts, "hosts", "",
+		"inventory `FILE` with the addresses of the hosts (default: as the run read it)")
 	addSSHFlags(fs, &o.SSHConfig, &o.AcceptNew)
 	endGroup(fs, titleHosts)
 	fs.BoolVar(&flags.json, "json", false, "print what was copied as one JSON object on stdout")
@@ -78,13 +79,15 @@ func (a *app) runFetch(cmd *cobra.Command, args []string, flags *fetchFlags, o *
 	if err != nil {
 		return err
 	}
-	ids, err := a.selectJobs(cmd.Context(), state.Run, state.Table, &flags.sel, func(jobs.JobState) bool { return true })
+	ids, err := a.selectJobs(cmd.Context(), state.Run, state.Table, &flags.sel,
+		func(jobs.JobState) bool { return true })
 	if err != nil {
 		return err
 	}
 	at := metrics.Locations(state.Run)
 	plan := files.PlanFetch(state.Table, ids, func(host string) bool { return at.HostDirs[host] != "" }, at.Here)
-	got := &fetchJSON{runJSON: runJSONOf(state.Run), Here: plan.Here, Open: plan.Open, Hosts: []fetchHostJSON{}, none: len(ids) == 0 && len(state.Table.Jobs) > 0}
+	got := &fetchJSON{runJSON: runJSONOf(state.Run), Here: plan.Here, Open: plan.Open, Hosts: []fetchHostJSON{},
+		none: len(ids) == 0 && len(state.Table.Jobs) > 0}
 	got.V = fetchJSONVersion
 	if len(at.HostDirs) > 0 {
 		files.SweepFetched(state.Run)
@@ -123,7 +126,8 @@ func (a *app) outputsReader(run *rundir.Run, o *options, file string, names ...s
 	if err != nil {
 		return nil, err
 	}
-	list := slices.DeleteFunc(slices.Clone(inv.Hosts), func(h *hosts.Host) bool { return !slices.Contains(names, h.Name) })
+	list := slices.DeleteFunc(slices.Clone(inv.Hosts),
+		func(h *hosts.Host) bool { return !slices.Contains(names, h.Name) })
 	connector, err := a.connector(o, list, func(string, string) {})
 	if err != nil {
 		return nil, err
@@ -133,7 +137,8 @@ func (a *app) outputsReader(run *rundir.Run, o *options, file string, names ...s
 
 // copyOutputs carries a plan out, with a progress line, until it is done or interrupted. What was
 // copied before an interrupt stays; a later fetch removes partial files.
-func (a *app) copyOutputs(ctx context.Context, run *rundir.Run, plan *files.FetchPlan, reader *files.Reader, got *fetchJSON) {
+func (a *app) copyOutputs(ctx context.Context, run *rundir.Run, plan *files.FetchPlan, reader *files.Reader,
+	got *fetchJSON) {
 	ctx, stop := cancelOnSignal(ctx, a.catchSignals(), func() { os.Exit(exitCanceled) })
 	b := &files.Fetcher{Run: run, Read: reader.Read}
 	var progress sync.WaitGroup
@@ -145,7 +150,8 @@ func (a *app) copyOutputs(ctx context.Context, run *rundir.Run, plan *files.Fetc
 			select {
 			case <-every.C:
 				n, _, bytes := b.Done()
-				a.con.Status(fmt.Sprintf("%d of %s copied, %s", n, text.Plural(plan.Attempts(), "output"), text.Size(bytes)))
+				a.con.Status(fmt.Sprintf("%d of %s copied, %s", n, text.Plural(plan.Attempts(), "output"),
+					text.Size(bytes)))
 			case <-done:
 				return
 			}
@@ -216,7 +222,8 @@ func (f *fetchJSON) lines(run *rundir.Run) (lines []string) {
 	removed := slices.ContainsFunc(f.Hosts, func(h fetchHostJSON) bool { return h.Removed > 0 })
 	switch {
 	case f.Fetched > 0:
-		say("outputs of %s copied into %s: %s, %s", text.Plural(f.Fetched, "attempt"), dir, text.Plural(f.Files, "file"), text.Size(f.Bytes))
+		say("outputs of %s copied into %s: %s, %s", text.Plural(f.Fetched, "attempt"), dir,
+			text.Plural(f.Files, "file"), text.Size(f.Bytes))
 	case f.none:
 		say("nothing to copy: no job is selected")
 	case f.Left == 0 && f.Here == 0:
@@ -237,7 +244,8 @@ func (f *fetchJSON) lines(run *rundir.Run) (lines []string) {
 			say("%s does not have %s any more", text.Line(h.Host), text.Plural(h.Removed, "output"))
 		}
 		if h.Left > 0 && h.Error != "" {
-			say("%s still has the outputs of %s: %s", text.Line(h.Host), text.Plural(h.Left, "attempt"), text.Line(text.WithoutSubject(h.Error, h.Host)))
+			say("%s still has the outputs of %s: %s", text.Line(h.Host), text.Plural(h.Left, "attempt"),
+				text.Line(text.WithoutSubject(h.Error, h.Host)))
 		}
 	}
 	switch {
@@ -271,7 +279,8 @@ func (f *remoteOutputs) read(ctx context.Context, host string, r runview.Read) (
 		return nil, 0, err
 	}
 	// Read has deadlines of its own. ctx may not leave enough time for a connection.
-	return reader.Read(context.WithoutCancel(ctx), files.Piece{Host: host, Attempt: r.Attempt, File: r.File, Offset: r.Offset, Limit: r.Limit})
+	return reader.Read(context.WithoutCancel(ctx), files.Piece{Host: host, Attempt: r.Attempt, File: r.File,
+		Offset: r.Offset, Limit: r.Limit})
 }
 
 func (f *remoteOutputs) reader(host string) (*files.Reader, error) {

@@ -94,23 +94,34 @@ const (
 // addHostFlags adds the flags that select hosts and control connections to them.
 func (f *runFlags) addHostFlags(fs *pflag.FlagSet) {
 	addHostsFlag(fs, &f.hosts)
-	fs.StringVar(&f.HostList, "host", "", "run on `HOST,...` instead of an inventory; each is [SLOTS/][USER@]HOST[:PORT], or : for this machine")
+	fs.StringVar(&f.HostList, "host", "",
+		"run on `HOST,...` instead of an inventory; each is [SLOTS/][USER@]HOST[:PORT], or : for this machine")
 	addSSHFlags(fs, &f.SSHConfig, &f.AcceptNew)
-	fs.StringVar(&f.StandbyOn, "standby-on", "", "keep a standby dispatcher on one of `HOST,...`, which takes the run over if this one dies; a host that does not see the run directory gets a mirror of it")
-	fs.Var(newFlag(&f.MaxBackoff, "TIME", jobs.ParseDuration), "backoff-cap", "longest delay between two attempts to connect to a host (default 1m)")
-	fs.Var(newFlag(&f.GiveUpAfter, "TIME", jobs.ParseDuration), "give-up", "end the run when nothing has been possible for this TIME (default 10m)")
+	fs.StringVar(&f.StandbyOn, "standby-on", "",
+		"keep a standby dispatcher on one of `HOST,...`, which takes the run over if this one dies; a host that does not see the run directory gets a mirror of it")
+	fs.Var(newFlag(&f.MaxBackoff, "TIME", jobs.ParseDuration), "backoff-cap",
+		"longest delay between two attempts to connect to a host (default 1m)")
+	fs.Var(newFlag(&f.GiveUpAfter, "TIME", jobs.ParseDuration), "give-up",
+		"end the run when nothing has been possible for this TIME (default 10m)")
 	endGroup(fs, titleHosts)
 }
 
 // addSlotFlags adds the flags that control how many jobs run at once.
 func (f *runFlags) addSlotFlags(fs *pflag.FlagSet) {
-	fs.VarP(newFlag(&f.Slots, "N|-N", optional(parseSlots)), "jobs", "j", "slots of each host, instead of those in the inventory: N, or -N for all cores but N")
-	fs.Var(newFlag(&f.MaxSlots, "N", parseCount), "max-slots", "use at most N slots at once, over all hosts (default: no limit)")
-	fs.Var((*tokenCounts)(&f.Tokens), "tokens", "let jobs hold at most N tokens of a kind, such as licenses, over all hosts (default: [tokens] of the inventory)")
-	fs.Var(newFlag(&f.HalfLife, "TIME", jobs.ParseDuration), "half-life", "half-life of fair-share usage: slot time that a queue used this TIME ago counts half (default 1h)")
-	fs.Var(newFlag(&f.RunShare, "N|off", parseRunShare), "run-share", "weight N of this run among your runs on shared hosts (default 1); off: share no slots with other runs and users")
-	fs.Var(newFlag(&f.LaunchDelay, "TIME", jobs.ParseDelay), "delay", "minimum TIME between two job starts, over all hosts")
-	fs.Var(newFlag(&f.Buffer, "TIME", jobs.ParseDuration), "buffer", "send hosts enough jobs to work for this TIME without this machine, such as 30m for a laptop that will sleep")
+	fs.VarP(newFlag(&f.Slots, "N|-N", optional(parseSlots)), "jobs", "j",
+		"slots of each host, instead of those in the inventory: N, or -N for all cores but N")
+	fs.Var(newFlag(&f.MaxSlots, "N", parseCount), "max-slots",
+		"use at most N slots at once, over all hosts (default: no limit)")
+	fs.Var((*tokenCounts)(&f.Tokens), "tokens",
+		"let jobs hold at most N tokens of a kind, such as licenses, over all hosts (default: [tokens] of the inventory)")
+	fs.Var(newFlag(&f.HalfLife, "TIME", jobs.ParseDuration), "half-life",
+		"half-life of fair-share usage: slot time that a queue used this TIME ago counts half (default 1h)")
+	fs.Var(newFlag(&f.RunShare, "N|off", parseRunShare), "run-share",
+		"weight N of this run among your runs on shared hosts (default 1); off: share no slots with other runs and users")
+	fs.Var(newFlag(&f.LaunchDelay, "TIME", jobs.ParseDelay), "delay",
+		"minimum TIME between two job starts, over all hosts")
+	fs.Var(newFlag(&f.Buffer, "TIME", jobs.ParseDuration), "buffer",
+		"send hosts enough jobs to work for this TIME without this machine, such as 30m for a laptop that will sleep")
 	endGroup(fs, "How much runs at once")
 }
 
@@ -122,21 +133,26 @@ func addHostsFlag(fs *pflag.FlagSet, file *string) {
 // addSSHFlags adds the flags of every command that connects to hosts.
 func addSSHFlags(fs *pflag.FlagSet, config *string, acceptNew *bool) {
 	fs.Var((*pathFlag)(config), "ssh-config", "read `FILE` instead of ~/.ssh/config")
-	fs.BoolVar(acceptNew, "accept-new", false, "accept and store the key of a host that is not known yet (a changed key is always refused)")
+	fs.BoolVar(acceptNew, "accept-new", false,
+		"accept and store the key of a host that is not known yet (a changed key is always refused)")
 	addTrustFlag(fs)
 }
 
 // addTrustFlag adds the flag of every command that reads files with commands in them.
 func addTrustFlag(fs *pflag.FlagSet) {
-	fs.Var(new(trustFlag), "trust-owner", "also use an inventory, jobs file, or ssh configuration that belongs to `USER` (default: only yours and root's)")
+	fs.Var(new(trustFlag), "trust-owner",
+		"also use an inventory, jobs file, or ssh configuration that belongs to `USER` (default: only yours and root's)")
 }
 
 // addNewJobFlags adds the flags for the environment of jobs, which is fixed when the run is made.
 func (f *runFlags) addNewJobFlags(fs *pflag.FlagSet) {
-	fs.StringArrayVar(&f.env, "env", nil, "set `NAME=VALUE` for the jobs; NAME alone passes the current value and stores only its hash")
+	fs.StringArrayVar(&f.env, "env", nil,
+		"set `NAME=VALUE` for the jobs; NAME alone passes the current value and stores only its hash")
 	fs.StringVar(&f.Setup, "setup", "", "shell `LINE` to run before each job, in the same shell, such as: module load cuda")
-	fs.StringArrayVar(&f.send, "send", nil, "copy `PATH[:DEST]` to each host, and again when it changes; each job runs in a directory of its own that has it")
-	fs.StringArrayVar(&f.returns, "return", nil, "copy files that match `PATTERN`, such as out/*.csv, back here before a job counts as succeeded")
+	fs.StringArrayVar(&f.send, "send", nil,
+		"copy `PATH[:DEST]` to each host, and again when it changes; each job runs in a directory of its own that has it")
+	fs.StringArrayVar(&f.returns, "return", nil,
+		"copy files that match `PATTERN`, such as out/*.csv, back here before a job counts as succeeded")
 	fs.BoolVar(&f.keepFiles, "keep-files", false, "leave the files of jobs on the hosts")
 	fs.StringVar(&f.Cwd, "cwd", "", "run the jobs in `DIRECTORY` (default: this one)")
 	fs.StringVar(&f.Shell, "shell", "", "`SHELL` that runs the jobs (default /bin/sh)")
@@ -145,8 +161,10 @@ func (f *runFlags) addNewJobFlags(fs *pflag.FlagSet) {
 
 // addJobFlags adds the flags for the processes of jobs.
 func (f *runFlags) addJobFlags(fs *pflag.FlagSet) {
-	fs.Var(newFlag(&f.Timeout, "TIME", jobs.ParseDuration), "timeout", "end a job after this TIME, such as 90s, 30m, 2h")
-	fs.Var(newFlag(&f.Warn, "SIGNAL@TIME", parseWarning), "warn-signal", "send SIGNAL to the processes of a job that handle it, TIME before its timeout, the end of its allocation, or the stop of its host; for example USR1@60s")
+	fs.Var(newFlag(&f.Timeout, "TIME", jobs.ParseDuration), "timeout",
+		"end a job after this TIME, such as 90s, 30m, 2h")
+	fs.Var(newFlag(&f.Warn, "SIGNAL@TIME", parseWarning), "warn-signal",
+		"send SIGNAL to the processes of a job that handle it, TIME before its timeout, the end of its allocation, or the stop of its host; for example USR1@60s")
 	fs.BoolVar(&f.KeepChildren, "keep-children", false, "do not end processes that jobs leave behind")
 	endGroup(fs, titleJobs)
 }
@@ -155,39 +173,54 @@ func (f *runFlags) addJobFlags(fs *pflag.FlagSet) {
 func (f *runFlags) addFailureFlags(fs *pflag.FlagSet) {
 	f.Tries, f.Copies = 3, 2
 	fs.Var(newFlag(&f.Tries, "N", parseCountTo(jobs.MaxTries)), "tries", "maximum number of attempts of a job")
-	fs.Var(newFlag(&f.RetryDelay, "TIME", optional(jobs.ParseDelay)), "retry-delay", "wait this TIME before a retry on the same host; 0: do not wait (default: depends on the run time, at most 1m)")
-	fs.BoolVar(&f.ForgiveHosts, "forgive-hosts", false, "with --tries 1, run jobs again that failed on a host where others fail, too")
+	fs.Var(newFlag(&f.RetryDelay, "TIME", optional(jobs.ParseDelay)), "retry-delay",
+		"wait this TIME before a retry on the same host; 0: do not wait (default: depends on the run time, at most 1m)")
+	fs.BoolVar(&f.ForgiveHosts, "forgive-hosts", false,
+		"with --tries 1, run jobs again that failed on a host where others fail, too")
 	fs.BoolVar(&f.RetryTimeouts, "retry-timeouts", false, "retry jobs that timed out")
-	fs.Var(newFlag(&f.RetryOn, "QUERY", parseFailures), "retry-on", "retry only failures that match QUERY, such as 'exit=137 or cause=timeout'")
-	fs.Var(newFlag(&f.NoRetryOn, "QUERY", parseFailures), "no-retry-on", "do not retry failures that match QUERY, such as 'exit<3'")
-	fs.Var(newFlag(&f.TimeoutGrowth, "FACTOR", parseGrowth), "timeout-growth", "multiply the timeout of a job by FACTOR after each failure")
-	fs.Var(newFlag(&f.MemGrowth, "FACTOR", parseGrowth), "mem-growth", "multiply mem= of a job by FACTOR after each failure, up to the memory of the largest host")
-	fs.IntVar(&f.MaxPostpone, "max-postpone", 100, "run a job that exits with 75 again later, at most `N` times, without counting a try; 0: 75 is a failure")
-	fs.Var(newChoice(&f.OnLost, "requeue", "wait"), "on-lost", "requeue the jobs of a lost host, or wait for the host (default requeue)")
-	fs.BoolVar(&f.Speculate, "speculate", false, "run jobs on a second host, too, when slots are free; the first success counts")
-	fs.Var(newFlag(&f.Copies, "N", parseCountTo(jobs.MaxTries)), "copies", "with --speculate: maximum number of attempts of a job at the same time, within its tries")
-	fs.Var(newFlag(&f.Halt, "N|N%|WHEN,WHAT=N", parseHalt), "halt", "start no more jobs after N or N% have failed; now,fail=1 also ends running jobs; soon,success=N and soon,done=N count others")
+	fs.Var(newFlag(&f.RetryOn, "QUERY", parseFailures), "retry-on",
+		"retry only failures that match QUERY, such as 'exit=137 or cause=timeout'")
+	fs.Var(newFlag(&f.NoRetryOn, "QUERY", parseFailures), "no-retry-on",
+		"do not retry failures that match QUERY, such as 'exit<3'")
+	fs.Var(newFlag(&f.TimeoutGrowth, "FACTOR", parseGrowth), "timeout-growth",
+		"multiply the timeout of a job by FACTOR after each failure")
+	fs.Var(newFlag(&f.MemGrowth, "FACTOR", parseGrowth), "mem-growth",
+		"multiply mem= of a job by FACTOR after each failure, up to the memory of the largest host")
+	fs.IntVar(&f.MaxPostpone, "max-postpone", 100,
+		"run a job that exits with 75 again later, at most `N` times, without counting a try; 0: 75 is a failure")
+	fs.Var(newChoice(&f.OnLost, "requeue", "wait"), "on-lost",
+		"requeue the jobs of a lost host, or wait for the host (default requeue)")
+	fs.BoolVar(&f.Speculate, "speculate", false,
+		"run jobs on a second host, too, when slots are free; the first success counts")
+	fs.Var(newFlag(&f.Copies, "N", parseCountTo(jobs.MaxTries)), "copies",
+		"with --speculate: maximum number of attempts of a job at the same time, within its tries")
+	fs.Var(newFlag(&f.Halt, "N|N%|WHEN,WHAT=N", parseHalt), "halt",
+		"start no more jobs after N or N% have failed; now,fail=1 also ends running jobs; soon,success=N and soon,done=N count others")
 	endGroup(fs, "When something fails")
 }
 
 // addEndFlags adds the flags that control when and how the run ends.
 func (f *runFlags) addEndFlags(fs *pflag.FlagSet) {
-	fs.Var(newChoice(&f.OnInterrupt, "drain", "cancel"), "on-interrupt", "what Ctrl-C does: drain finishes running jobs, cancel ends them (default drain)")
+	fs.Var(newChoice(&f.OnInterrupt, "drain", "cancel"), "on-interrupt",
+		"what Ctrl-C does: drain finishes running jobs, cancel ends them (default drain)")
 	fs.BoolVar(&f.KeepOpen, "keep-open", false, "wait for more jobs until dcs-tui submit --end declares the last one")
-	fs.StringVar(&f.OnDone, "on-done", "", "shell `COMMAND` to run when the run ends; its environment has DCS_RUN, DCS_RUN_DIR, DCS_STATE, and counts such as DCS_FAILED")
+	fs.StringVar(&f.OnDone, "on-done", "",
+		"shell `COMMAND` to run when the run ends; its environment has DCS_RUN, DCS_RUN_DIR, DCS_STATE, and counts such as DCS_FAILED")
 	endGroup(fs, titleRun)
 }
 
 // addForceFlag adds the flag that takes a run over from a dispatcher.
 func (f *runFlags) addForceFlag(fs *pflag.FlagSet) {
-	fs.BoolVar(&f.force, "force", false, "take the run over even if its dispatcher may be alive; that dispatcher can then change nothing more")
+	fs.BoolVar(&f.force, "force", false,
+		"take the run over even if its dispatcher may be alive; that dispatcher can then change nothing more")
 }
 
 // addOutputFlags adds the flags that control what this invocation shows.
 func (f *runFlags) addOutputFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.noTUI, "no-tui", false, "print lines instead of showing the screen, and dispatch in this process")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object per finished job on stdout, in completion order")
-	fs.BoolVar(&f.output, "output", false, "print the whole stdout of each job when it ends; with --json, as a field of its result")
+	fs.BoolVar(&f.output, "output", false,
+		"print the whole stdout of each job when it ends; with --json, as a field of its result")
 	fs.Var((*pathFlag)(&f.joblog), "joblog", "write a job log in GNU parallel's format to `FILE`")
 	f.screen.addFlags(fs)
 	fs.Uint64Var(&f.Seed, "seed", 0, "seed of the jitter")
@@ -228,7 +261,8 @@ func (o *options) setSlots(list []*hosts.Host) {
 // check refuses values that no parser of a single flag refuses.
 func (o *options) check() error {
 	if o.MaxPostpone < 0 {
-		return text.Errorf("--max-postpone %d is negative; with 0, exit code 75 is a failure like any other", o.MaxPostpone)
+		return text.Errorf("--max-postpone %d is negative; with 0, exit code 75 is a failure like any other",
+			o.MaxPostpone)
 	}
 	for flag, value := range map[string]string{"--setup": o.Setup, "--cwd": o.Cwd, "--shell": o.Shell} {
 		if strings.ContainsRune(value, 0) {
@@ -248,7 +282,8 @@ func (q *queueFlags) addFlags(fs *pflag.FlagSet) {
 	q.share, q.priority = perQueue{low: 1, high: jobs.MaxShare}, perQueue{low: math.MinInt32, high: math.MaxInt32}
 	q.slots = perQueue{low: 1, high: jobs.MaxSlots}
 	fs.Var(&q.share, "share", "give the queue slot time in proportion to N (default 1); each of several files is a queue of its name")
-	fs.Var(&q.priority, "queue-priority", "start jobs of queues with a smaller N first, whatever the shares are (default 0)")
+	fs.Var(&q.priority, "queue-priority",
+		"start jobs of queues with a smaller N first, whatever the shares are (default 0)")
 	fs.Var(&q.slots, "queue-slots", "use at most N slots for the queue, over all hosts (default: no limit)")
 	endGroup(fs, "Queues")
 }
@@ -301,7 +336,8 @@ func (q *queueFlags) check(queues []string) error {
 		}
 		return nil
 	}
-	return cmp.Or(check("share", q.share.names()), check("queue-priority", q.priority.names()), check("queue-slots", q.slots.names()))
+	return cmp.Or(check("share", q.share.names()), check("queue-priority", q.priority.names()),
+		check("queue-slots", q.slots.names()))
 }
 
 // queueList returns the names of queues for a message.

@@ -190,7 +190,8 @@ func parseHalt(s string) (h sched.Halt, err error) {
 	number := s
 	if when, rest, ok := strings.Cut(s, ","); ok {
 		what, n, _ := strings.Cut(rest, "=")
-		of, known := map[string]sched.HaltOf{"fail": sched.HaltOfFailures, "success": sched.HaltOfSuccesses, "done": sched.HaltOfAll}[what]
+		of, known := map[string]sched.HaltOf{"fail": sched.HaltOfFailures, "success": sched.HaltOfSuccesses,
+			"done": sched.HaltOfAll}[what]
 		if !known || when != "now" && when != "soon" {
 			return h, text.Errorf("%q is not WHEN,WHAT=N: WHEN is now or soon, WHAT is fail, success or done, such as now,fail=1", text.Shorten(s))
 		}
@@ -205,7 +206,8 @@ func parseHalt(s string) (h sched.Halt, err error) {
 	}
 	h.Jobs, err = strconv.Atoi(number)
 	if err != nil || h.Jobs < 1 {
-		return sched.Halt{}, text.Errorf("%q is neither a number of jobs, such as 5, nor a percentage, such as 10%%", text.Shorten(number))
+		return sched.Halt{}, text.Errorf("%q is neither a number of jobs, such as 5, nor a percentage, such as 10%%",
+			text.Shorten(number))
 	}
 	return h, nil
 }
@@ -221,10 +223,12 @@ func parseSlots(s string) (hosts.SlotRule, error) {
 		return hosts.SlotRule{}, text.Errorf("0 slots would run no job; GNU parallel's -j 0, as many as possible, is not supported").
 			WithAdvice("give the number of slots of each host, such as -j 64")
 	case strings.HasSuffix(s, "%") || strings.HasPrefix(s, "+"):
-		return hosts.SlotRule{}, text.Errorf("%q is not supported: hosts differ in their number of cores", text.Shorten(s)).
+		return hosts.SlotRule{}, text.Errorf("%q is not supported: hosts differ in their number of cores",
+			text.Shorten(s)).
 			WithAdvice("give a number of slots, or -N for all cores but N; slots in hosts.toml sets the slots of one host")
 	case err != nil || n < 0 || digits[0] == '+' || n == 0 && !less:
-		return hosts.SlotRule{}, text.Errorf("%q is neither a number of slots nor -N (all cores but N)", text.Shorten(s))
+		return hosts.SlotRule{}, text.Errorf("%q is neither a number of slots nor -N (all cores but N)",
+			text.Shorten(s))
 	case n > jobs.MaxSlots:
 		return hosts.SlotRule{}, text.Errorf("%d is more than %d", n, jobs.MaxSlots)
 	case less:
@@ -333,11 +337,14 @@ var failureFields = []query.Field[*jobs.Outcome]{
 		}
 		return query.NumberValue(float64(o.Exit))
 	}, Check: results.CheckExit},
-	{Name: "signal", Type: query.TextType, Value: func(o *jobs.Outcome) query.Value { return query.TextValue(o.Signal) },
-		Word: results.SignalWord(func(o *jobs.Outcome) string { return o.Signal })},
-	{Name: "cause", Type: query.TextType, Value: func(o *jobs.Outcome) query.Value { return query.TextValue(results.FailureKind(o)) },
+	{Name: "signal", Type: query.TextType,
+		Value: func(o *jobs.Outcome) query.Value { return query.TextValue(o.Signal) },
+		Word:  results.SignalWord(func(o *jobs.Outcome) string { return o.Signal })},
+	{Name: "cause", Type: query.TextType,
+		Value: func(o *jobs.Outcome) query.Value { return query.TextValue(results.FailureKind(o)) },
 		Check: func(l query.Literal) error { return results.CheckFailureKind(l.Value.Text) }},
-	{Name: "time", Type: query.DurationType, Value: func(o *jobs.Outcome) query.Value { return query.NumberValue(o.Elapsed().Seconds()) }},
+	{Name: "time", Type: query.DurationType,
+		Value: func(o *jobs.Outcome) query.Value { return query.NumberValue(o.Elapsed().Seconds()) }},
 	{Name: "mem", Type: query.SizeType, Value: func(o *jobs.Outcome) query.Value { return query.NumberValue(float64(o.MaxRSSBytes)) }},
 }
 
@@ -405,7 +412,8 @@ func parseWarning(s string) (w warning, err error) {
 	name = jobs.FullSignalName(name)
 	w.signal = jobs.SignalNumber(name)
 	if w.signal == 0 || name == "SIGKILL" || name == "SIGSTOP" {
-		return w, text.Errorf("%s is not a signal that a program can handle; USR1 and USR2 are usual", text.Shorten(name))
+		return w, text.Errorf("%s is not a signal that a program can handle; USR1 and USR2 are usual",
+			text.Shorten(name))
 	}
 	w.before, err = jobs.ParseDuration(before)
 	return w, err

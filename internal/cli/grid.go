@@ -69,12 +69,14 @@ dcs-tui grid --hosts hosts.toml --timeout 2h --tries 1 svm.txt`,
 	fs := cmd.Flags()
 	fs.BoolVar(&flags.dryRun, "dry-run", false, "print the commands, one per line, and start nothing")
 	fs.BoolVar(&flags.count, "count", false, "print the number of jobs, and start nothing")
-	fs.Var(newChoice(&flags.search, grid.SearchMethods...), "search", "let `METHOD` choose the combinations: "+strings.Join(grid.SearchMethods, ", "))
+	fs.Var(newChoice(&flags.search, grid.SearchMethods...), "search", "let `METHOD` choose the combinations: "+
+		strings.Join(grid.SearchMethods, ", "))
 	fs.StringVar(&flags.ask, "ask", "", "let `COMMAND`, an optimizer that reads and writes lines of JSON, choose the combinations")
 	fs.IntVar(&flags.trials, "trials", 0, "let a search choose `N` combinations")
 	fs.StringVar(&flags.minimize, "minimize", "", "let a search minimize `METRIC`")
 	fs.StringVar(&flags.maximize, "maximize", "", "let a search maximize `METRIC`")
-	fs.Var(newFlag(&flags.limit, "N", parseCount), "limit", "refuse a template of more than N combinations without @where or @sample")
+	fs.Var(newFlag(&flags.limit, "N", parseCount), "limit",
+		"refuse a template of more than N combinations without @where or @sample")
 	endGroup(fs, "Combinations")
 	flags.addNewRunFlags(fs, "template")
 	return cmd
@@ -152,7 +154,8 @@ func (a *app) parseTemplate(flags *gridFlags, file string) (*grid.Template, erro
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	checkResult := func(name, from string) error { _, err := metrics.New(name, from); return err }
-	config := grid.Config{Dir: cwd, Search: flags.searchLine(), Limit: flags.limit, OtherShell: !quotesLikeSh(flags.Shell), Return: flags.returns,
+	config := grid.Config{Dir: cwd, Search: flags.searchLine(), Limit: flags.limit,
+		OtherShell: !quotesLikeSh(flags.Shell), Return: flags.returns,
 		CheckResult: checkResult, CheckCommand: a.newCommandCheck(flags.Shell).checkEnd}
 	template, err := config.Parse(ctx, in, name)
 	switch {
@@ -173,7 +176,8 @@ func (a *app) parseTemplate(flags *gridFlags, file string) (*grid.Template, erro
 
 // searchLine returns the @search line of the flags, or "" for none.
 func (f *gridFlags) searchLine() string {
-	s := grid.Search{Method: f.search, Trials: f.trials, Metric: cmp.Or(f.minimize, f.maximize), Maximize: f.maximize != "", Seed: f.Seed, Command: f.ask}
+	s := grid.Search{Method: f.search, Trials: f.trials, Metric: cmp.Or(f.minimize, f.maximize),
+		Maximize: f.maximize != "", Seed: f.Seed, Command: f.ask}
 	switch {
 	case f.ask != "":
 		s.Method = grid.Ask
@@ -186,7 +190,8 @@ func (f *gridFlags) searchLine() string {
 // quotesLikeSh reports whether a shell has the quoting rules of /bin/sh.
 func quotesLikeSh(shell string) bool {
 	program, _, _ := strings.Cut(shell, " ")
-	return slices.Contains([]string{".", "sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "busybox"}, filepath.Base(program))
+	return slices.Contains([]string{".", "sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "busybox"},
+		filepath.Base(program))
 }
 
 // longCount is a number of points that takes seconds to filter.
@@ -252,7 +257,8 @@ func (a *app) gridSource(template *grid.Template, file string, flags *gridFlags)
 	}
 	var err error
 	large := template.MaxJobs() > grid.DefaultLimit
-	if source := template.Source(flags.limit); large || template.Search != nil || len(source) <= maxKeptTemplate && !template.HasComparison() {
+	if source := template.Source(flags.limit); large || template.Search != nil || len(source) <= maxKeptTemplate &&
+		!template.HasComparison() {
 		src.source = source
 	}
 	if template.Search != nil {
@@ -312,7 +318,8 @@ func resultColumnsOf(template *grid.Template) []string {
 			columns = append(columns, c.String())
 		}
 	}
-	if s := template.Search; s != nil && s.Metric != "" && !slices.ContainsFunc(template.Results, func(r grid.Result) bool { return r.Name == s.Metric }) {
+	if s := template.Search; s != nil && s.Metric != "" &&
+		!slices.ContainsFunc(template.Results, func(r grid.Result) bool { return r.Name == s.Metric }) {
 		if _, err := results.NewTable(results.TableInput{}).Column(s.Metric); err != nil { // not one that every run has
 			columns = append(columns, s.Metric)
 		}
@@ -330,7 +337,8 @@ func searchOf(template *grid.Template, cwd string) *run.Search {
 	case template.Search.Learns():
 		o.Proposer = template.Proposer(cwd)
 	case template.Search.Method == search.Halving:
-		o.Rungs = &search.Rungs{First: template.Search.First, Factor: template.Search.Factor, Maximize: template.Search.Maximize}
+		o.Rungs = &search.Rungs{First: template.Search.First, Factor: template.Search.Factor,
+			Maximize: template.Search.Maximize}
 	default:
 		return nil
 	}
@@ -339,12 +347,15 @@ func searchOf(template *grid.Template, cwd string) *run.Search {
 
 // noJobsError returns the error for a grid without any job.
 func noJobsError(template *grid.Template) error {
-	return text.Errorf("%s: the @where lines exclude all of %s", template.File, text.Plural(template.Points(), "point")).WithAdvice("check the @where lines")
+	return text.Errorf("%s: the @where lines exclude all of %s", template.File,
+		text.Plural(template.Points(), "point")).WithAdvice("check the @where lines")
 }
 
 // readBatch reads files of jobs and templates; see grid.ReadBatch.
 func (a *app) readBatch(flags *gridFlags, files []string, named bool) (*grid.Batch, error) {
-	return grid.ReadBatch(files, named, func(file string) ([]*jobs.Spec, []string, error) { return a.readJobsFile(flags, file) })
+	return grid.ReadBatch(files, named, func(file string) ([]*jobs.Spec, []string, error) {
+		return a.readJobsFile(flags, file)
+	})
 }
 
 // readJobsFile reads one file. The numbers of its jobs begin at 1.
@@ -361,7 +372,8 @@ func (a *app) readJobsFile(flags *gridFlags, file string) ([]*jobs.Spec, []strin
 	case jobs.AmbiguousWord(file) != "":
 		err = text.Errorf("%w", err).WithAdvice("%s", jobs.AmbiguousWord(file))
 	case strings.Contains(file, "{"):
-		err = text.Errorf("%w", err).WithAdvice("a command needs ::: before its values: dcs-tui run %s ::: VALUE...", command)
+		err = text.Errorf("%w", err).WithAdvice("a command needs ::: before its values: dcs-tui run %s ::: VALUE...",
+			command)
 	case strings.Contains(file, " "):
 		err = text.Errorf("%w", err).WithAdvice("to run a command, write it on a line of a jobs file, or: echo %s | dcs-tui run -; "+
 			"for each of some values: dcs-tui run %s ::: VALUE...", command, command)
@@ -383,7 +395,8 @@ func (a *app) parseJobsFile(flags *gridFlags, file string) ([]*jobs.Spec, error)
 	}
 	defer f.Close()
 	if kind := foreignKinds[strings.ToLower(filepath.Ext(file))]; kind != "" {
-		return nil, text.Errorf("%s is %s, not a jobs file: each of its lines would run as a shell command", text.Shorten(file), kind).
+		return nil, text.Errorf("%s is %s, not a jobs file: each of its lines would run as a shell command",
+			text.Shorten(file), kind).
 			WithAdvice("a jobs file has one command per line, or, with a name that ends in .jsonl, one JSON object")
 	}
 	return jobs.NewScanner(f, file, jobs.IsJSONLines(file), 1).CheckCommands(a.newCommandCheck(flags.Shell).check).All()
@@ -426,7 +439,8 @@ func (a *app) readStdinJobs(flags *gridFlags) ([]*jobs.Spec, []string, error) {
 	if grid.HasParameterLine(bytes.NewReader(head)) {
 		return a.readTemplateJobs(flags, stdinFile)
 	}
-	specs, err := jobs.NewScanner(a.stdin, "standard input", false, 1).CheckCommands(a.newCommandCheck(flags.Shell).check).All()
+	specs, err := jobs.NewScanner(a.stdin, "standard input", false,
+		1).CheckCommands(a.newCommandCheck(flags.Shell).check).All()
 	return specs, nil, err
 }
 
@@ -436,7 +450,8 @@ func (a *app) readTemplateJobs(flags *gridFlags, file string) ([]*jobs.Spec, []s
 		return nil, nil, err
 	}
 	if template.MaxJobs() > grid.DefaultLimit {
-		return nil, nil, fmt.Errorf("%s: a template of more than %d jobs must be a run of its own: dcs-tui grid %s", file, grid.DefaultLimit, text.ShellWord(file))
+		return nil, nil, fmt.Errorf("%s: a template of more than %d jobs must be a run of its own: dcs-tui grid %s",
+			file, grid.DefaultLimit, text.ShellWord(file))
 	}
 	specs, err := templateJobs(template)
 	return specs, resultColumnsOf(template), err
@@ -445,7 +460,8 @@ func (a *app) readTemplateJobs(flags *gridFlags, file string) ([]*jobs.Spec, []s
 // stdinLines returns a function that yields the lines of standard input. earlier are the jobs of
 // the run, and shellPath is the shell that runs them.
 func (a *app) stdinLines(shellPath string, earlier []*jobs.Spec) func() (jobs.Line, error) {
-	return jobs.NewScanner(a.stdin, "standard input", false, 1).CheckCommands(a.newCommandCheck(shellPath).check).Stream(earlier).NextLine
+	return jobs.NewScanner(a.stdin, "standard input", false,
+		1).CheckCommands(a.newCommandCheck(shellPath).check).Stream(earlier).NextLine
 }
 
 // stdinJobs returns a function that yields the jobs of standard input.
@@ -454,7 +470,8 @@ func (a *app) stdinJobs(shellPath string) func() (*jobs.Spec, error) {
 	return func() (*jobs.Spec, error) {
 		spec, err := scan.Next()
 		if err == nil && grid.IsParameterLine(spec.Command) {
-			err = text.Errorf("standard input:%d: this is a template, which dcs-tui grid - reads: %s", spec.Line, text.Shorten(text.Line(spec.Command)))
+			err = text.Errorf("standard input:%d: this is a template, which dcs-tui grid - reads: %s", spec.Line,
+				text.Shorten(text.Line(spec.Command)))
 		}
 		if err != nil && !errors.Is(err, io.EOF) && isTerminal(a.stdin) {
 			go io.Copy(io.Discard, a.stdin) // otherwise the shell would run the rest of what is being pasted

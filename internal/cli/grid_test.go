@@ -22,7 +22,8 @@ func TestTemplateIsKept(t *testing.T) {
 	} {
 		first, err := grid.Config{OtherShell: true}.Parse(context.Background(), strings.NewReader(text), "t.txt")
 		must(t, err)
-		run, err := rundir.Create(t.TempDir(), "r", rundir.Settings{Options: map[string]any{rundir.OptionSource: first.Source(10)}})
+		run, err := rundir.Create(t.TempDir(), "r",
+			rundir.Settings{Options: map[string]any{rundir.OptionSource: first.Source(10)}})
 		must(t, err)
 		run, err = rundir.Open(run.Dir)
 		must(t, err)

@@ -60,10 +60,12 @@ func TestHelpIsComplete(t *testing.T) {
 			return
 		}
 		if cmd.Short == "" || cmd.Long == "" || cmd.Example == "" {
-			t.Errorf("%s: the help has the short text %q, the long text %q, and the examples %q", cmd.CommandPath(), cmd.Short, cmd.Long, cmd.Example)
+			t.Errorf("%s: the help has the short text %q, the long text %q, and the examples %q", cmd.CommandPath(),
+				cmd.Short, cmd.Long, cmd.Example)
 		}
 		if long := cmd.Long; len(long) > maxLong || strings.Contains(long, "\n\n") || strings.HasSuffix(long, "\n") {
-			t.Errorf("%s: the long help has %d characters, want one paragraph of at most %d:\n%s", cmd.CommandPath(), len(long), maxLong, long)
+			t.Errorf("%s: the long help has %d characters, want one paragraph of at most %d:\n%s", cmd.CommandPath(),
+				len(long), maxLong, long)
 		}
 		n, loose := 0, []string(nil)
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -150,7 +152,8 @@ func TestHeaderOfTheManualPageFits(t *testing.T) {
 	if !strings.HasPrefix(header, ".TH DCS-TUI 1 ") || len(fields) != 7 || fields[5] != "User Commands" {
 		t.Errorf("header: %s", header)
 	}
-	checkContains(t, rest, ".SH NAME\ndcs-tui - Run thousands", "\n.RS 4\n.TP\n\\fB--accept-new\\fP\n", "\n\\fBrun\\fP [flags]")
+	checkContains(t, rest, ".SH NAME\ndcs-tui - Run thousands", "\n.RS 4\n.TP\n\\fB--accept-new\\fP\n",
+		"\n\\fBrun\\fP [flags]")
 }
 
 // TestVersionNamesTheCommit checks that the version of a program that was built from source names
@@ -161,7 +164,8 @@ func TestVersionNamesTheCommit(t *testing.T) {
 	for want, info := range map[string]*debug.BuildInfo{
 		"built from source": {},
 		"v1.2.3":            {Main: debug.Module{Version: "v1.2.3"}},
-		"built from source, commit 0123456789ab, changed": {Main: debug.Module{Version: "(devel)"}, Settings: []debug.BuildSetting{commit, changed}},
+		"built from source, commit 0123456789ab, changed": {Main: debug.Module{Version: "(devel)"},
+			Settings: []debug.BuildSetting{commit, changed}},
 		"v0.0.0-20260101000000-0123456789ab+dirty": {Main: debug.Module{Version: "v0.0.0-20260101000000-0123456789ab+dirty"},
 			Settings: []debug.BuildSetting{commit, changed}},
 	} {

@@ -67,7 +67,8 @@ dcs-tui hosts list --now ws01 ws02`,
 			for _, p := range inv.Providers {
 				what := text.Plural(p.Max, "instance")
 				if s := p.Slurm; s != nil {
-					what = fmt.Sprintf("%s of Slurm, %s for %s", text.Plural(p.Max, "allocation"), text.Plural(s.Nodes, "node"), text.Duration(s.Time))
+					what = fmt.Sprintf("%s of Slurm, %s for %s", text.Plural(p.Max, "allocation"),
+						text.Plural(s.Nodes, "node"), text.Duration(s.Time))
 				}
 				fmt.Fprintf(a.stdout, "provider %s: at most %s, each as %s, %s; startup about %s, terminated after %s without work\n", p.Name,
 					what, text.Line(p.Host.Route()), text.Line(p.Host.Limits()), text.Duration(p.Startup), text.Duration(p.Idle))
@@ -101,7 +102,8 @@ func (a *app) listLoad(o *options, list []*hosts.Host) error {
 			if who := result.Hello.Owner.Who; who != "" {
 				use += "; starts nothing now: " + who
 			}
-			fmt.Fprintf(w, "%s\t%.1f of %s busy\tload %.2f\t%s\n", text.Line(h.Name), result.Heartbeat.Busy, text.Plural(result.Hello.Cores, "core"),
+			fmt.Fprintf(w, "%s\t%.1f of %s busy\tload %.2f\t%s\n", text.Line(h.Name), result.Heartbeat.Busy,
+				text.Plural(result.Hello.Cores, "core"),
 				result.Heartbeat.Load[0], text.Line(use))
 		}
 	}
@@ -174,7 +176,8 @@ func (a *app) selectInventory(flags *runFlags) (*hosts.Inventory, error) {
 	}
 	names := strings.Split(flags.HostList, ",")
 	if file := fileAmongHosts(names); file != "" {
-		return nil, text.Errorf("--host: %s is the name of a file, not of a host", text.Shorten(file)).WithAdvice("did you mean --hosts %s?", text.ShellWord(file))
+		return nil, text.Errorf("--host: %s is the name of a file, not of a host",
+			text.Shorten(file)).WithAdvice("did you mean --hosts %s?", text.ShellWord(file))
 	}
 	inv, warnings, err := hosts.ParseLogins([]byte(strings.Join(names, "\n")+"\n"), "--host")
 	if err != nil {

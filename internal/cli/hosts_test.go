@@ -38,7 +38,8 @@ func TestHostsCheckJSONIsDocumented(t *testing.T) {
 			}
 		}
 	}
-	b, _ := json.Marshal(checkJSONOf(&hosts.CheckResult{Host: &hosts.Host{Name: "a"}, Hello: new(hosts.Hello), Heartbeat: new(hosts.Heartbeat)}))
+	b, _ := json.Marshal(checkJSONOf(&hosts.CheckResult{Host: &hosts.Host{Name: "a"}, Hello: new(hosts.Hello),
+		Heartbeat: new(hosts.Heartbeat)}))
 	fields := map[string]any{}
 	must(t, json.Unmarshal(b, &fields))
 	for name := range fields {
@@ -56,16 +57,20 @@ func TestHostsCheckJSONIsDocumented(t *testing.T) {
 func TestHostLinesAreGrouped(t *testing.T) {
 	at := time.Date(2026, 3, 14, 15, 4, 0, 0, time.UTC)
 	host := func(name, last string, running, ended int) hostStatus {
-		return hostStatus{Name: name, HostCount: runview.HostCount{Running: running, Ended: ended}, Last: last, LastAt: &at,
+		return hostStatus{Name: name, HostCount: runview.HostCount{Running: running, Ended: ended}, Last: last,
+			LastAt: &at,
 			lastUp: last == name+" is up", HostStatus: jobs.HostStatus{State: "up"}}
 	}
 	drained, held := host("c1", "c1 is up", 0, 2), host("c2", "c2 is up", 1, 0)
 	drained.State, drained.Reason, held.Reason = "draining", "a person asked for it", "starts nothing: its disk hangs"
 	got := hostLines([]hostStatus{
-		host("a1", "a1: 10.0.0.1:22 refuses connections", 0, 2), host("a2", "a2: 10.0.0.2:22 refuses connections", 0, 3),
-		host("a3", "a3: 10.0.0.3:22 refuses connections", 1, 0), host("b1", "b1 is up", 0, 0), host("b2", "b2 is up", 0, 0), drained, held,
+		host("a1", "a1: 10.0.0.1:22 refuses connections", 0, 2), host("a2", "a2: 10.0.0.2:22 refuses connections", 0,
+			3),
+		host("a3", "a3: 10.0.0.3:22 refuses connections", 1, 0), host("b1", "b1 is up", 0, 0), host("b2", "b2 is up", 0,
+			0), drained, held,
 	})
-	want := [][]string{{"hosts"}, {"a[1-2] (2 hosts)", "5 ended", "<host>:22 refuses connections"}, {"a3 ", "10.0.0.3:22"}, {"b1 ", " is up"}, {"b2 "},
+	want := [][]string{{"hosts"}, {"a[1-2] (2 hosts)", "5 ended", "<host>:22 refuses connections"},
+		{"a3 ", "10.0.0.3:22"}, {"b1 ", " is up"}, {"b2 "},
 		{"c1 ", "2 ended; draining: a person asked for it"}, {"c2 ", "0 ended; starts nothing: its disk hangs"}}
 	if len(got) != len(want) {
 		t.Fatalf("the table: got %q, want 5 lines", got)
@@ -80,7 +85,8 @@ func TestHostLinesAreGrouped(t *testing.T) {
 func TestHostsAreReadFromTheSSHConfiguration(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "more", "host = \"n1\" n2 # n9\n  Port 2201\nHost n2\nHostName 10.9.0.2\n")
-	writeFile(t, dir, "config", "# Host no\nHost ws01 ws02 *.lab !x\n  HostName 10.9.0.1\nInclude "+dir+"/more\nHost ?\nHOST git@odd\n")
+	writeFile(t, dir, "config", "# Host no\nHost ws01 ws02 *.lab !x\n  HostName 10.9.0.1\nInclude "+dir+
+		"/more\nHost ?\nHOST git@odd\n")
 	list, err := sshHosts(filepath.Join(dir, "config"))
 	must(t, err)
 	var got []string
@@ -96,7 +102,8 @@ func TestHostsAreReadFromTheSSHConfiguration(t *testing.T) {
 // none.
 func runOfHosts(t *testing.T, inventory, sshConfig string) *rundir.Run {
 	t.Helper()
-	asked := rundir.Settings{UID: "abcdefghjkmn", InventoryFile: "hosts.toml", InventoryText: inventory, Options: map[string]any{}}
+	asked := rundir.Settings{UID: "abcdefghjkmn", InventoryFile: "hosts.toml", InventoryText: inventory,
+		Options: map[string]any{}}
 	if sshConfig != "" {
 		asked.Options["ssh-config"] = sshConfig
 	}
@@ -139,7 +146,8 @@ func TestPruneCommandsRemoveOnlyTheRun(t *testing.T) {
 		writeFile(t, run.Path(rundir.HostsDir), file, host+":"+c.dir+"\n")
 		lines := leftoverLines(run, new(jobs.Table), nil)
 		line := lines[len(lines)-1]
-		if !strings.HasPrefix(line, host) || !strings.HasSuffix(line, c.want) || c.want == "" && strings.Contains(line, "rm ") {
+		if !strings.HasPrefix(line, host) || !strings.HasSuffix(line, c.want) || c.want == "" &&
+			strings.Contains(line, "rm ") {
 			t.Errorf("%s in %q: %s", host, c.dir, line)
 		}
 		os.Remove(run.Path(rundir.HostsDir, file))
@@ -160,7 +168,8 @@ func TestPruneNamesHostsWithUnreturnedFiles(t *testing.T) {
 	}
 	inventory := []*hosts.Host{{Name: "far", Link: "ssh"}, {Name: "ws01", Link: "ssh", WorkDir: "~/my work"},
 		{Name: "ws02", Link: "ssh", WorkDir: "/data"}, {Name: "ws03", Link: "ssh"}, {Name: "here", Link: "local"}}
-	same(t, "lines", strings.Join(leftoverLines(run, table, inventory), "\n"), `far keeps the outputs of its jobs: ssh far rm -r /data/abcdefghjkmn
+	same(t, "lines", strings.Join(leftoverLines(run, table, inventory), "\n"),
+		`far keeps the outputs of its jobs: ssh far rm -r /data/abcdefghjkmn
 ws01 may keep files that jobs could not return: ssh ws01 rm -rf ''\''my work/abcdefghjkmn'\'''
 ws02 may keep files that jobs could not return: ssh ws02 rm -rf /data/abcdefghjkmn`)
 }
@@ -190,10 +199,12 @@ func TestPassphraseThroughTheScreen(t *testing.T) {
 	const secret = "correct horse 7731"
 	sshd := hosttest.StartSSHD(t, hosttest.Options{Passphrase: secret})
 	inventory := filepath.Join(t.TempDir(), "hosts.toml")
-	text := fmt.Sprintf("[[host]]\nname = \"ws01\"\naddress = \"127.0.0.1\"\nport = %d\nslots = 1\nwork_dir = %q\n", sshd.Port, t.TempDir())
+	text := fmt.Sprintf("[[host]]\nname = \"ws01\"\naddress = \"127.0.0.1\"\nport = %d\nslots = 1\nwork_dir = %q\n",
+		sshd.Port, t.TempDir())
 	must(t, os.WriteFile(inventory, []byte(text), 0o600))
 	screen := startRun(t, "true\n", "--hosts", inventory, "--ssh-config", sshd.ConfigFile)
-	wrong := screen.awaitSnapshot(t, "it is asked for", func(p *runview.Snapshot) bool { return p.Question != nil }).Question
+	wrong := screen.awaitSnapshot(t, "it is asked for",
+		func(p *runview.Snapshot) bool { return p.Question != nil }).Question
 	if !wrong.Secret || !strings.Contains(wrong.Text, sshd.Identity) {
 		t.Errorf("got question %+v, want a secret one that names the key", wrong)
 	}
@@ -203,10 +214,13 @@ func TestPassphraseThroughTheScreen(t *testing.T) {
 		must(t, err)
 	}
 	reply(wrong, "no")
-	q := screen.awaitSnapshot(t, "it is asked for again", func(p *runview.Snapshot) bool { return p.Question != nil && p.Question.ID != wrong.ID }).Question
+	q := screen.awaitSnapshot(t, "it is asked for again", func(p *runview.Snapshot) bool {
+		return p.Question != nil && p.Question.ID != wrong.ID
+	}).Question
 	screen.mustRefuse(t, runview.Action{Do: runview.Reply, Number: int(wrong.ID), Text: secret})
 	reply(q, secret)
-	screen.awaitSnapshot(t, "the host works", func(p *runview.Snapshot) bool { return p.Phases[runview.Succeeded] == 1 && p.Question == nil })
+	screen.awaitSnapshot(t, "the host works",
+		func(p *runview.Snapshot) bool { return p.Phases[runview.Succeeded] == 1 && p.Question == nil })
 	filepath.WalkDir(screen.run.Dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
 			if b, _ := os.ReadFile(path); bytes.Contains(b, []byte(secret)) {
@@ -224,14 +238,16 @@ func TestHostKeysOfAGroupAreShown(t *testing.T) {
 	keys := map[string]string{}
 	for _, name := range []string{"ws01", "ws02"} {
 		keys[name] = "ed25519 SHA256:of-" + name
-		bad = append(bad, runview.HostText{Host: name, Text: "its host key ed25519 SHA256:of" + name + " is not known\nadvice"})
+		bad = append(bad, runview.HostText{Host: name, Text: "its host key ed25519 SHA256:of" + name +
+			" is not known\nadvice"})
 	}
 	groups := runview.GroupHosts(bad)
 	if len(groups) != 1 {
 		t.Fatalf("got %d groups, want 1", len(groups))
 	}
 	got := strings.Join(badLines(consoleTo(io.Discard), &groups[0], 4, keys), "\n")
-	for _, want := range []string{"ws[01-02] (2 hosts)", "ws01: ed25519 SHA256:of-ws01", "ws02: ed25519 SHA256:of-ws02"} {
+	for _, want := range []string{"ws[01-02] (2 hosts)", "ws01: ed25519 SHA256:of-ws01",
+		"ws02: ed25519 SHA256:of-ws02"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("got\n%s\nwant %q in it", got, want)
 		}

@@ -59,7 +59,8 @@ type initHost struct {
 
 func (a *app) runHostsInit(o *initFlags, args []string) error {
 	if _, err := os.Lstat(o.output); err == nil {
-		return text.Errorf("%s exists already and is not changed", text.Line(o.output)).WithAdvice("remove it, or write another file with --output FILE")
+		return text.Errorf("%s exists already and is not changed",
+			text.Line(o.output)).WithAdvice("remove it, or write another file with --output FILE")
 	}
 	list, err := a.initHosts(o, args)
 	if err != nil {
@@ -142,7 +143,8 @@ func (a *app) initHosts(o *initFlags, args []string) ([]*initHost, error) {
 		return sshHosts(o.SSHConfig)
 	case fileAmongHosts(args) != "":
 		file := fileAmongHosts(args)
-		return nil, text.Errorf("%s is the name of a file, not of a host", text.Shorten(file)).WithAdvice("did you mean --from %s?", text.ShellWord(file))
+		return nil, text.Errorf("%s is the name of a file, not of a host",
+			text.Shorten(file)).WithAdvice("did you mean --from %s?", text.ShellWord(file))
 	}
 	inv, warnings, err := hosts.ParseLogins([]byte(content), file)
 	if err != nil {
@@ -224,7 +226,8 @@ func (f *initHost) setResult(result *hosts.CheckResult) {
 		problem, advice := problemOf(result)
 		f.problem = strings.TrimSpace(problem + "\n" + advice)
 	case f.Slots.Fixed == 0:
-		f.body += "slots = " + strconv.Itoa(result.Hello.Slots) + "  # of " + text.Plural(result.Hello.Cores, "core") + "\n"
+		f.body += "slots = " + strconv.Itoa(result.Hello.Slots) + "  # of " + text.Plural(result.Hello.Cores, "core") +
+			"\n"
 	}
 }
 

@@ -96,7 +96,8 @@ type listedInstance struct {
 }
 
 // listInstances returns the instances of the providers. It warns about those that cannot be listed.
-func (a *app) listInstances(ctx context.Context, providers []*hosts.Provider, runs map[string]*rundir.Run) (found []listedInstance) {
+func (a *app) listInstances(ctx context.Context, providers []*hosts.Provider,
+	runs map[string]*rundir.Run) (found []listedInstance) {
 	for _, p := range providers {
 		list, err := p.Instances(ctx, allInstances)
 		if err != nil {
@@ -138,7 +139,8 @@ func (a *app) confirmTermination(list []listedInstance, yes bool) error {
 	if busy == nil {
 		return nil
 	}
-	question := fmt.Sprintf("terminate %s, although attempts may run there: %s", text.Plural(n, "instance"), strings.Join(busy, ", "))
+	question := fmt.Sprintf("terminate %s, although attempts may run there: %s", text.Plural(n, "instance"),
+		strings.Join(busy, ", "))
 	return a.confirm(yes, "hosts instances --terminate", question)
 }
 
@@ -179,7 +181,8 @@ func instanceText(run *rundir.Run, name string) (msg string, dangling bool, runn
 	case owner.Liveness() == journal.Alive:
 		return fmt.Sprintf("of %s, in use by %s", ref, text.Line(owner.String())), false, 0
 	case owner.Liveness() != journal.Dead:
-		return fmt.Sprintf("of %s, whose dispatcher on %s may be alive: ask there", ref, text.Line(owner.Host)), false, 0
+		return fmt.Sprintf("of %s, whose dispatcher on %s may be alive: ask there", ref, text.Line(owner.Host)), false,
+			0
 	}
 	msg = "dangling: the dispatcher of " + ref + " is gone"
 	table, err := replayTable(run)
@@ -236,7 +239,8 @@ func instanceLines(table *jobs.Table, providers []*hosts.Provider) []string {
 	for _, c := range countInstances(table) {
 		left += c.Left
 		lasted := time.Duration(c.Seconds * float64(time.Second))
-		text := fmt.Sprintf("%s of provider %s, %s in all", text.Plural(c.Number, "instance"), text.Line(c.Provider), text.Duration(lasted))
+		text := fmt.Sprintf("%s of provider %s, %s in all", text.Plural(c.Number, "instance"), text.Line(c.Provider),
+			text.Duration(lasted))
 		for _, p := range providers {
 			if p.Name == c.Provider && p.Price > 0 {
 				text += fmt.Sprintf(", price %.2f", p.Price*lasted.Hours())
@@ -245,7 +249,8 @@ func instanceLines(table *jobs.Table, providers []*hosts.Provider) []string {
 		lines = append(lines, text)
 	}
 	if left > 0 {
-		lines = append(lines, fmt.Sprintf("%s may still exist: dcs-tui hosts instances shows them", text.Plural(left, "instance")))
+		lines = append(lines, fmt.Sprintf("%s may still exist: dcs-tui hosts instances shows them",
+			text.Plural(left, "instance")))
 	}
 	return lines
 }

@@ -44,7 +44,8 @@ dcs-tui logs --err --follow sweep-20260314-1502 17`,
 	}
 	fs := cmd.Flags()
 	fs.BoolVar(&flags.err, "err", false, "print standard error instead of standard output")
-	fs.BoolVarP(&flags.follow, "follow", "f", false, "follow the output of the job and of its later attempts until the job has finished")
+	fs.BoolVarP(&flags.follow, "follow", "f", false,
+		"follow the output of the job and of its later attempts until the job has finished")
 	fs.Var(newFlag(&flags.attempt, "N", parseCount), "attempt", "print attempt N instead of the newest")
 	fs.BoolVar(&flags.json, "json", false, "print one JSON object per line of output")
 	return cmd
@@ -86,7 +87,8 @@ func (a *app) runLogs(args []string, flags *logsFlags) error {
 			case last != 0 && (!flags.follow || flags.attempt > 0 || d.Row.Phase.Terminal()):
 				return nil
 			case last == 0 && (!flags.follow || d.Row.Phase.Terminal()):
-				return text.Errorf("job %d has no output: none of its attempts has started", id).WithAdvice("%s", text.Line(d.Why))
+				return text.Errorf("job %d has no output: none of its attempts has started", id).WithAdvice("%s",
+					text.Line(d.Why))
 			case last == 0 && d.Why != reported:
 				reported = d.Why
 				a.con.Line("no output yet: " + text.Line(reported))
@@ -112,13 +114,15 @@ func (f *logsFlags) chooseAttempt(d *runview.Detail) (*runview.Attempt, error) {
 		}
 	}
 	if f.attempt > 0 && (!f.follow || d.Row.Phase.Terminal()) {
-		return nil, text.Errorf("job %d has no attempt %d; it has %s", d.Row.ID, f.attempt, text.Plural(len(d.Attempts), "attempt"))
+		return nil, text.Errorf("job %d has no attempt %d; it has %s", d.Row.ID, f.attempt,
+			text.Plural(len(d.Attempts), "attempt"))
 	}
 	return nil, nil
 }
 
 // copyLog copies the output of an attempt. With follow, it copies until the attempt has ended.
-func (a *app) copyLog(src runview.Source, run *rundir.Run, at *runview.Attempt, file jobs.File, follow bool, w *logWriter) error {
+func (a *app) copyLog(src runview.Source, run *rundir.Run, at *runview.Attempt, file jobs.File, follow bool,
+	w *logWriter) error {
 	w.line.Attempt, w.line.Offset = at.ID.String(), 0
 	for offset := int64(0); ; {
 		ctx, cancel := context.WithTimeout(context.Background(), outputTimeout)
@@ -163,7 +167,8 @@ func (a *app) copyLog(src runview.Source, run *rundir.Run, at *runview.Attempt, 
 		case offset >= piece.Size && follow && !piece.Over && at.Ended.IsZero():
 			time.Sleep(logInterval)
 			if d, err := jobDetail(src, run, at.ID.Job); err == nil {
-				if i := slices.IndexFunc(d.Attempts, func(now runview.Attempt) bool { return now.ID == at.ID }); i >= 0 {
+				if i := slices.IndexFunc(d.Attempts,
+					func(now runview.Attempt) bool { return now.ID == at.ID }); i >= 0 {
 					at = &d.Attempts[i]
 				}
 			}

@@ -43,7 +43,8 @@ type resultPrinter struct {
 }
 
 func newResultPrinter(a *app, flags *runFlags, r *run.Run) *resultPrinter {
-	return &resultPrinter{out: a.stdout, con: a.con, tty: isTerminal(a.stdout), json: flags.json, withOutput: flags.json && flags.output, run: r,
+	return &resultPrinter{out: a.stdout, con: a.con, tty: isTerminal(a.stdout), json: flags.json,
+		withOutput: flags.json && flags.output, run: r,
 		tag: flags.tag, inOrder: flags.order, held: map[jobs.ID]*results.Result{}, nextJob: 1}
 }
 
@@ -116,7 +117,8 @@ func (p *resultPrinter) wholeOutput(r *results.Result) ([]byte, error) {
 		case err != nil:
 			return nil, err
 		case size > maxOutput:
-			return nil, fmt.Errorf("the output has %d bytes, more than %d MiB: read it from the file in stdout", size, maxOutput>>20)
+			return nil, fmt.Errorf("the output has %d bytes, more than %d MiB: read it from the file in stdout", size,
+				maxOutput>>20)
 		}
 		out = append(out, piece...)
 		if len(piece) == 0 || int64(len(out)) >= size {

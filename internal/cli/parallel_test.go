@@ -38,7 +38,8 @@ func TestExportedFunctionsAreNamed(t *testing.T) {
 	lookup := func(name string) (string, bool) { return "() {  echo; }", name == "BASH_FUNC_doit%%" }
 	_, _, err := run.ParseEnv([]string{"doit"}, lookup)
 	var advised *text.Error
-	if !errors.As(err, &advised) || !strings.Contains(err.Error(), "exported function") || strings.Contains(advised.Advice, "export it") {
+	if !errors.As(err, &advised) || !strings.Contains(err.Error(), "exported function") ||
+		strings.Contains(advised.Advice, "export it") {
 		t.Errorf("--env doit: %v", err)
 	}
 }

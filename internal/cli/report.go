@@ -92,8 +92,9 @@ func (a *app) runReport(ctx context.Context, args []string, output string, asked
 	}
 	notes = slices.Concat(missing.Basis, notes, missing.Others)
 	var b bytes.Buffer
-	if err := report.Write(&b, &report.Input{Run: run.Name(), Dir: run.Dir, Program: "dcs-tui " + version(), Created: run.Settings.Created,
-		At: now, Known: known, Dispatched: state.IsDispatched(), Jobs: state.Table, Table: table, Ended: ended, Loads: live.ReadLoads(run), Notes: notes}); err != nil {
+	if err := report.Write(&b, &report.Input{Run: run.Name(), Dir: run.Dir, Program: "dcs-tui " + version(),
+		Created: run.Settings.Created,
+		At:      now, Known: known, Dispatched: state.IsDispatched(), Jobs: state.Table, Table: table, Ended: ended, Loads: live.ReadLoads(run), Notes: notes}); err != nil {
 		return err
 	}
 	if output == stdoutFile {
@@ -105,7 +106,8 @@ func (a *app) runReport(ctx context.Context, args []string, output string, asked
 	if err := rundir.Replace(rundir.OS, output, b.Bytes()); err != nil {
 		return text.Errorf("write the report: %w", err)
 	}
-	a.con.Line(fmt.Sprintf("%s: %s, %s", text.Line(output), text.Plural(len(state.Table.Jobs), "job"), text.Size(int64(b.Len()))))
+	a.con.Line(fmt.Sprintf("%s: %s, %s", text.Line(output), text.Plural(len(state.Table.Jobs), "job"),
+		text.Size(int64(b.Len()))))
 	return nil
 }
 
@@ -121,7 +123,8 @@ func checkOutput(path string) error {
 	case err != nil:
 		return text.Errorf("write the report: %w", err)
 	case !info.Mode().IsRegular():
-		return text.Errorf("%s is not a regular file and is not replaced", text.Line(path)).WithAdvice("-o - writes to standard output")
+		return text.Errorf("%s is not a regular file and is not replaced",
+			text.Line(path)).WithAdvice("-o - writes to standard output")
 	}
 	return nil
 }

@@ -46,7 +46,8 @@ type sentRequests struct {
 // answers. Without a dispatcher the requests wait in the run directory, unless they could do nothing
 // (see admit). It reports a request that the dispatcher does not answer. A refused request is an
 // error. table is the state of the run; nil: not known.
-func (a *app) sendRequests(ctx context.Context, run *rundir.Run, table *jobs.Table, requests ...*rundir.Request) (*sentRequests, error) {
+func (a *app) sendRequests(ctx context.Context, run *rundir.Run, table *jobs.Table,
+	requests ...*rundir.Request) (*sentRequests, error) {
 	owner, err := journal.ReadOwner(run)
 	if err != nil {
 		return nil, err
@@ -139,8 +140,10 @@ type requestJSON struct {
 	Ending []jobs.ID `json:"still_alive"` // jobs to cancel that have not ended yet
 }
 
-func (a *app) printRequestJSON(run *rundir.Run, do string, asked *ask.TrackedRequest, done int, ending []jobs.ID) error {
-	j := &requestJSON{runJSON: runJSONOf(run), Do: do, Answered: asked.Answered, Jobs: done, Left: asked.Left + asked.LeftOut, Ended: asked.EndedItself,
+func (a *app) printRequestJSON(run *rundir.Run, do string, asked *ask.TrackedRequest, done int,
+	ending []jobs.ID) error {
+	j := &requestJSON{runJSON: runJSONOf(run), Do: do, Answered: asked.Answered, Jobs: done, Left: asked.Left +
+		asked.LeftOut, Ended: asked.EndedItself,
 		Ending: append([]jobs.ID{}, ending...)} // not nil: JSON has a list
 	if asked.Name != "" {
 		j.Request = &asked.Name
@@ -154,7 +157,8 @@ func (a *app) confirm(yes bool, command, what string) error {
 		return nil
 	}
 	if !isTerminal(os.Stdin) {
-		return text.Errorf("%s would %s, but cannot ask for confirmation: standard input is not a terminal", command, what).WithAdvice("--yes skips the question")
+		return text.Errorf("%s would %s, but cannot ask for confirmation: standard input is not a terminal", command,
+			what).WithAdvice("--yes skips the question")
 	}
 	a.con.Line(what + "? (y/n)")
 	line, _ := bufio.NewReader(a.stdin).ReadString('\n')
@@ -204,7 +208,8 @@ var hostRequestCommands = []requestCommand{
 		long: `Start no more jobs of the run on these hosts. Jobs that run there finish.`, example: "dcs-tui hosts drain sweep-20260314-1502 ws03 ws04", actions: hostActions(runview.DrainHost)},
 	{verb: runview.UseHost, use: "use [flags] RUN HOST...", short: "Use hosts of a run again after drain or stop",
 		long: `Start jobs of the run on these hosts again after dcs-tui hosts drain or dcs-tui hosts stop.`, example: "dcs-tui hosts use sweep-20260314-1502 ws03", actions: hostActions(runview.UseHost)},
-	{verb: runview.StopHost, use: "stop [flags] RUN HOST...", short: "End the jobs on hosts of a run, and queue them again", question: "end the jobs on %s and queue them again",
+	{verb: runview.StopHost, use: "stop [flags] RUN HOST...",
+		short: "End the jobs on hosts of a run, and queue them again", question: "end the jobs on %s and queue them again",
 		long: `End the jobs of the run that run on these hosts, queue them again for other hosts, and start no more jobs on
 these hosts.`, example: "dcs-tui hosts stop --yes sweep-20260314-1502 ws03", actions: hostActions(runview.StopHost)},
 	{verb: runview.AddHost, use: "add [flags] RUN HOST... [KEY=VALUE...]", short: "Add hosts to a run",
@@ -236,7 +241,8 @@ func (a *app) requestCmd(c requestCommand) *cobra.Command {
 	var sel selection
 	var opt requestFlags
 	cmd := &cobra.Command{
-		Use: c.use, Short: c.short, Long: c.long + " Without a dispatcher the request waits for the next resume; if all jobs have ended, it is refused.", Example: c.example, Args: requireRun,
+		Use: c.use, Short: c.short, Long: c.long +
+			" Without a dispatcher the request waits for the next resume; if all jobs have ended, it is refused.", Example: c.example, Args: requireRun,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runRequest(cmd.Context(), &c, args, &sel, opt) },
 	}
 	if strings.Contains(c.use, "HOST") {
@@ -252,7 +258,8 @@ func (a *app) requestCmd(c requestCommand) *cobra.Command {
 	return cmd
 }
 
-func (a *app) runRequest(ctx context.Context, c *requestCommand, args []string, sel *selection, opt requestFlags) error {
+func (a *app) runRequest(ctx context.Context, c *requestCommand, args []string, sel *selection,
+	opt requestFlags) error {
 	state, err := a.openState(args[:1])
 	if err != nil {
 		return err
@@ -309,7 +316,8 @@ func (a *app) runRequest(ctx context.Context, c *requestCommand, args []string, 
 	return nil
 }
 
-func priorityActions(a *app, ctx context.Context, state *runState, args []string, sel *selection) ([]runview.Action, error) {
+func priorityActions(a *app, ctx context.Context, state *runState, args []string,
+	sel *selection) ([]runview.Action, error) {
 	if len(args) == 0 {
 		return nil, text.Errorf("no priority was given").WithAdvice("dcs-tui priority RUN N JOBS, such as 10 3-17")
 	}
@@ -321,7 +329,8 @@ func priorityActions(a *app, ctx context.Context, state *runState, args []string
 		return nil, err
 	}
 	if sel.named == nil && len(sel.where) == 0 {
-		return nil, text.Errorf("no jobs were given after the priority %d", n).WithAdvice("their numbers, as in dcs-tui priority RUN %d 3-17, or --where 'name=big*'", n)
+		return nil, text.Errorf("no jobs were given after the priority %d",
+			n).WithAdvice("their numbers, as in dcs-tui priority RUN %d 3-17, or --where 'name=big*'", n)
 	}
 	ids, err := a.selectJobs(ctx, state.Run, state.Table, sel, func(st jobs.JobState) bool { return !st.Terminal() })
 	if err == nil && len(ids) == 0 {
@@ -344,7 +353,8 @@ func hostActions(verb runview.Verb) func(*app, context.Context, *runState, []str
 }
 
 // addHostActions parses the names of hosts and their options.
-func addHostActions(_ *app, _ context.Context, _ *runState, args []string, _ *selection) (actions []runview.Action, err error) {
+func addHostActions(_ *app, _ context.Context, _ *runState, args []string,
+	_ *selection) (actions []runview.Action, err error) {
 	isOption := func(arg string) bool { return strings.Contains(arg, "=") }
 	options := strings.Join(slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return !isOption(arg) }), " ")
 	for _, name := range slices.DeleteFunc(slices.Clone(args), isOption) {

@@ -53,9 +53,11 @@ dcs-tui requeue sweep-20260314-1502 --file jobs.txt`,
 	fs.BoolVar(&sel.failed, "failed", false, "jobs that failed or timed out")
 	fs.BoolVar(&sel.all, "all", false, "all finished jobs that did not succeed")
 	sel.addWhereFlag(fs)
-	fs.StringArrayVar(&files, "file", nil, "update the run from its changed jobs `FILE` or template; may be given several times")
+	fs.StringArrayVar(&files, "file", nil,
+		"update the run from its changed jobs `FILE` or template; may be given several times")
 	endGroup(fs, titleWhich)
-	fs.Var(newFlag(&change.Timeout, "TIME", optional(jobs.ParseDuration)), "timeout", "end each job after this TIME, such as 90s, 30m, 2h")
+	fs.Var(newFlag(&change.Timeout, "TIME", optional(jobs.ParseDuration)), "timeout",
+		"end each job after this TIME, such as 90s, 30m, 2h")
 	fs.Var(newFlag(&change.MemBytes, "SIZE", optional(jobs.ParseSize)), "mem", "memory that each job needs, such as 8G")
 	fs.Var(newFlag(&change.Tries, "N", optional(parseCount)), "tries", "maximum number of attempts of each job")
 	fs.Var(newFlag(&change.Slots, "N", optional(parseCount)), "slots", "number of slots that each job uses")
@@ -65,7 +67,8 @@ dcs-tui requeue sweep-20260314-1502 --file jobs.txt`,
 	return cmd
 }
 
-func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt requestFlags, change *jobs.Change) error {
+func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt requestFlags,
+	change *jobs.Change) error {
 	if err := sel.parseNamed(args[1:]); err != nil {
 		return err
 	}
@@ -88,10 +91,12 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 	ended := slices.DeleteFunc(slices.Clone(ids), func(id jobs.ID) bool { return !table.Job(id).State.Terminal() })
 	over := len(ended)
 	if over == 0 && !(change.Empty() && mayBeAwaited(run, table, ids)) {
-		return a.reportRequeued(&sentRequests{run: run, hasDispatcher: true, requests: []*ask.TrackedRequest{{Trace: ask.Trace{Answered: true, Left: len(ids)}}}}, len(ids), opt.json)
+		return a.reportRequeued(&sentRequests{run: run, hasDispatcher: true,
+			requests: []*ask.TrackedRequest{{Trace: ask.Trace{Answered: true, Left: len(ids)}}}}, len(ids), opt.json)
 	}
 	if sel.named == nil && over > 0 { // job numbers need no confirmation
-		if err := a.confirm(opt.yes, "requeue", "run "+text.Plural(over, "job")+" of "+text.Line(run.Name())+" again"); err != nil {
+		if err := a.confirm(opt.yes, "requeue", "run "+text.Plural(over, "job")+" of "+text.Line(run.Name())+
+			" again"); err != nil {
 			return err
 		}
 	}
@@ -148,7 +153,8 @@ func (a *app) reportRequeued(sent *sentRequests, open int, asJSON bool) error {
 		msg += fmt.Sprintf(", %d %s not finished", n, text.Verb(n, "was", "were"))
 	}
 	if n := asked.Done - max(0, asked.Jobs().Count()-open); n > 0 {
-		msg += fmt.Sprintf(", %d of them on hosts that cannot be reached, where %s may still run", n, text.Verb(n, "it", "they"))
+		msg += fmt.Sprintf(", %d of them on hosts that cannot be reached, where %s may still run", n,
+			text.Verb(n, "it", "they"))
 	}
 	if n := left - open; n > 0 {
 		msg += fmt.Sprintf(", %d left alone: started again or succeeded meanwhile", n)
@@ -240,7 +246,8 @@ func settledTable(run *rundir.Run) (*jobs.Table, error) {
 	// The file of a request that was carried out only has to be removed.
 	names = slices.DeleteFunc(names, func(name string) bool { return table.Requests[name] })
 	if len(names) > 0 {
-		p := text.Errorf("%s of the run %s not been carried out yet", text.Plural(len(names), "request"), text.Verb(len(names), "has", "have"))
+		p := text.Errorf("%s of the run %s not been carried out yet", text.Plural(len(names), "request"),
+			text.Verb(len(names), "has", "have"))
 		if alive {
 			return nil, p.WithAdvice("wait until its dispatcher has done that, then compare again")
 		}
@@ -272,7 +279,8 @@ func checkStillSettled(run *rundir.Run, compared *jobs.Table) error {
 		return err
 	}
 	if n := len(now.Jobs) - len(compared.Jobs); n != 0 {
-		return text.Errorf("nothing was done: %s %s added to the run meanwhile", text.Plural(n, "job"), text.Verb(n, "was", "were")).WithAdvice("compare again")
+		return text.Errorf("nothing was done: %s %s added to the run meanwhile", text.Plural(n, "job"),
+			text.Verb(n, "was", "were")).WithAdvice("compare again")
 	}
 	return nil
 }
@@ -295,7 +303,8 @@ func planLines(diff *ask.Diff, files []string) []string {
 	ranges := func(ids []jobs.ID) string { return text.ShortenTo(jobs.RangesOf(ids).String(), 40) }
 	stay := func(ids []jobs.ID, what string) {
 		n := len(ids)
-		say(n, "of the run %s %s: left as %s (%s)", text.Verb(n, "is", "are"), what, text.Verb(n, "it is", "they are"), ranges(ids))
+		say(n, "of the run %s %s: left as %s (%s)", text.Verb(n, "is", "are"), what, text.Verb(n, "it is", "they are"),
+			ranges(ids))
 	}
 	say(diff.Succeeded, "in the run and succeeded: not run again")
 	say(len(diff.Rounds), "in the run and finished without success: run again (%s)", ranges(diff.Rounds))
@@ -305,7 +314,8 @@ func planLines(diff *ask.Diff, files []string) []string {
 		_, queued := slices.BinarySearch(diff.Queued, id)
 		return queued
 	}), "not in the file any more")
-	say(len(diff.Queued), "of the run %s not in the file any more and still queued: canceled (%s)", text.Verb(len(diff.Queued), "is", "are"), ranges(diff.Queued))
+	say(len(diff.Queued), "of the run %s not in the file any more and still queued: canceled (%s)",
+		text.Verb(len(diff.Queued), "is", "are"), ranges(diff.Queued))
 	others := slices.Sorted(maps.Keys(diff.Others))
 	stay(slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Values(diff.Others))...))),
 		"of "+text.Line(someNames(others, maxNamedHosts))+" and not in this file")
@@ -371,7 +381,8 @@ type updateJSON struct {
 func (a *app) reportUpdated(run *rundir.Run, diff *ask.Diff, sent *sentRequests, left int, opt requestFlags) error {
 	switch {
 	case opt.json:
-		return a.printJSON(&updateJSON{runJSON: runJSONOf(run), Do: rundir.DoRequeue, Answered: sent == nil || !sent.isWaiting, Succeeded: diff.Succeeded,
+		return a.printJSON(&updateJSON{runJSON: runJSONOf(run), Do: rundir.DoRequeue, Answered: sent == nil ||
+			!sent.isWaiting, Succeeded: diff.Succeeded,
 			Again: len(diff.Rounds), Open: diff.Open, New: len(diff.New), Gone: len(diff.Gone), Canceled: len(diff.Queued), Changed: diff.Changed, Left: left})
 	case sent == nil: // was reported
 	case sent.isWaiting:
@@ -379,7 +390,8 @@ func (a *app) reportUpdated(run *rundir.Run, diff *ask.Diff, sent *sentRequests,
 	default:
 		msg := "done: " + diffSummary(diff)
 		if left > 0 {
-			msg += fmt.Sprintf("; %s %s left alone: changed since the comparison", text.Plural(left, "job"), text.Verb(left, "was", "were"))
+			msg += fmt.Sprintf("; %s %s left alone: changed since the comparison", text.Plural(left, "job"),
+				text.Verb(left, "was", "were"))
 		}
 		a.con.Line(msg)
 	}

@@ -71,7 +71,8 @@ dcs-tui results --result acc --where 'C>=0.1 and host=ws*' --format csv`,
 	}
 	fs := cmd.Flags()
 	fs.BoolVar(&flags.failed, "failed", false, "only jobs that failed or timed out")
-	fs.Var(newListFlag(&flags.where, query.Parse), "where", "only jobs that match `QUERY`, such as 'C>=0.1 and state=succeeded'; may be given several times; docs/query.md explains queries")
+	fs.Var(newListFlag(&flags.where, query.Parse), "where",
+		"only jobs that match `QUERY`, such as 'C>=0.1 and state=succeeded'; may be given several times; docs/query.md explains queries")
 	fs.BoolVar(&flags.all, "all", false, "also unfinished jobs")
 	endGroup(fs, titleWhich)
 	flags.addTableFlags(cmd)
@@ -99,14 +100,18 @@ func (f *resultsFlags) addTableFlags(cmd *cobra.Command) {
 	fs.Var(newListFlag(&f.metrics, metrics.Parse), "result", resultHelp)
 	fs.StringSliceVar(&f.columns, "columns", nil, "show these `COLUMNS`; with --group: summarize these metrics")
 	fs.Var(newCommaFlag(&f.order, results.ParseSort), "sort", "sort by `COLUMN`, or by COLUMN:desc in descending order")
-	fs.Var(newFlag(&f.best, "", optional(results.ParseBest)), "best", "show only the best job or group: `COLUMN:max` or COLUMN:min")
+	fs.Var(newFlag(&f.best, "", optional(results.ParseBest)), "best",
+		"show only the best job or group: `COLUMN:max` or COLUMN:min")
 	endGroup(fs, "Columns and order")
-	fs.StringSliceVar(&f.group, "group", nil, "show one row for all jobs with the same values in `COLUMNS`, with measures of each metric")
-	fs.Var(newCommaFlag(&f.measures, results.ParseMeasure), "stats", "show these `MEASURES` of groups: count,mean,sd,min,max,median (default: all)")
+	fs.StringSliceVar(&f.group, "group", nil,
+		"show one row for all jobs with the same values in `COLUMNS`, with measures of each metric")
+	fs.Var(newCommaFlag(&f.measures, results.ParseMeasure), "stats",
+		"show these `MEASURES` of groups: count,mean,sd,min,max,median (default: all)")
 	fs.Var(&f.pivot, "pivot", "show a metric over two columns: ROWS COLUMNS METRIC, or ROWS,COLUMNS,METRIC:MEASURE (default mean)")
 	fs.IntVar(&f.minSize, "min-group-size", 0, "leave out groups with fewer than `N` jobs that succeeded")
 	endGroup(fs, "Groups and pivot tables")
-	fs.Var(newChoice(&f.format, results.Formats...), "format", "`FORMAT` of the table: "+strings.Join(results.Formats, ", "))
+	fs.Var(newChoice(&f.format, results.Formats...), "format", "`FORMAT` of the table: "+
+		strings.Join(results.Formats, ", "))
 	for _, name := range []string{"result", "columns", "sort", "best", "group", "min-group-size"} {
 		cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
@@ -125,7 +130,8 @@ func (f *resultsFlags) firstGiven(fs *pflag.FlagSet) (name string) {
 // check refuses flags that cannot be combined.
 func (f *resultsFlags) check(fs *pflag.FlagSet) error {
 	has := fs.Changed
-	for _, pair := range [][2]string{{"pivot", "group"}, {"pivot", "sort"}, {"pivot", "best"}, {"pivot", "stats"}, {"pivot", "columns"}, {"best", "sort"}} {
+	for _, pair := range [][2]string{{"pivot", "group"}, {"pivot", "sort"}, {"pivot", "best"}, {"pivot", "stats"},
+		{"pivot", "columns"}, {"best", "sort"}} {
 		if has(pair[0]) && has(pair[1]) {
 			return text.Errorf("--%s and --%s cannot be combined", pair[0], pair[1])
 		}
@@ -167,7 +173,9 @@ func (a *app) runResults(cmd *cobra.Command, args []string, flags *resultsFlags)
 		list = append(list, at.Unfinished(state.Table)...)
 	}
 	if flags.failed {
-		list = slices.DeleteFunc(list, func(r results.Result) bool { return r.State != jobs.Failed && r.State != jobs.TimedOut })
+		list = slices.DeleteFunc(list, func(r results.Result) bool {
+			return r.State != jobs.Failed && r.State != jobs.TimedOut
+		})
 	}
 	if flags.json { // by end; otherwise by job number
 		slices.SortStableFunc(list, func(a, b results.Result) int { return cmp.Compare(a.Seq, b.Seq) })
@@ -257,7 +265,8 @@ func (a *app) resultColumns(run *rundir.Run, asked []*metrics.Metric) []*metrics
 }
 
 // printTable prints the table. Notes about it go to standard error.
-func (a *app) printTable(ctx context.Context, state *runState, list []results.Result, columns []*metrics.Metric, flags *resultsFlags) error {
+func (a *app) printTable(ctx context.Context, state *runState, list []results.Result, columns []*metrics.Metric,
+	flags *resultsFlags) error {
 	whole, read, err := readResultTable(ctx, state.Run, state.Table, list, columns, nil)
 	if err != nil {
 		return err
@@ -284,7 +293,8 @@ func (a *app) printTable(ctx context.Context, state *runState, list []results.Re
 
 // readResultTable reads the metrics of jobs and returns the table of them, with notes about what
 // could not be read. The columns of others have no values.
-func readResultTable(ctx context.Context, run *rundir.Run, table *jobs.Table, list []results.Result, columns, others []*metrics.Metric) (*results.Table, []string, error) {
+func readResultTable(ctx context.Context, run *rundir.Run, table *jobs.Table, list []results.Result, columns,
+	others []*metrics.Metric) (*results.Table, []string, error) {
 	reader := metrics.NewReader(run, columns)
 	reader.UseCache()
 	ownDir := func(i int) string {
@@ -301,7 +311,8 @@ func readResultTable(ctx context.Context, run *rundir.Run, table *jobs.Table, li
 	for _, c := range slices.Concat(columns, others) {
 		names = append(names, c.Name)
 	}
-	return results.NewTable(results.TableInput{Jobs: list, Params: paramNames(table), Names: names, Metrics: found.Values,
+	return results.NewTable(results.TableInput{Jobs: list, Params: paramNames(table), Names: names,
+		Metrics: found.Values,
 		Suggest: metrics.Suggestions(columns)}), found.Notes, nil
 }
 
@@ -318,7 +329,9 @@ func (a *app) printCourse(s *results.Table, order results.Order) {
 	for _, v := range s.BestOverTime(order, courseWidth) {
 		course += string(levels[int(v*float64(len(levels)-1)+0.5)])
 	}
-	a.con.Line(a.con.Paint(bold, "best: ") + text.Line(fmt.Sprintf("%s=%s (job %d)", order.Column, s.At(best.Row, best.Column).Text, s.Job(best.Row))) + " " + course)
+	a.con.Line(a.con.Paint(bold, "best: ") +
+		text.Line(fmt.Sprintf("%s=%s (job %d)", order.Column, s.At(best.Row, best.Column).Text, s.Job(best.Row))) +
+		" " + course)
 	a.printNotes(best.Notes.Basis...)
 }
 
@@ -335,7 +348,8 @@ func (a *app) printRows(s *results.Table, flags *resultsFlags, having []*query.Q
 	var err error
 	switch {
 	case len(flags.group) > 0:
-		g := results.Grouping{By: flags.group, Metrics: flags.columns, Measures: flags.measures, MinSize: flags.minSize, Where: having, Started: !flags.all}
+		g := results.Grouping{By: flags.group, Metrics: flags.columns, Measures: flags.measures, MinSize: flags.minSize,
+			Where: having, Started: !flags.all}
 		if len(g.Measures) == 0 {
 			g.Measures = results.AllMeasures()
 		}
@@ -374,13 +388,16 @@ func (a *app) printRows(s *results.Table, flags *resultsFlags, having []*query.Q
 		}
 		notes.Add(best.Notes)
 		if best.Ties > 0 {
-			notes.Others = append(notes.Others, text.Plural(best.Ties, "more "+s.Unit())+" with the same "+flags.best.Column)
+			notes.Others = append(notes.Others, text.Plural(best.Ties, "more "+s.Unit())+" with the same "+
+				flags.best.Column)
 		}
 		s = s.Only(&best)
 	case len(flags.group) == 0 && !flags.all:
 		over := s.Over()
 		if left := s.Len() - over.Len(); left > 0 {
-			notes.Basis = append(notes.Basis, text.Plural(left, "job")+text.Verb(left, " is not over and has no row; --all shows it", " are not over and have no row; --all shows them"))
+			notes.Basis = append(notes.Basis, text.Plural(left, "job")+
+				text.Verb(left, " is not over and has no row; --all shows it",
+					" are not over and have no row; --all shows them"))
 		}
 		s = over
 	}

@@ -26,7 +26,8 @@ func newGridRun(tb testing.TB, base string, n int) *rundir.Run {
 	specs := make([]*jobs.Spec, n)
 	for i := range specs {
 		specs[i] = &jobs.Spec{ID: jobs.ID(i + 1), Command: "./train", Options: jobs.NoOptions,
-			Labels: jobs.NewLabels("", []jobs.Param{{Name: "C", Value: fmt.Sprint(i / 100)}, {Name: "gamma", Value: fmt.Sprint(i % 100)}})}
+			Labels: jobs.NewLabels("", []jobs.Param{{Name: "C", Value: fmt.Sprint(i / 100)},
+				{Name: "gamma", Value: fmt.Sprint(i % 100)}})}
 	}
 	must(tb, run.AppendSpecs(specs))
 	must(tb, j.Append([]jobs.Record{{Kind: jobs.KindAccepted, At: 1, Job: 1, Count: n}}))
@@ -36,7 +37,8 @@ func newGridRun(tb testing.TB, base string, n int) *rundir.Run {
 			must(tb, os.MkdirAll(run.Path("attempts", jobs.ShardDir(id)), 0o700))
 		}
 		at := jobs.Stamp(int64(i+1) * int64(time.Second))
-		o := &jobs.Outcome{Started: at, Ended: at + jobs.Stamp(i%10+1)*jobs.Stamp(time.Second), CPU: time.Second, MaxRSSBytes: 20 << 20}
+		o := &jobs.Outcome{Started: at, Ended: at + jobs.Stamp(i%10+1)*jobs.Stamp(time.Second), CPU: time.Second,
+			MaxRSSBytes: 20 << 20}
 		must(tb, j.Append([]jobs.Record{
 			{Kind: jobs.KindLaunching, At: at, Job: id, N: 1, Host: "melon1"},
 			{Kind: jobs.KindRunning, At: at, Job: id, N: 1, Host: "melon1", Slot: 1, Started: at},
@@ -80,7 +82,8 @@ func BenchmarkResults(b *testing.B) {
 	run := newGridRun(b, b.TempDir(), 100_000)
 	table := func(b *testing.B) {
 		out, errs, code := resultsOf(b, run.Dir, "--format", "csv")
-		if code != 0 || strings.Count(out, "\n") != 100_001 || !strings.Contains(out, "\n100000,999,99,0.999,99999,succeeded,10,melon1\n") {
+		if code != 0 || strings.Count(out, "\n") != 100_001 ||
+			!strings.Contains(out, "\n100000,999,99,0.999,99999,succeeded,10,melon1\n") {
 			b.Fatal(code, errs, len(out))
 		}
 	}
@@ -145,7 +148,8 @@ func TestCSVHoldsExactlyWhatJobsWrote(t *testing.T) {
 	got, errs, code := resultsOf(t, run.Dir, "--format", "csv", "--sort", "job", "--columns", "job,acc,loss,time")
 	wantErrs := "note: 1 solved job has no loss (job 2)\n" +
 		"note: 1 text begins like a formula, which a spreadsheet may execute: import the file as text (job 2: \"=\\\"a\\\",␛\")\n"
-	if want := "job,acc,loss,elapsed_seconds\n1,0.000,0,1\n2,\"=\"\"a\"\",\x1b\",,2\n3,0.002,2,3\n"; code != 0 || got != want || errs != wantErrs {
+	if want := "job,acc,loss,elapsed_seconds\n1,0.000,0,1\n2,\"=\"\"a\"\",\x1b\",,2\n3,0.002,2,3\n"; code != 0 ||
+		got != want || errs != wantErrs {
 		t.Errorf("got exit code %d, output %q, messages %q", code, got, errs)
 	}
 }

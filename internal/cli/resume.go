@@ -47,8 +47,10 @@ dcs-tui resume --standby --background sweep`,
 	flags.addFailureFlags(fs)
 	flags.addEndFlags(fs)
 	flags.addForceFlag(fs)
-	fs.BoolVar(&flags.standby, "standby", false, "watch the dispatcher of the run, and take the run over when it dies or hangs")
-	fs.BoolVar(&flags.background, "background", false, "with --standby, on another machine than the dispatcher's: run in the background, and log to dispatcher.log of the run")
+	fs.BoolVar(&flags.standby, "standby", false,
+		"watch the dispatcher of the run, and take the run over when it dies or hangs")
+	fs.BoolVar(&flags.background, "background", false,
+		"with --standby, on another machine than the dispatcher's: run in the background, and log to dispatcher.log of the run")
 	endGroup(fs, titleRun)
 	flags.addOutputFlags(fs)
 	return cmd
@@ -64,9 +66,11 @@ func (a *app) runResume(cmd *cobra.Command, flags *runFlags, args []string) erro
 	streaming := len(args) == 2
 	switch {
 	case streaming && args[1] != stdinFile:
-		return text.Errorf("unexpected argument %s: only - may follow RUN, for more jobs from standard input", text.Shorten(args[1]))
+		return text.Errorf("unexpected argument %s: only - may follow RUN, for more jobs from standard input",
+			text.Shorten(args[1]))
 	case streaming && !flags.json:
-		return text.Errorf("- needs --json").WithAdvice("dcs-tui submit %s - adds jobs to the run", text.ShellWord(args[0]))
+		return text.Errorf("- needs --json").WithAdvice("dcs-tui submit %s - adds jobs to the run",
+			text.ShellWord(args[0]))
 	}
 	reopen := flags.KeepOpen // given on this command line, not by the options of the run
 	if done, err := a.runOnScreen(flags, streaming); done {
@@ -286,7 +290,8 @@ func absentHosts(table *jobs.Table, hs []*hosts.Host, buffer time.Duration) []st
 			is, instead = "was removed from the run", "add it again (dcs-tui hosts add)"
 		}
 		lines = append(lines, fmt.Sprintf("%s %s, and %s%s may still run there: unless the run directory shows that the host is alive or how they end, "+
-			"their jobs run elsewhere in %s; to ask the host instead, %s", name, is, what, strings.Join(ids, ", "), text.Duration(waits[name]), instead))
+			"their jobs run elsewhere in %s; to ask the host instead, %s", name, is, what, strings.Join(ids,
+			", "), text.Duration(waits[name]), instead))
 	}
 	return lines
 }
@@ -338,7 +343,8 @@ func heldLines(run *rundir.Run, table *jobs.Table, waiting []*rundir.Request) (l
 	}
 	for _, name := range slices.Sorted(maps.Keys(held)) {
 		if held[name] {
-			lines = append(lines, text.Line(name)+" starts no jobs, as a person asked; dcs-tui hosts use "+ref+" "+text.ShellWord(text.Line(name))+" uses it again")
+			lines = append(lines, text.Line(name)+" starts no jobs, as a person asked; dcs-tui hosts use "+ref+" "+
+				text.ShellWord(text.Line(name))+" uses it again")
 		}
 	}
 	return lines
@@ -359,7 +365,8 @@ func (f *runFlags) findStandbys(inv *hosts.Inventory) error {
 			named.Hosts[i] = known
 		}
 		if named.Hosts[i].Link == "local" {
-			return text.Errorf("--standby-on %s is this machine; a standby dispatcher must run on another one", text.Line(h.Name))
+			return text.Errorf("--standby-on %s is this machine; a standby dispatcher must run on another one",
+				text.Line(h.Name))
 		}
 	}
 	f.standbys = named.Hosts

@@ -64,7 +64,8 @@ func (a *app) runRun(cmd *cobra.Command, flags *runFlags, args []string) error {
 			if !flags.json { // no program reads replies about bad lines
 				next = run.JobLines(a.stdinJobs(flags.Shell))
 			}
-			return jobSource{files: args, description: "jobs from standard input", next: flags.queues.applyToEach(next)}, nil
+			return jobSource{files: args, description: "jobs from standard input",
+				next: flags.queues.applyToEach(next)}, nil
 		case len(args) == 0:
 			return jobSource{files: []string{"open"}, description: "jobs that will be submitted"}, nil
 		}
@@ -136,7 +137,8 @@ func (a *app) argumentsSource(flags *runFlags, command string) (jobSource, error
 	if run.IsFunction(name, os.LookupEnv) {
 		a.con.Line(text.Line(name) + " is an exported function of this shell: functions are not passed to jobs (--setup can define it)")
 	}
-	return jobSource{files: []string{cmp.Or(name, "commands")}, specs: specs, returns: returns}, flags.queues.check(jobs.QueuesOf(specs))
+	return jobSource{files: []string{cmp.Or(name, "commands")}, specs: specs, returns: returns},
+		flags.queues.check(jobs.QueuesOf(specs))
 }
 
 // filesSource returns the jobs of files and templates for a new run. Each of several files is a
@@ -181,9 +183,11 @@ func (f *runFlags) checkRun(a *app, args []string) (streaming bool, err error) {
 	colons := slices.IndexFunc(args, func(word string) bool { return strings.HasPrefix(word, "::") })
 	switch {
 	case colons >= 0 && strings.Trim(args[colons], ":+") == "":
-		return false, text.Errorf("%s is not a separator of values", text.Shorten(args[colons])).WithAdvice("did you mean ::: ? dcs-tui run 'echo {}' ::: 1 2 3")
+		return false, text.Errorf("%s is not a separator of values",
+			text.Shorten(args[colons])).WithAdvice("did you mean ::: ? dcs-tui run 'echo {}' ::: 1 2 3")
 	case colons >= 0:
-		return false, text.Errorf("%s has no space after the colons", text.Shorten(args[colons])).WithAdvice("dcs-tui run 'echo {}' ::: 1 2 3")
+		return false, text.Errorf("%s has no space after the colons",
+			text.Shorten(args[colons])).WithAdvice("dcs-tui run 'echo {}' ::: 1 2 3")
 	case streaming && len(args) > 1:
 		return false, text.Errorf("- cannot be mixed with files").WithAdvice("cat FILE... | dcs-tui run -")
 	case streaming && f.dryRun:
@@ -231,7 +235,8 @@ func (a *app) runJobs(cmd *cobra.Command, flags *runFlags, src jobSource) error 
 	if err != nil {
 		return err
 	}
-	flags.returns = slices.DeleteFunc(slices.Clone(flags.returns), func(p string) bool { return slices.Contains(src.returns, p) })
+	flags.returns = slices.DeleteFunc(slices.Clone(flags.returns),
+		func(p string) bool { return slices.Contains(src.returns, p) })
 	cwd, err := workDir(flags.Cwd)
 	if err != nil {
 		return err
@@ -244,7 +249,8 @@ func (a *app) runJobs(cmd *cobra.Command, flags *runFlags, src jobSource) error 
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(checkFiles(cwd, flags, inv.Hosts, src.specs), checkCwd(cwd, inv.Hosts), a.loadSSH(&flags.options, reachableHosts(inv)), flags.findStandbys(inv)); err != nil {
+	if err := cmp.Or(checkFiles(cwd, flags, inv.Hosts, src.specs), checkCwd(cwd, inv.Hosts),
+		a.loadSSH(&flags.options, reachableHosts(inv)), flags.findStandbys(inv)); err != nil {
 		return err
 	}
 	flags.setSlots(inv.Hosts)
@@ -406,7 +412,8 @@ func (a *app) dryRun(flags *runFlags, specs []*jobs.Spec, inv *hosts.Inventory, 
 	if inv.File != "" {
 		where = text.Line(inv.File)
 	}
-	fmt.Fprintf(w, "%s on %s of %s, in %s\n", text.Plural(len(specs), "job"), text.Plural(len(inv.Hosts), "host"), where, text.Line(cwd))
+	fmt.Fprintf(w, "%s on %s of %s, in %s\n", text.Plural(len(specs), "job"), text.Plural(len(inv.Hosts), "host"),
+		where, text.Line(cwd))
 	for _, h := range inv.Hosts {
 		fmt.Fprintf(w, "  %s  %s\n", text.Line(h.Name), text.Line(h.Limits()))
 	}
@@ -449,7 +456,8 @@ func (a *app) dryRun(flags *runFlags, specs []*jobs.Spec, inv *hosts.Inventory, 
 	}
 	if len(impossible) > 0 {
 		first := impossible[0]
-		return text.Errorf("%s cannot run on any host of %s; the first is job %d (%s:%d), which needs %s", text.Plural(len(impossible), "job"), where,
+		return text.Errorf("%s cannot run on any host of %s; the first is job %d (%s:%d), which needs %s",
+			text.Plural(len(impossible), "job"), where,
 			first.ID, first.File, first.Line, needsText(first)).WithAdvice("dcs-tui hosts list shows what the hosts have")
 	}
 	return nil
@@ -459,7 +467,9 @@ func (a *app) dryRun(flags *runFlags, specs []*jobs.Spec, inv *hosts.Inventory, 
 // cores may be known only after connecting.
 func canFit(s *jobs.Spec, h *hosts.Host) bool {
 	slots, gpus := h.KeptFrom(s.Queue)
-	return h.IsOpenTo(s.Queue) && h.HasTags(s.Tags) && (h.GPUNumbers(nil) == nil || len(h.GPUNumbers(nil))-gpus >= s.GPUs.Devices()) && (h.Slots.Fixed == 0 || h.Slots.Fixed-slots >= s.SlotCount())
+	return h.IsOpenTo(s.Queue) && h.HasTags(s.Tags) &&
+		(h.GPUNumbers(nil) == nil || len(h.GPUNumbers(nil))-gpus >= s.GPUs.Devices()) &&
+		(h.Slots.Fixed == 0 || h.Slots.Fixed-slots >= s.SlotCount())
 }
 
 // needsText describes what a job needs of a host.

@@ -25,7 +25,8 @@ import (
 // interpreter.
 func TestDynamicProgramsNeedLibraries(t *testing.T) {
 	program := func(segment elf.ProgType) string { // with one segment
-		head := elf.Header64{Type: uint16(elf.ET_EXEC), Machine: uint16(elf.EM_X86_64), Version: 1, Phoff: 64, Ehsize: 64, Phentsize: 56, Phnum: 1, Shentsize: 64}
+		head := elf.Header64{Type: uint16(elf.ET_EXEC), Machine: uint16(elf.EM_X86_64), Version: 1, Phoff: 64,
+			Ehsize: 64, Phentsize: 56, Phnum: 1, Shentsize: 64}
 		copy(head.Ident[:], "\x7fELF\x02\x01\x01")
 		b, err := binary.Append(nil, binary.LittleEndian, head)
 		must(t, err)
@@ -34,7 +35,8 @@ func TestDynamicProgramsNeedLibraries(t *testing.T) {
 		return string(b)
 	}
 	static, dynamic := program(elf.PT_LOAD), program(elf.PT_INTERP)
-	for file, want := range map[string]bool{static: false, dynamic: true, "#!/bin/sh\n": false, "": false, dynamic[:80]: false} {
+	for file, want := range map[string]bool{static: false, dynamic: true, "#!/bin/sh\n": false, "": false,
+		dynamic[:80]: false} {
 		same(t, fmt.Sprintf("%q", file), needsLibraries(strings.NewReader(file)), want)
 	}
 }
@@ -74,18 +76,24 @@ func TestCancelOnSignal(t *testing.T) {
 // nothing runs.
 func TestProgressLineShowsTheRun(t *testing.T) {
 	s := &dispatch.Snapshot{Total: 100, Retries: 5, Rate: 8.4, ETA: 4400 * time.Millisecond,
-		Hosts: []sched.HostView{{HostStatus: jobs.HostStatus{State: jobs.HostUp}, Running: 12}, {HostStatus: jobs.HostStatus{State: jobs.HostLost}}}}
+		Hosts: []sched.HostView{{HostStatus: jobs.HostStatus{State: jobs.HostUp}, Running: 12},
+			{HostStatus: jobs.HostStatus{State: jobs.HostLost}}}}
 	s.Counts[jobs.Succeeded], s.Counts[jobs.Failed], s.Counts[jobs.Running], s.Counts[jobs.Queued] = 50, 2, 16, 32
 	want := "[##########..........] 52/100  12 running  2 failed  5 tried again  8.4/s  ETA 4 s  1 of 2 hosts up"
 	same(t, "progressLine", progressLine(s), want)
 	s.InputOpen, s.Problem = true, "the disk is full"
-	if got := progressLine(s); !strings.HasPrefix(got, "52/100+ ") || !strings.Contains(got, "LAUNCHING NOTHING") || strings.Contains(got, "ETA") {
+	if got := progressLine(s); !strings.HasPrefix(got, "52/100+ ") || !strings.Contains(got, "LAUNCHING NOTHING") ||
+		strings.Contains(got, "ETA") {
 		t.Errorf("the line: got %s, want that nothing is launched, and no ETA", got)
 	}
-	same(t, "progressLine", progressLine(&dispatch.Snapshot{Hosts: make([]sched.HostView, 1)}), "0/0  0 running  connecting")
+	same(t, "progressLine", progressLine(&dispatch.Snapshot{Hosts: make([]sched.HostView, 1)}),
+		"0/0  0 running  connecting")
 	// While nothing runs, the line gives the reason why a host starts nothing, and no ETA.
-	s = &dispatch.Snapshot{Total: 9, ETA: time.Minute, Hosts: []sched.HostView{{Name: "a", HostStatus: jobs.HostStatus{State: jobs.HostUp, Hold: jobs.HeldByOthersLoad, Reason: "reduces its slots: others use 2.1 cores"}}}}
-	same(t, "progressLine", progressLine(s), "[....................] 0/9  0 running  a: reduces its slots: others use 2.1 cores")
+	s = &dispatch.Snapshot{Total: 9, ETA: time.Minute,
+		Hosts: []sched.HostView{{Name: "a", HostStatus: jobs.HostStatus{State: jobs.HostUp, Hold: jobs.HeldByOthersLoad,
+			Reason: "reduces its slots: others use 2.1 cores"}}}}
+	same(t, "progressLine", progressLine(s),
+		"[....................] 0/9  0 running  a: reduces its slots: others use 2.1 cores")
 	s.Counts[jobs.Running], s.Hosts[0].Running = 1, 1
 	same(t, "progressLine", progressLine(s), "[....................] 0/9  1 running  ETA 60 s")
 }
@@ -99,7 +107,8 @@ func finishedRun(t *testing.T) *rundir.Run {
 	must(t, j.Append([]jobs.Record{
 		{Kind: jobs.KindAccepted, At: 1, Job: 1, Count: 1},
 		{Kind: jobs.KindLaunching, At: 2, Job: 1, N: 1, Host: "a"},
-		{Kind: jobs.KindExited, At: 4, Job: 1, N: 1, Next: jobs.Succeeded, Seq: 1, Outcome: &jobs.Outcome{Started: 2, Ended: 3}},
+		{Kind: jobs.KindExited, At: 4, Job: 1, N: 1, Next: jobs.Succeeded, Seq: 1,
+			Outcome: &jobs.Outcome{Started: 2, Ended: 3}},
 		{Kind: jobs.KindEnded, At: 5},
 	}))
 	must(t, j.Sync())
@@ -118,7 +127,8 @@ func TestLastMessageDescribesTheCurrentState(t *testing.T) {
 		dated  string
 		absent string
 	}{
-		{"taken over by another", os.Getpid() + 1, exitOK, "  dispatched last by dcs-tui of ", "stopped with jobs left"},
+		{"taken over by another", os.Getpid() + 1, exitOK, "  dispatched last by dcs-tui of ",
+			"stopped with jobs left"},
 		{"never", os.Getpid(), exitLeft, "stopped with jobs left", "dispatched last by"},
 	} {
 		process := &run.Background{Process: &os.Process{Pid: c.pid}, Ended: make(chan struct{}), Code: exitLeft}
@@ -130,7 +140,8 @@ func TestLastMessageDescribesTheCurrentState(t *testing.T) {
 		screen := a.openScreen(run)
 		screen.process.Store(process)
 		must(t, a.reportLeft(screen, nil))
-		if text := said.String(); a.exitCode != c.code || !strings.Contains(text, c.dated) || strings.Contains(text, c.absent) || !strings.Contains(text, "1 succeeded") {
+		if text := said.String(); a.exitCode != c.code || !strings.Contains(text, c.dated) ||
+			strings.Contains(text, c.absent) || !strings.Contains(text, "1 succeeded") {
 			t.Errorf("%s: exit %d\n%s", c.what, a.exitCode, text)
 		}
 	}
@@ -144,8 +155,9 @@ func TestReportOfAnOvertakenDispatcher(t *testing.T) {
 	a := newApp()
 	a.con = consoleTo(new(bytes.Buffer))
 	finish := sched.Finish{How: sched.Fenced, Why: "another dispatcher has taken this run over (epoch 2)"}
-	s := &summary{app: a, flags: new(runFlags), Outcome: &run.Outcome{State: run.StateOf(finish.How, table.Counts, false, false),
-		Run: disktest.NewRun(t), Table: table, Finish: finish}}
+	s := &summary{app: a, flags: new(runFlags),
+		Outcome: &run.Outcome{State: run.StateOf(finish.How, table.Counts, false, false),
+			Run: disktest.NewRun(t), Table: table, Finish: finish}}
 	code := s.exitCode()
 	text := strings.Join(s.lines(code), "\n")
 	checkContains(t, text, finish.Why, "dcs-tui status")

@@ -59,7 +59,8 @@ func (a *app) openDir(dir string) (*rundir.Run, error) {
 	go func() { // until the process ends
 		for ; ; time.Sleep(time.Second) {
 			answered := a.reportSlow(dir)
-			if f, err := os.Open(run.Path(rundir.SettingsFile)); err == nil { // an NFS client asks the server even if it has cached the file
+			// an NFS client asks the server even if it has cached the file
+			if f, err := os.Open(run.Path(rundir.SettingsFile)); err == nil {
 				f.Close()
 			}
 			answered()
@@ -84,7 +85,8 @@ func (a *app) reportSlow(dir string) (answered func()) {
 			time.AfterFunc(slowDelay, tell)
 		default:
 			a.slowOnce.Do(func() {
-				a.con.Line(fmt.Sprintf("the run directory %s has not answered for %.0f s; waiting", text.Line(dir), slowDelay.Seconds()))
+				a.con.Line(fmt.Sprintf("the run directory %s has not answered for %.0f s; waiting", text.Line(dir),
+					slowDelay.Seconds()))
 			})
 		}
 	}
@@ -156,7 +158,8 @@ func (a *app) runOnOtherMachine(cmd *cobra.Command, args []string) error {
 	case strings.HasPrefix(host, "-"):
 		return text.Errorf("a host's name cannot begin with a dash: %s", text.Line(host))
 	case run == "":
-		return text.Errorf("no run is named on %s", text.Line(host)).WithAdvice("HOST:RUN is a run directory there, or a name in dcs-runs in your home directory there")
+		return text.Errorf("no run is named on %s",
+			text.Line(host)).WithAdvice("HOST:RUN is a run directory there, or a name in dcs-runs in your home directory there")
 	}
 	there := slices.Clone(a.args)
 	for i, arg := range args {
@@ -167,8 +170,10 @@ func (a *app) runOnOtherMachine(cmd *cobra.Command, args []string) error {
 		case ok && strings.HasPrefix(cmd.Use, "prune"):
 			return text.Errorf("the runs are on several machines: %s and %s", text.Line(host), text.Line(h))
 		case i > 0 && strings.HasPrefix(cmd.Use, "submit") && arg != stdinFile && cmd.ArgsLenAtDash() < 0:
-			return text.Errorf("the command runs on %s, and %s is a file of this machine", text.Line(host), text.Line(arg)).
-				WithAdvice("dcs-tui submit %s - < %s sends it", text.ShellWord(text.Line(args[0])), text.ShellWord(text.Line(arg)))
+			return text.Errorf("the command runs on %s, and %s is a file of this machine", text.Line(host),
+				text.Line(arg)).
+				WithAdvice("dcs-tui submit %s - < %s sends it", text.ShellWord(text.Line(args[0])),
+					text.ShellWord(text.Line(arg)))
 		}
 	}
 	var local string
@@ -207,7 +212,8 @@ const findProgram = `p=; for d in "$1" "dcs-runs/$1"; do if [ -O "$d/owner" ]; t
 // sshArgs returns the command line that runs the program on a host with these arguments. The login
 // shell there parses the last word.
 func sshArgs(host, run string, args []string, terminal bool) []string {
-	words := []string{"exec", "/bin/sh", "-c", hosts.ShellQuote(findProgram), hosts.ShellQuote(host), hosts.ShellQuote(run)}
+	words := []string{"exec", "/bin/sh", "-c", hosts.ShellQuote(findProgram), hosts.ShellQuote(host),
+		hosts.ShellQuote(run)}
 	for _, arg := range args {
 		words = append(words, hosts.ShellQuote(arg))
 	}
@@ -227,7 +233,8 @@ func setUpArguments(cmd *cobra.Command) {
 	cmd.Flags().SortFlags = false
 	dirs := cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
 	toml := cobra.FixedCompletions([]string{"toml"}, cobra.ShellCompDirectiveFilterFileExt)
-	shared := map[string]cobra.CompletionFunc{"hosts": toml, "cwd": dirs, "run-dir": dirs, "env": completeEnv, "where": completeWhere}
+	shared := map[string]cobra.CompletionFunc{"hosts": toml, "cwd": dirs, "run-dir": dirs, "env": completeEnv,
+		"where": completeWhere}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if c, ok := f.Value.(*choiceFlag); ok {
 			cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(c.words, cobra.ShellCompDirectiveNoFileComp))

@@ -133,7 +133,8 @@ func runRows(runs []rundir.Entry, limit int) (rows []string, older int) {
 				if table.Paused && table.Unfinished() > 0 {
 					counts += ", paused"
 				}
-				if s, lerr := live.Read(run); lerr == nil && s != nil && dispatched != "" && s.Epoch == table.Epoch && s.Draining != "" {
+				if s, lerr := live.Read(run); lerr == nil && s != nil && dispatched != "" && s.Epoch == table.Epoch &&
+					s.Draining != "" {
 					counts += ", draining"
 				}
 				if n, nerr := run.NumWaitingRequests(table); nerr == nil && n > 0 && dispatched == "" {
@@ -149,7 +150,8 @@ func runRows(runs []rundir.Entry, limit int) (rows []string, older int) {
 		if err != nil {
 			counts = text.Line(firstLine(err.Error()))
 		}
-		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%s", text.Line(e.Name), e.Made.Local().Format("2006-01-02 15:04"), dispatched, counts))
+		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%s", text.Line(e.Name), e.Made.Local().Format("2006-01-02 15:04"),
+			dispatched, counts))
 	}
 	return alignColumns(rows), older
 }
@@ -180,9 +182,11 @@ dcs-tui runs prune --unfinished sweep-20260314-1502`,
 		RunE: func(_ *cobra.Command, args []string) error { return a.runPrune(args, &p) },
 	}
 	fs := cmd.Flags()
-	fs.Var(newFlag(&p.older, "TIME", parseAge), "older", "only runs that have recorded nothing for this TIME, which needs a unit, such as 30d")
+	fs.Var(newFlag(&p.older, "TIME", parseAge), "older",
+		"only runs that have recorded nothing for this TIME, which needs a unit, such as 30d")
 	fs.Var(newFlag(&p.keep, "N", parseCount), "keep", "keep the newest N runs")
-	fs.BoolVar(&p.unfinished, "unfinished", false, "also runs with unfinished jobs; jobs that still run are not ended, and their output is lost")
+	fs.BoolVar(&p.unfinished, "unfinished", false,
+		"also runs with unfinished jobs; jobs that still run are not ended, and their output is lost")
 	fs.BoolVar(&p.yes, "yes", false, "do not ask for confirmation")
 	return cmd
 }
@@ -259,7 +263,8 @@ func (p *pruneFlags) openForRemoval(dir string) (*rundir.Run, *jobs.Table, error
 	}
 	table, err := run.Removable(runDir, p.unfinished)
 	if errors.Is(err, run.ErrJobsLeft) {
-		err = fmt.Errorf("jobs are left: %s; dcs-tui cancel ends those that run, --unfinished removes the run anyway", runview.Counts(table, false))
+		err = fmt.Errorf("jobs are left: %s; dcs-tui cancel ends those that run, --unfinished removes the run anyway",
+			runview.Counts(table, false))
 	}
 	return runDir, table, err
 }
@@ -319,7 +324,8 @@ func leftoverLines(run *rundir.Run, table *jobs.Table, inventory []*hosts.Host) 
 				continue // removed with the run, or not known how to reach
 			}
 			dir := cmp.Or(inventory[i].WorkDir, ".dcs-tui") + "/" + run.UID()
-			lines = append(lines, a.Host+" may keep files that jobs could not return: "+hostCommandLine(run, a.Host, "rm", "-rf", strings.TrimPrefix(dir, "~/")))
+			lines = append(lines, a.Host+" may keep files that jobs could not return: "+
+				hostCommandLine(run, a.Host, "rm", "-rf", strings.TrimPrefix(dir, "~/")))
 		}
 	}
 	slices.Sort(lines)

@@ -86,7 +86,8 @@ func TestOpeningARunThatHangs(t *testing.T) {
 		_, err := a.openRun([]string{filepath.Clean(run.Dir)})
 		opened <- err
 	}()
-	if want := "the run directory " + run.Dir + " has not answered for 3 s; waiting"; strings.TrimSpace(<-lines) != want {
+	if want := "the run directory " + run.Dir +
+		" has not answered for 3 s; waiting"; strings.TrimSpace(<-lines) != want {
 		t.Error("it says something else")
 	}
 	must(t, os.WriteFile(run.Path(rundir.SettingsFile), nil, 0)) // lets the command continue
@@ -138,7 +139,8 @@ func TestPruneReportsOnlyRemovedRuns(t *testing.T) {
 // TestExitCodes checks the exit codes.
 func TestExitCodes(t *testing.T) {
 	type counts = [jobs.Skipped + 1]int
-	good, bad, open := counts{jobs.Succeeded: 3}, counts{jobs.Succeeded: 3, jobs.TimedOut: 1}, counts{jobs.Succeeded: 3, jobs.Queued: 1}
+	good, bad, open := counts{jobs.Succeeded: 3}, counts{jobs.Succeeded: 3, jobs.TimedOut: 1}, counts{jobs.Succeeded: 3,
+		jobs.Queued: 1}
 	running, gone := counts{jobs.Running: 1, jobs.Failed: 1}, counts{jobs.Canceled: 2, jobs.Succeeded: 1}
 	for _, test := range []struct {
 		name     string
@@ -171,7 +173,8 @@ func TestExitCodes(t *testing.T) {
 func TestErrorBeforeAnythingStartedIsTwo(t *testing.T) {
 	cause := errors.New("cause")
 	p := text.Errorf("wrong: %w", cause).WithAdvice("do %s", "this")
-	if errorCode(fmt.Errorf("more: %w", p)) != exitUsage || errorCode(cause) != exitUsage || !errors.Is(p, cause) || p.Advice != "do this" {
+	if errorCode(fmt.Errorf("more: %w", p)) != exitUsage || errorCode(cause) != exitUsage || !errors.Is(p, cause) ||
+		p.Advice != "do this" {
 		t.Errorf("got error %+v, want the exit code, the cause, and the advice", p)
 	}
 }

@@ -332,7 +332,8 @@ func (s *runScreen) leaveRequest(ctx context.Context, a runview.Action) (*runvie
 	case !q.Answered:
 		return &runview.Answer{Text: "requested; the dispatcher has not answered yet"}, nil
 	}
-	return &runview.Answer{Done: q.Done, Left: q.Left, Text: runview.JobsText(a.Jobs, q.Done) + " queued again; the run continues"}, nil
+	return &runview.Answer{Done: q.Done, Left: q.Left, Text: runview.JobsText(a.Jobs, q.Done) +
+		" queued again; the run continues"}, nil
 }
 
 // resume starts a dispatcher in the background and waits until it dispatches.
@@ -401,7 +402,8 @@ func cancelAnswer(before, after *jobs.Table, failed bool) *runview.Answer {
 		a.Text = "no job was canceled"
 	}
 	if running := after.Counts[jobs.Running]; failed && running > 0 {
-		a.Text += fmt.Sprintf(", %s not ended yet: %s ended as soon as %s can be reached", text.Verb(running, "1 has", fmt.Sprintf("%d have", running)),
+		a.Text += fmt.Sprintf(", %s not ended yet: %s ended as soon as %s can be reached",
+			text.Verb(running, "1 has", fmt.Sprintf("%d have", running)),
 			text.Verb(running, "it is", "they are"), text.Verb(running, "its host", "their hosts"))
 	}
 	return a

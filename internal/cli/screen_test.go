@@ -102,7 +102,8 @@ func TestScreenAndDispatcherAreTwo(t *testing.T) {
 	stays.Person.WriteString("q")
 	stays.UntilMatch(`all jobs succeeded[^$]*logs: `)
 	checkExit(t, stays.Cmd, exitOK)
-	if log := readFile(run.Dir, dispatcherLogFile); !strings.Contains(log, "all jobs succeeded") || strings.ContainsRune(log, 0x1b) {
+	if log := readFile(run.Dir, dispatcherLogFile); !strings.Contains(log, "all jobs succeeded") ||
+		strings.ContainsRune(log, 0x1b) {
 		t.Errorf("the log: got %q, want the end of the run and no escapes", log)
 	}
 	same(t, "jobs that ran", readFile(dir, "ran"), "1\n")
@@ -139,7 +140,8 @@ func TestAttachToAHeadlessRun(t *testing.T) {
 func TestJobsArriveWhileTheScreenReadsKeys(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	cmd := wrapInShell(programCommand(t, dir, "run", "--name", "r", "-"), `(echo true; while [ ! -e more ]; do sleep 0.05; done; echo 'echo $DCS_JOB_ID > ran') | "$0" "$@"`)
+	cmd := wrapInShell(programCommand(t, dir, "run", "--name", "r", "-"),
+		`(echo true; while [ ! -e more ]; do sleep 0.05; done; echo 'echo $DCS_JOB_ID > ran') | "$0" "$@"`)
 	p := startOn(t, cmd, "xterm")
 	ptytest.SetSize(t, p.Person, 100, 30)
 	t.Cleanup(func() { writeFile(t, dir, "more", "") })
@@ -164,7 +166,8 @@ func TestFaultsOfAStartLookTheSame(t *testing.T) {
 	writeFile(t, dir, "good.txt", "true\n")
 	writeFile(t, dir, "bad.toml", "[[host]]\nname = 3\n")
 	for _, args := range [][]string{
-		{"bad.txt"}, {"none.txt"}, {"--hosts", "bad.toml", "good.txt"}, {"--cwd", "/none", "good.txt"}, {"--env", "NONE_OF_IT", "good.txt"}, {},
+		{"bad.txt"}, {"none.txt"}, {"--hosts", "bad.toml", "good.txt"}, {"--cwd", "/none", "good.txt"}, {"--env",
+			"NONE_OF_IT", "good.txt"}, {},
 	} {
 		said := map[bool]string{}
 		for _, screen := range []bool{false, true} {
@@ -191,7 +194,8 @@ func TestRunOnAPlainTerminalPrintsLines(t *testing.T) {
 			dir := t.TempDir()
 			writeFile(t, dir, "jobs.txt", "true\n")
 			p := startOnPlainTerminal(t, dir, name, "run", "--name", "r", "jobs.txt")
-			checkContains(t, p.End(), "this terminal cannot show the screen; printing lines, as with --no-tui", "all jobs succeeded")
+			checkContains(t, p.End(), "this terminal cannot show the screen; printing lines, as with --no-tui",
+				"all jobs succeeded")
 			checkExit(t, p.Cmd, exitOK)
 			p = startOnPlainTerminal(t, dir, name, "attach", "r")
 			checkContains(t, p.End(), "dcs-tui status r", "dcs-tui events --follow r")
@@ -202,7 +206,8 @@ func TestRunOnAPlainTerminalPrintsLines(t *testing.T) {
 
 func startOnPlainTerminal(t *testing.T, dir, name string, args ...string) *ptytest.Program {
 	t.Helper()
-	return startOn(t, wrapInShell(programCommand(t, dir, args...), `if [ -z "$TERM" ]; then unset TERM; fi; exec "$0" "$@"`), name)
+	return startOn(t, wrapInShell(programCommand(t, dir, args...),
+		`if [ -z "$TERM" ]; then unset TERM; fi; exec "$0" "$@"`), name)
 }
 
 // wrapInShell changes cmd so that a shell runs it within a script line, as "$0" "$@".

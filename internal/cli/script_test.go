@@ -101,7 +101,8 @@ func TestScripts(t *testing.T) {
 // checkNothingLeft checks promise 4: no process of a script's runs outlives it. It reports and
 // kills the processes that it finds.
 func checkNothingLeft(e *testscript.Env) {
-	left := progtest.KillLeftBehind(20*time.Second, func(p progtest.Process) bool { return p.RefersTo(e.WorkDir+"/", e.WorkDir+"\x00") })
+	left := progtest.KillLeftBehind(20*time.Second,
+		func(p progtest.Process) bool { return p.RefersTo(e.WorkDir+"/", e.WorkDir+"\x00") })
 	for _, p := range left {
 		e.T().Log("left behind: ", p)
 	}
@@ -166,7 +167,8 @@ func start(ts *testscript.TestScript, args []string) {
 
 // send SIGNAL NAME sends a signal, such as INT, to a started program.
 func send(ts *testscript.TestScript, args []string) {
-	sig := syscall.Signal(jobs.SignalNumber("SIG" + args[0])) // 0 is none, and would check only whether the program runs
+	// 0 is none, and would check only whether the program runs
+	sig := syscall.Signal(jobs.SignalNumber("SIG" + args[0]))
 	if sig == 0 {
 		ts.Fatalf("there is no signal %s", args[0])
 	}

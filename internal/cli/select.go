@@ -46,7 +46,8 @@ func (s *selection) parseNamed(args []string) error {
 // selectJobs returns the selected jobs. If the selection has only numbers, it returns these jobs in
 // any state, and the dispatcher counts those that it leaves alone. Otherwise the states must
 // satisfy fit.
-func (a *app) selectJobs(ctx context.Context, run *rundir.Run, table *jobs.Table, s *selection, fit func(jobs.JobState) bool) ([]jobs.ID, error) {
+func (a *app) selectJobs(ctx context.Context, run *rundir.Run, table *jobs.Table, s *selection,
+	fit func(jobs.JobState) bool) ([]jobs.ID, error) {
 	if last := s.named.Last(); int(last) > len(table.Jobs) {
 		return nil, noJobError(run, last, len(table.Jobs))
 	}
@@ -76,7 +77,8 @@ func (a *app) selectJobs(ctx context.Context, run *rundir.Run, table *jobs.Table
 // matchingJobs returns the jobs that match the filters, like results --all --where. The host, exit
 // code, and signal of an unfinished job are those of its last attempt. Outputs are read only if a
 // filter names a declared metric.
-func (a *app) matchingJobs(ctx context.Context, run *rundir.Run, t *jobs.Table, filters []*query.Query) (map[jobs.ID]bool, error) {
+func (a *app) matchingJobs(ctx context.Context, run *rundir.Run, t *jobs.Table,
+	filters []*query.Query) (map[jobs.ID]bool, error) {
 	at := metrics.Locations(run)
 	list := append(at.Finished(t), at.Unfinished(t)...)
 	for i := range list {
@@ -112,7 +114,8 @@ func (a *app) matchingJobs(ctx context.Context, run *rundir.Run, t *jobs.Table, 
 }
 
 // namedMetrics returns the columns that a filter names, and the others. s has all columns.
-func namedMetrics(s *results.Table, columns []*metrics.Metric, filters []*query.Query) (named, others []*metrics.Metric) {
+func namedMetrics(s *results.Table, columns []*metrics.Metric,
+	filters []*query.Query) (named, others []*metrics.Metric) {
 	meant := map[int]bool{}
 	for _, f := range filters {
 		for _, name := range f.Names(true) {

@@ -19,13 +19,15 @@ import (
 // file and answers on it.
 func TestDispatcherAnswersOnItsRecordedSocket(t *testing.T) {
 	t.Parallel()
-	screen := startRunningJob(t, "echo begun; while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done\n", "--max-slots", "1")
+	screen := startRunningJob(t, "echo begun; while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done\n", "--max-slots",
+		"1")
 	owner, err := journal.ReadOwner(screen.run)
 	must(t, err)
 	c, err := dialSocket(t.Context(), screen.run, owner)
 	must(t, err)
 	defer c.Close()
-	if h := c.Hello(); h.Run != screen.run.UID() || h.Epoch != owner.Epoch || h.Token != owner.Token || h.PID != owner.PID {
+	if h := c.Hello(); h.Run != screen.run.UID() || h.Epoch != owner.Epoch || h.Token != owner.Token ||
+		h.PID != owner.PID {
 		t.Errorf("got %+v, want that of %+v", h, owner)
 	}
 	text, err := c.Why(t.Context(), 1)
@@ -37,7 +39,8 @@ func TestDispatcherAnswersOnItsRecordedSocket(t *testing.T) {
 		written, err := live.Read(screen.run)
 		must(t, err)
 		for _, s := range []*live.State{pushed.Load(), written} {
-			if s == nil || s.Token != owner.Token || s.Epoch != owner.Epoch || s.Durable.Bytes == 0 || len(s.Hosts) != 1 || s.Hosts[0].Running != 1 {
+			if s == nil || s.Token != owner.Token || s.Epoch != owner.Epoch || s.Durable.Bytes == 0 ||
+				len(s.Hosts) != 1 || s.Hosts[0].Running != 1 {
 				return false
 			}
 		}
@@ -48,7 +51,8 @@ func TestDispatcherAnswersOnItsRecordedSocket(t *testing.T) {
 		p, err := c.Read(t.Context(), socket.Read{Attempt: first, File: jobs.FileOut, Offset: -4, Limit: 3})
 		return err == nil && string(p.Data) == "gun" && p.Offset == 2 && p.Size == 6 && !p.Over
 	})
-	name, err := screen.run.FileRequest(&rundir.Request{Do: rundir.DoPriority, Jobs: jobs.RangesOf([]jobs.ID{1}), Priority: 3})
+	name, err := screen.run.FileRequest(&rundir.Request{Do: rundir.DoPriority, Jobs: jobs.RangesOf([]jobs.ID{1}),
+		Priority: 3})
 	must(t, err)
 	must(t, c.Wake(t.Context(), name))
 	const sent = "20260314T150200.000000Z-abcdefgh" // has the form of a file's name

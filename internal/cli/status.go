@@ -158,9 +158,10 @@ type statusJSON struct {
 	ETA      time.Duration `json:"eta_ns,omitempty"`
 	Spread   time.Duration `json:"spread_ns,omitempty"`
 	// Machines where a standby dispatcher watches.
-	Standby  string            `json:"standby,omitempty"`
-	Requests int               `json:"requests,omitempty"` // that wait for a dispatcher
-	Input    rundir.InputState `json:"input,omitempty"`    // open, done or bad; of a run whose jobs come from standard input
+	Standby  string `json:"standby,omitempty"`
+	Requests int    `json:"requests,omitempty"` // that wait for a dispatcher
+	// open, done or bad; of a run whose jobs come from standard input
+	Input rundir.InputState `json:"input,omitempty"`
 }
 
 func (r *runState) json() *statusJSON {

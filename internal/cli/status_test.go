@@ -20,20 +20,25 @@ import (
 func TestWhatRunsWithoutADispatcherIsUnknown(t *testing.T) {
 	spec := func(id jobs.ID, command string) *jobs.Spec { return &jobs.Spec{ID: id, Command: command} }
 	table := &jobs.Table{Jobs: []jobs.Job{
-		{Spec: spec(1, "one"), State: jobs.Running, Attempts: []*jobs.Attempt{{ID: jobs.AttemptID{Job: 1, N: 1}, Host: "a", State: jobs.AttemptRunning,
-			Started: jobs.StampOf(time.Now().Add(-time.Hour))}}},
-		{Spec: spec(2, "two"), State: jobs.Running, Attempts: []*jobs.Attempt{{ID: jobs.AttemptID{Job: 2, N: 1}, Host: "a", State: jobs.AttemptLaunching}}},
+		{Spec: spec(1, "one"), State: jobs.Running,
+			Attempts: []*jobs.Attempt{{ID: jobs.AttemptID{Job: 1, N: 1}, Host: "a", State: jobs.AttemptRunning,
+				Started: jobs.StampOf(time.Now().Add(-time.Hour))}}},
+		{Spec: spec(2, "two"), State: jobs.Running,
+			Attempts: []*jobs.Attempt{{ID: jobs.AttemptID{Job: 2, N: 1}, Host: "a", State: jobs.AttemptLaunching}}},
 	}}
 	table.Counts[jobs.Running] = 2
 	copied := table.Jobs[0]
-	copied.Attempts = append(slices.Clip(copied.Attempts), &jobs.Attempt{ID: jobs.AttemptID{Job: 1, N: 2}, Host: "b", State: jobs.AttemptLaunching})
-	if got := strings.Join(openLines(&jobs.Table{Jobs: []jobs.Job{copied}}, true), "\n"); !strings.Contains(got, "1.1     a  1h 00m, 1 copy  one") {
+	copied.Attempts = append(slices.Clip(copied.Attempts), &jobs.Attempt{ID: jobs.AttemptID{Job: 1, N: 2}, Host: "b",
+		State: jobs.AttemptLaunching})
+	if got := strings.Join(openLines(&jobs.Table{Jobs: []jobs.Job{copied}}, true), "\n"); !strings.Contains(got,
+		"1.1     a  1h 00m, 1 copy  one") {
 		t.Errorf("the copy is missing in\n%s", got)
 	}
 	live, left := strings.Join(openLines(table, true), "\n"), strings.Join(openLines(table, false), "\n")
 	checkContains(t, live, "running\n", "1.1     a  1h 00m  one", "2.1     a  sent  two")
 	began := table.Jobs[0].Attempts[0].Started.Time().Local().Format("2006-01-02 15:04:05")
-	checkContains(t, left, "may run, without a dispatcher\n", "1.1     a  since "+began+"  one", "2.1     a  may have started  two")
+	checkContains(t, left, "may run, without a dispatcher\n", "1.1     a  since "+began+"  one",
+		"2.1     a  may have started  two")
 	same(t, "Counts", runview.Counts(table, false), "0 of 2 ok, 2 may run")
 	same(t, "Counts", runview.Counts(table, true), "0 of 2 ok, 1 running, 1 sent")
 }
@@ -43,9 +48,11 @@ func TestWhatRunsWithoutADispatcherIsUnknown(t *testing.T) {
 func TestTimeOfARunExtendsToNow(t *testing.T) {
 	began := jobs.StampOf(time.Now().Add(-time.Hour))
 	table := &jobs.Table{Jobs: []jobs.Job{
-		{Spec: &jobs.Spec{ID: 1, Options: jobs.NoOptions}, State: jobs.Succeeded, Attempts: []*jobs.Attempt{{State: jobs.AttemptExited,
-			Outcome: &jobs.Outcome{Started: began, Ended: began + jobs.Stamp(2*time.Second)}}}},
-		{Spec: &jobs.Spec{ID: 2, Options: jobs.NoOptions}, State: jobs.Running, Attempts: []*jobs.Attempt{{State: jobs.AttemptRunning, Started: began}}},
+		{Spec: &jobs.Spec{ID: 1, Options: jobs.NoOptions}, State: jobs.Succeeded,
+			Attempts: []*jobs.Attempt{{State: jobs.AttemptExited,
+				Outcome: &jobs.Outcome{Started: began, Ended: began + jobs.Stamp(2*time.Second)}}}},
+		{Spec: &jobs.Spec{ID: 2, Options: jobs.NoOptions}, State: jobs.Running,
+			Attempts: []*jobs.Attempt{{State: jobs.AttemptRunning, Started: began}}},
 	}}
 	table.Counts[jobs.Succeeded], table.Counts[jobs.Running] = 1, 1
 	c := newConsole(os.Stderr)
@@ -58,7 +65,8 @@ func TestTimeOfARunExtendsToNow(t *testing.T) {
 // (K3).
 func TestStateOfEachQueueIsShown(t *testing.T) {
 	ran := func(d time.Duration) []*jobs.Attempt {
-		return []*jobs.Attempt{{State: jobs.AttemptExited, Outcome: &jobs.Outcome{Started: 1, Ended: 1 + jobs.Stamp(d)}}}
+		return []*jobs.Attempt{{State: jobs.AttemptExited,
+			Outcome: &jobs.Outcome{Started: 1, Ended: 1 + jobs.Stamp(d)}}}
 	}
 	job := func(st jobs.JobState, o jobs.Options, a []*jobs.Attempt) jobs.Job {
 		return jobs.Job{Spec: &jobs.Spec{Options: &o}, State: st, Attempts: a}
@@ -80,7 +88,8 @@ func TestStateOfEachQueueIsShown(t *testing.T) {
 		"  (no name)  1 job: 1 queued",
 	}
 	lines := queueLines(table, true)
-	if got := strings.Join(lines[:3], "\n"); got != strings.Join(want, "\n") || strings.Contains(lines[3], "\x1b") || !strings.HasSuffix(lines[3], "1 job: 1 running") {
+	if got := strings.Join(lines[:3], "\n"); got != strings.Join(want, "\n") || strings.Contains(lines[3], "\x1b") ||
+		!strings.HasSuffix(lines[3], "1 job: 1 running") {
 		t.Errorf("got\n%s\n%q, want\n%s\nand a clean line of the running job", got, lines[3], strings.Join(want, "\n"))
 	}
 	if lines := queueLines(table, false); !strings.HasSuffix(lines[3], "1 job: 1 may run") {
@@ -99,7 +108,8 @@ func TestMissedDeadlinesAreCounted(t *testing.T) {
 			j.Spec.Deadline = now.Add(deadline)
 		}
 		if ended != 0 {
-			j.Attempts = []*jobs.Attempt{{State: jobs.AttemptExited, Outcome: &jobs.Outcome{Started: ended - 1, Ended: ended}}}
+			j.Attempts = []*jobs.Attempt{{State: jobs.AttemptExited,
+				Outcome: &jobs.Outcome{Started: ended - 1, Ended: ended}}}
 		}
 		return j
 	}
@@ -115,9 +125,12 @@ func TestMissedDeadlinesAreCounted(t *testing.T) {
 		{"", []jobs.Job{job(jobs.Succeeded, 0, 0, at(-h)), job(jobs.Queued, 0, h, 0)}},
 		{"deadlines: 1 met", []jobs.Job{job(jobs.Succeeded, -h, 0, at(-2*h))}},
 		{"deadlines: 1 missed", []jobs.Job{job(jobs.Succeeded, -h, 0, at(-h/2))}},
-		{"deadlines: 3 missed", []jobs.Job{job(jobs.Failed, h, 0, at(-h)), job(jobs.Queued, -h, 0, 0), job(jobs.Running, -1, 0, 0)}},
-		{"deadlines: 1 met, 2 cannot be met, 2 to come", []jobs.Job{job(jobs.Queued, h, 2*h, 0), since(h/2, job(jobs.Running, h, 2*h, 0)),
-			since(3*h/2, job(jobs.Running, h, 2*h, 0)), job(jobs.Queued, h, 0, 0), job(jobs.Succeeded, h, 0, at(-h))}},
+		{"deadlines: 3 missed", []jobs.Job{job(jobs.Failed, h, 0, at(-h)), job(jobs.Queued, -h, 0, 0),
+			job(jobs.Running, -1, 0, 0)}},
+		{"deadlines: 1 met, 2 cannot be met, 2 to come",
+			[]jobs.Job{job(jobs.Queued, h, 2*h, 0), since(h/2, job(jobs.Running, h, 2*h, 0)),
+				since(3*h/2, job(jobs.Running, h, 2*h, 0)), job(jobs.Queued, h, 0, 0), job(jobs.Succeeded, h, 0,
+					at(-h))}},
 	} {
 		same(t, "deadlinesText", deadlinesText(&jobs.Table{Jobs: c.jobs}, now), c.want)
 	}
@@ -133,7 +146,8 @@ func TestUselessHostsAreListed(t *testing.T) {
 			if i >= good {
 				o.Exit = 2
 			}
-			table.Jobs = append(table.Jobs, jobs.Job{Attempts: []*jobs.Attempt{{Host: host, State: jobs.AttemptExited, Outcome: o}}})
+			table.Jobs = append(table.Jobs,
+				jobs.Job{Attempts: []*jobs.Attempt{{Host: host, State: jobs.AttemptExited, Outcome: o}}})
 		}
 	}
 	ended("ws01", 60, 1)
@@ -144,7 +158,8 @@ func TestUselessHostsAreListed(t *testing.T) {
 		"ws01": {Text: "ws01: it is slow"}, // it has run jobs
 		"ws03": {Text: "ws03: cannot be reached: connection refused\x1b[2J"},
 		// There were no jobs left for it.
-		"ws06": runview.HostEvent{}.After(1, "ws06 is up", jobs.ReasonHostUp).After(2, "ws06: its clock is 5 s off", ""),
+		"ws06": runview.HostEvent{}.After(1, "ws06 is up", jobs.ReasonHostUp).After(2, "ws06: its clock is 5 s off",
+			""),
 		"ws07": runview.HostEvent{}.After(1, "", ""),
 	}
 	want := []string{
@@ -174,7 +189,8 @@ func TestCanceledAttemptsAreNoFailures(t *testing.T) {
 	stopped := &jobs.Outcome{Signal: "SIGTERM", Stopped: true}
 	table := &jobs.Table{Jobs: []jobs.Job{{Attempts: []*jobs.Attempt{
 		{Host: "a", State: jobs.AttemptExited, Outcome: &jobs.Outcome{Exit: 75}},
-		{Host: "a", State: jobs.AttemptCanceled, Outcome: stopped}, {Host: "a", State: jobs.AttemptExited, Outcome: &jobs.Outcome{Exit: 1}}}}}}
+		{Host: "a", State: jobs.AttemptCanceled, Outcome: stopped}, {Host: "a", State: jobs.AttemptExited,
+			Outcome: &jobs.Outcome{Exit: 1}}}}}}
 	if h := runview.CountHosts(table)["a"]; h.Ended != 3 || h.Failed != 1 {
 		t.Errorf("CountHosts: got %+v, want 3 ended attempts, of which 1 failed", h)
 	}
@@ -195,7 +211,8 @@ func TestMessageOfAHostLastsUntilATakeover(t *testing.T) {
 	} {
 		runview.AddHostEvent(words, &r)
 	}
-	if got := runview.UselessHosts(new(jobs.Table), words); !slices.Equal(got, []string{"ws02 ran nothing: connection refused"}) {
+	if got := runview.UselessHosts(new(jobs.Table), words); !slices.Equal(got,
+		[]string{"ws02 ran nothing: connection refused"}) {
 		t.Errorf("UselessHosts: got %q, want ws02", got)
 	}
 }
@@ -204,8 +221,11 @@ func TestMessageOfAHostLastsUntilATakeover(t *testing.T) {
 // complete messages are above it.
 func TestLastLineNamesHostsAndReasons(t *testing.T) {
 	long := "ws01: the host key of ws01 is not known: ssh-ed25519 SHA256:abc (connect once by hand; or use --accept-new)"
-	hs := []sched.HostView{{Name: "ws01", HostStatus: jobs.HostStatus{Reason: long}}, {Name: "ws02", HostStatus: jobs.HostStatus{Reason: "ws02: 10.0.0.2:22 refuses connections: connection refused"}},
-		{Name: "ws03", HostStatus: jobs.HostStatus{Reason: strings.ReplaceAll(long, "ws01", "ws03")}}, {Name: "ws04", HostStatus: jobs.HostStatus{Reason: strings.ReplaceAll(long, "ws01", "ws04")}}, {Name: "ws05", HostStatus: jobs.HostStatus{Reason: strings.ReplaceAll(long, "ws01", "ws05")}}}
+	hs := []sched.HostView{{Name: "ws01", HostStatus: jobs.HostStatus{Reason: long}},
+		{Name: "ws02", HostStatus: jobs.HostStatus{Reason: "ws02: 10.0.0.2:22 refuses connections: connection refused"}},
+		{Name: "ws03", HostStatus: jobs.HostStatus{Reason: strings.ReplaceAll(long, "ws01", "ws03")}}, {Name: "ws04",
+			HostStatus: jobs.HostStatus{Reason: strings.ReplaceAll(long, "ws01", "ws04")}},
+		{Name: "ws05", HostStatus: jobs.HostStatus{Reason: strings.ReplaceAll(long, "ws01", "ws05")}}}
 	want := "no host could be used: ws[01,03-05] (the host key of <host> is not known), ws02 (10.0.0.2:22 refuses connections); see above"
 	same(t, "noHostsText", noHostsText(hs), want)
 	same(t, "noHostsText", noHostsText(nil), "there is no host")
@@ -224,7 +244,8 @@ func TestAttemptsOnAbsentHostsAreNamed(t *testing.T) {
 	attempt(3, "gone", jobs.AttemptRunning)
 	attempt(4, "away", jobs.AttemptLaunching)
 	got := absentHosts(table, []*hosts.Host{{Name: "here"}}, time.Hour)
-	if len(got) != 2 || !strings.HasPrefix(got[0], "away is not in the inventory, and attempt 4.1 may still run there: unless the run directory shows that the host is alive or how they end, their jobs run elsewhere in 1h 00m;") ||
+	if len(got) != 2 || !strings.HasPrefix(got[0],
+		"away is not in the inventory, and attempt 4.1 may still run there: unless the run directory shows that the host is alive or how they end, their jobs run elsewhere in 1h 00m;") ||
 		!strings.HasPrefix(got[1], "gone is not in the inventory, and attempts 2.1, 3.1 may still run there: unless the run directory shows that the host is alive or how they end, their jobs run elsewhere in 1m 00s;") {
 		t.Errorf("got lines %q, want one each for the hosts away and gone", got)
 	}
@@ -234,10 +255,13 @@ func TestAttemptsOnAbsentHostsAreNamed(t *testing.T) {
 func TestEfficiencyOfAResume(t *testing.T) {
 	began := time.Now().Add(-time.Minute)
 	start := jobs.StampOf(began)
-	table := &jobs.Table{Epoch: 2, Jobs: []jobs.Job{{Spec: &jobs.Spec{ID: 1, Options: jobs.NoOptions}, Attempts: []*jobs.Attempt{{
-		Outcome: &jobs.Outcome{Started: start, Ended: start + jobs.Stamp(30*time.Second)}}}}}}
+	table := &jobs.Table{Epoch: 2, Jobs: []jobs.Job{{Spec: &jobs.Spec{ID: 1, Options: jobs.NoOptions},
+		Attempts: []*jobs.Attempt{{
+			Outcome: &jobs.Outcome{Started: start, Ended: start + jobs.Stamp(30*time.Second)}}}}}}
 	s := &summary{Outcome: &run.Outcome{Table: table, Began: began, SlotTime: time.Minute, PeakSlots: 1}}
-	same(t, "efficiency", s.efficiency(), "efficiency 50% since this resume: 30.0 s of run time in 1m 00s of slot time, on at most 1 slot")
+	same(t, "efficiency", s.efficiency(),
+		"efficiency 50% since this resume: 30.0 s of run time in 1m 00s of slot time, on at most 1 slot")
 	table.Epoch = 1
-	same(t, "efficiency", s.efficiency(), "efficiency 50%: 30.0 s of run time in 1m 00s of slot time, on at most 1 slot")
+	same(t, "efficiency", s.efficiency(),
+		"efficiency 50%: 30.0 s of run time in 1m 00s of slot time, on at most 1 slot")
 }

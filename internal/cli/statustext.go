@@ -47,17 +47,20 @@ func (r *runState) lines(c *console) []string {
 		lines = append(lines, eta)
 	}
 	if table.Paused && table.Unfinished() > 0 {
-		lines = append(lines, c.Paint(yellow, "paused      ")+"by a person: nothing is launched until dcs-tui continue "+refTo(run))
+		lines = append(lines, c.Paint(yellow, "paused      ")+
+			"by a person: nothing is launched until dcs-tui continue "+refTo(run))
 	}
 	if s := r.State(); live && s != nil && s.Awaited != nil {
 		end := "dcs-tui requeue " + refTo(run) + " JOBS"
 		if s.Awaited.HasLimit {
 			end = "dcs-tui hosts stop " + refTo(run) + " " + text.Line(strings.Join(s.Awaited.Hosts, " "))
 		}
-		lines = append(lines, c.Paint(yellow, "waiting     ")+text.Line(s.Awaited.Text), "  "+end+"  ends the wait; the attempts may still run there")
+		lines = append(lines, c.Paint(yellow, "waiting     ")+text.Line(s.Awaited.Text),
+			"  "+end+"  ends the wait; the attempts may still run there")
 	}
 	if s := r.State(); s != nil && s.Draining != "" {
-		lines = append(lines, c.Paint(yellow, "draining    ")+text.Line(s.Draining)+": nothing more is launched until dcs-tui continue "+refTo(run))
+		lines = append(lines, c.Paint(yellow, "draining    ")+text.Line(s.Draining)+
+			": nothing more is launched until dcs-tui continue "+refTo(run))
 	}
 	lines = append(lines, summaryLines(c, table, live)...)
 	lines = append(lines, instanceLines(table, nil)...)
@@ -182,7 +185,8 @@ func hostLines(list []hostStatus) []string {
 				sum.LastAt = h.LastAt
 			}
 		}
-		line := fmt.Sprintf("  %s\t%s, %d ended", text.Line(g.Title()), results.RunningText(sum.Running, sum.Sent, true), sum.Ended)
+		line := fmt.Sprintf("  %s\t%s, %d ended", text.Line(g.Title()),
+			results.RunningText(sum.Running, sum.Sent, true), sum.Ended)
 		if sum.Failed > 0 {
 			line += fmt.Sprintf(" (%d failed)", sum.Failed)
 		}
@@ -232,7 +236,8 @@ func openLines(table *jobs.Table, dispatched bool) []string {
 			since += fmt.Sprintf(", %d copies", n)
 		}
 		if len(*list) < maxOpenJobs {
-			*list = append(*list, fmt.Sprintf("  %-6s  %s  %s  %s", a.ID, text.Line(a.Host), since, text.Shorten(text.Line(j.Spec.Title()))))
+			*list = append(*list, fmt.Sprintf("  %-6s  %s  %s  %s", a.ID, text.Line(a.Host), since,
+				text.Shorten(text.Line(j.Spec.Title()))))
 		}
 	}
 	return indentedList(title, append(lines, waiting...), table.Counts[jobs.Running], maxOpenJobs)
@@ -249,7 +254,8 @@ func queueLines(table *jobs.Table, dispatched bool) []string {
 	var lines []string
 	for _, q := range list[:min(len(list), maxListQueues)] {
 		name := text.ShortenTo(text.Line(cmp.Or(q.Name, "(no name)")), maxQueueLength)
-		line := "  " + name + "\t" + text.Plural(q.Total, "job") + ": " + strings.Join(results.StateCounts(q.Counts, 0, dispatched), ", ")
+		line := "  " + name + "\t" + text.Plural(q.Total, "job") + ": " +
+			strings.Join(results.StateCounts(q.Counts, 0, dispatched), ", ")
 		if q.Busy > 0 {
 			line += "; " + text.Duration(q.Busy) + " of run time"
 		}

@@ -58,7 +58,8 @@ dcs-tui submit cluster --wait --option slots=4 -- make -j4 report.pdf`,
 	flags.queueFlags.addFlags(fs)
 	addTrustFlag(fs)
 	fs.BoolVar(&flags.wait, "wait", false, "run one command, print its output, and exit with its exit code")
-	fs.StringArrayVar(&flags.options, "option", nil, "with --wait: set the option `KEY=VALUE` of the job, as in a #DCS line")
+	fs.StringArrayVar(&flags.options, "option", nil,
+		"with --wait: set the option `KEY=VALUE` of the job, as in a #DCS line")
 	endGroup(fs, "One command")
 	fs.BoolVar(&flags.end, "end", false, "declare that no more jobs will come: the run ends with its last job")
 	fs.BoolVar(&flags.json, "json", false, "print the result as one JSON object on stdout")
@@ -169,7 +170,8 @@ func (a *app) warnMissingColumns(run *rundir.Run, columns []string) {
 		}
 	}
 	if len(flags) > 0 {
-		a.warn("the run has only the @result lines that it was created with; dcs-tui results %s %s shows these metrics", refTo(run), strings.Join(flags, " "))
+		a.warn("the run has only the @result lines that it was created with; dcs-tui results %s %s shows these metrics",
+			refTo(run), strings.Join(flags, " "))
 	}
 }
 
@@ -192,8 +194,10 @@ func (a *app) reportSubmitted(sent *sentRequests, batch *grid.Batch) {
 			text += ", queue " + queueList(batch.Queues)
 		}
 		a.con.Line(text)
-		if owner, err := journal.ReadOwner(sent.run); err == nil && !sent.isWaiting && owner.Liveness() == journal.Dead {
-			a.con.Line("its dispatcher has ended meanwhile; jobs that have not run wait for", "  dcs-tui resume "+refTo(sent.run))
+		if owner, err := journal.ReadOwner(sent.run); err == nil && !sent.isWaiting &&
+			owner.Liveness() == journal.Dead {
+			a.con.Line("its dispatcher has ended meanwhile; jobs that have not run wait for", "  dcs-tui resume "+
+				refTo(sent.run))
 		}
 	}
 	if rest := len(batch.Specs) - n; sent.isWaiting && rest == 0 {
@@ -272,7 +276,8 @@ func (a *app) runCommand(flags *submitFlags, run *rundir.Run, words []string) er
 // that is a line of shell or the path of a program. The job runs in the current directory.
 func (f *submitFlags) commandSpec(run *rundir.Run, words []string) (*jobs.Spec, error) {
 	keys := map[string]any{}
-	if here, err := os.Getwd(); err == nil && here != run.Settings.Cwd && len(run.Settings.Send)+len(run.Settings.Return) == 0 {
+	if here, err := os.Getwd(); err == nil && here != run.Settings.Cwd && len(run.Settings.Send)+
+		len(run.Settings.Return) == 0 {
 		keys["cwd"] = here
 	}
 	if f.queue != "" {
@@ -331,7 +336,8 @@ func (a *app) awaitJobEnd(run *rundir.Run, asked *ask.TrackedRequest, stopped <-
 				err := text.Errorf("nobody dispatches the run; the command was not submitted").WithAdvice("dcs-tui resume %s --keep-open continues it", refTo(run))
 				return nil, withCode(exitLeft, cmp.Or(run.RemoveRequest(asked.Name), error(err)))
 			}
-			return nil, withCode(exitLeft, text.Errorf("nobody dispatches the run any more; job %d is not over", asked.First).
+			return nil, withCode(exitLeft, text.Errorf("nobody dispatches the run any more; job %d is not over",
+				asked.First).
 				WithAdvice("dcs-tui resume %s continues it", refTo(run)))
 		case !asked.IsDispatched() && !said:
 			said = true
@@ -343,7 +349,9 @@ func (a *app) awaitJobEnd(run *rundir.Run, asked *ask.TrackedRequest, stopped <-
 			if !asked.Answered {
 				return nil, run.RemoveRequest(asked.Name)
 			}
-			_, err := a.sendRequests(context.Background(), run, nil, &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf([]jobs.ID{asked.First}), Why: "dcs-tui submit --wait was interrupted"})
+			_, err := a.sendRequests(context.Background(), run, nil,
+				&rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf([]jobs.ID{asked.First}),
+					Why: "dcs-tui submit --wait was interrupted"})
 			return nil, err
 		case <-time.After(min(time.Since(began)/20+20*time.Millisecond, pollInterval)): // short jobs are awaited more precisely
 		}

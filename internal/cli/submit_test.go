@@ -39,9 +39,11 @@ func TestSubmittedOnceAfterDeath(t *testing.T) {
 			must(t, err)
 			var specs []*jobs.Spec
 			for i := range 3 {
-				specs = append(specs, &jobs.Spec{ID: jobs.ID(i + 1), Command: fmt.Sprintf("echo more%d >>log", i), Options: &jobs.Options{Queue: "q"}})
+				specs = append(specs, &jobs.Spec{ID: jobs.ID(i + 1), Command: fmt.Sprintf("echo more%d >>log", i),
+					Options: &jobs.Options{Queue: "q"}})
 			}
-			name, err := run.FileRequest(&rundir.Request{Do: rundir.DoSubmit, Specs: rundir.JobsText(specs), At: time.Now()})
+			name, err := run.FileRequest(&rundir.Request{Do: rundir.DoSubmit, Specs: rundir.JobsText(specs),
+				At: time.Now()})
 			must(t, err)
 			dying := takeOver(t, run)
 			var had []*jobs.Spec
@@ -52,7 +54,8 @@ func TestSubmittedOnceAfterDeath(t *testing.T) {
 			}
 			must(t, run.AppendSpecs(had))
 			if c.accepted {
-				must(t, dying.Append([]jobs.Record{{Kind: jobs.KindAccepted, At: jobs.StampOf(time.Now()), Job: 2, Count: c.stored}}))
+				must(t, dying.Append([]jobs.Record{{Kind: jobs.KindAccepted, At: jobs.StampOf(time.Now()), Job: 2,
+					Count: c.stored}}))
 				must(t, dying.Sync())
 			}
 			dying.Close()
@@ -60,7 +63,8 @@ func TestSubmittedOnceAfterDeath(t *testing.T) {
 				said, _ := programCommand(t, dir, "resume", "r").CombinedOutput()
 				checkContains(t, string(said), "4 succeeded")
 			}
-			same(t, "jobs that ran", strings.Join(slices.Sorted(strings.FieldsSeq(readFile(dir, "log"))), " "), "first more0 more1 more2")
+			same(t, "jobs that ran", strings.Join(slices.Sorted(strings.FieldsSeq(readFile(dir, "log"))), " "),
+				"first more0 more1 more2")
 			if names, _, _ := run.RequestNames(); len(names) > 0 {
 				t.Errorf("%q are left", names)
 			}
@@ -116,7 +120,8 @@ func TestNothingIsAddedTwice(t *testing.T) {
 		t.Fatal(err, checkStillSettled(run, table))
 	}
 	spec := &jobs.Spec{ID: 1, Command: "true", Options: jobs.NoOptions}
-	name, err := run.FileRequest(&rundir.Request{Do: rundir.DoSubmit, Specs: rundir.JobsText([]*jobs.Spec{spec}), At: time.Now()})
+	name, err := run.FileRequest(&rundir.Request{Do: rundir.DoSubmit, Specs: rundir.JobsText([]*jobs.Spec{spec}),
+		At: time.Now()})
 	must(t, err)
 	checkContains(t, fmt.Sprint(checkStillSettled(run, table)), "1 request of the run has not been carried out")
 	spec.ID = 4 // the request is executed
@@ -157,7 +162,8 @@ func (e *endlessReader) Read(p []byte) (int, error) {
 func TestStandardInputIsBounded(t *testing.T) {
 	in := &endlessReader{}
 	a := &app{con: consoleTo(io.Discard), stdin: in}
-	if _, _, err := a.readStdinJobs(&gridFlags{}); err == nil || !strings.Contains(err.Error(), "the line is longer than 4 MiB") || in.n > 32<<20 {
+	if _, _, err := a.readStdinJobs(&gridFlags{}); err == nil ||
+		!strings.Contains(err.Error(), "the line is longer than 4 MiB") || in.n > 32<<20 {
 		t.Errorf("%v after %d bytes", err, in.n)
 	}
 	const n = 400_000 // longer than the part that is examined
@@ -198,7 +204,9 @@ func TestContinueRemovesTheStopFile(t *testing.T) {
 	if _, err := os.Stat(screen.run.Path(rundir.StopFile)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the file STOP is still there: %v", err)
 	}
-	screen.awaitSnapshot(t, "it drains no longer", func(p *runview.Snapshot) bool { return p.Draining == "" && p.Status == runview.StatusRunning })
+	screen.awaitSnapshot(t, "it drains no longer", func(p *runview.Snapshot) bool {
+		return p.Draining == "" && p.Status == runview.StatusRunning
+	})
 	screen.openGate(t)
 }
 

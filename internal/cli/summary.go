@@ -46,7 +46,8 @@ func (s *summary) exitCode() int {
 // print prints the summary.
 func (s *summary) print(code int) {
 	if s.InputErr != nil {
-		s.app.printError(text.Errorf("%w", s.InputErr).WithAdvice("the input was read no further: %s; send the rest to a new run", runview.DescribeInput(s.Table)))
+		s.app.printError(text.Errorf("%w",
+			s.InputErr).WithAdvice("the input was read no further: %s; send the rest to a new run", runview.DescribeInput(s.Table)))
 	}
 	s.app.con.Line(s.lines(code)...)
 }
@@ -62,7 +63,8 @@ func (s *summary) lines(code int) []string {
 		lines = append(lines, text)
 	}
 	if s.Refused > 0 {
-		lines = append(lines, text.Plural(s.Refused, "line")+" of standard input "+text.Verb(s.Refused, "was", "were")+" not accepted")
+		lines = append(lines, text.Plural(s.Refused, "line")+" of standard input "+text.Verb(s.Refused, "was", "were")+
+			" not accepted")
 	}
 	lines = append(lines, instanceLines(s.Table, s.providers)...)
 	lines = append(lines, uselessHostLines(s.Table, s.hostEvents)...)
@@ -74,7 +76,8 @@ func (s *summary) lines(code int) []string {
 	}
 	lines = append(lines, logLines(s.Run, s.hasDispatcherLog)...)
 	if n := s.HostsKeepingOutputs; n > 0 {
-		lines = append(lines, "      "+text.Plural(n, "host")+" without that directory kept them: dcs-tui fetch "+refTo(s.Run)+" copies them")
+		lines = append(lines, "      "+text.Plural(n, "host")+" without that directory kept them: dcs-tui fetch "+
+			refTo(s.Run)+" copies them")
 	}
 	return append(lines, s.advice()...)
 }
@@ -90,7 +93,8 @@ func (s *summary) headline(code int) string {
 	case s.Finish.How == sched.NoHosts:
 		color, mark = red, s.app.con.Glyph("✗", "x")
 		switch msg = "no host could be used"; {
-		case s.Hosts != nil && (s.Finish.Why == "" || !slices.ContainsFunc(s.Hosts, func(h sched.HostView) bool { return h.Reason == "" })):
+		case s.Hosts != nil && (s.Finish.Why == "" ||
+			!slices.ContainsFunc(s.Hosts, func(h sched.HostView) bool { return h.Reason == "" })):
 			msg = noHostsText(s.Hosts)
 		case s.Finish.Why != "":
 			msg += ": " + s.Finish.Why
@@ -171,8 +175,10 @@ func (s *summary) advice() []string {
 		next("results --failed "+ref, "lists the jobs that failed")
 		next("requeue "+ref+" --failed && dcs-tui resume "+ref, "runs them again")
 	}
-	if s.Table.Counts[jobs.TimedOut] > 0 && s.Table.Counts[jobs.Skipped] > 0 { // most are skipped because easier ones timed out
-		next("requeue "+ref+" --where 'state=timed_out or state=skipped' --timeout TIME && dcs-tui resume "+ref, "gives them more time")
+	// most are skipped because easier ones timed out
+	if s.Table.Counts[jobs.TimedOut] > 0 && s.Table.Counts[jobs.Skipped] > 0 {
+		next("requeue "+ref+" --where 'state=timed_out or state=skipped' --timeout TIME && dcs-tui resume "+ref,
+			"gives them more time")
 	}
 	if best := metrics.Best(s.Run.Settings); best != "" && s.Table.Counts[jobs.Succeeded] > 0 {
 		next("results "+ref+" --best "+text.ShellWord(best), "shows the best trial")
@@ -198,8 +204,10 @@ func logLines(run *rundir.Run, hasDispatcherLog bool) []string {
 // deletedAdvice returns what can be done about a run whose directory was deleted. No command can
 // open that run.
 func (s *summary) deletedAdvice() []string {
-	lines := []string{text.Line(s.Run.Dir) + " was deleted or moved, and with it the journal and the outputs: no command can resume or cancel this run",
-		"  if it was moved, put it back; then dcs-tui resume " + refTo(s.Run) + " adopts the running jobs and continues the run"}
+	lines := []string{text.Line(s.Run.Dir) +
+		" was deleted or moved, and with it the journal and the outputs: no command can resume or cancel this run",
+		"  if it was moved, put it back; then dcs-tui resume " + refTo(s.Run) +
+			" adopts the running jobs and continues the run"}
 	var hosts []string
 	n := 0
 	for host, c := range runview.CountHosts(s.Table) {
@@ -213,7 +221,8 @@ func (s *summary) deletedAdvice() []string {
 	}
 	slices.Sort(hosts)
 	// Each process of the run has the run's random id in its environment.
-	return append(lines, text.Plural(n, "job")+" may still run, on "+someNames(hosts, 4)+"; nobody collects the results. On such a host this ends all jobs of the run:",
+	return append(lines, text.Plural(n, "job")+" may still run, on "+someNames(hosts, 4)+
+		"; nobody collects the results. On such a host this ends all jobs of the run:",
 		"  kill $(grep -lsz '^DCS_COOKIE="+s.Run.UID()+"/' /proc/[0-9]*/environ | cut -d/ -f3)")
 }
 
@@ -257,7 +266,8 @@ func (s *summary) efficiency() string {
 	if s.Table.Epoch > 1 { // the run time above includes that of earlier dispatchers
 		since = " since this resume"
 	}
-	return fmt.Sprintf("efficiency %.0f%%%s: %s of run time in %s of slot time, on at most %s", min(100, 100*busy.Seconds()/s.SlotTime.Seconds()), since,
+	return fmt.Sprintf("efficiency %.0f%%%s: %s of run time in %s of slot time, on at most %s",
+		min(100, 100*busy.Seconds()/s.SlotTime.Seconds()), since,
 		text.Duration(busy), text.Duration(s.SlotTime), text.Plural(s.PeakSlots, "slot"))
 }
 
@@ -279,7 +289,8 @@ func (a *app) reportLeft(screen *runScreen, last *runview.Snapshot) error {
 	over := l.Table.Unfinished() == 0 && l.Requests == 0 && l.Input.State != rundir.InputOpen ||
 		// The dispatcher may be ending.
 		last != nil && (last.Status == runview.StatusFinished || last.Status == runview.StatusStopped)
-	for end := time.Now().Add(endTimeout); over && l.IsDispatched() && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(endTimeout); over && l.IsDispatched() &&
+		time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		l.Watch(false)
 	}
 	process := screen.process.Load()
@@ -327,7 +338,8 @@ func (a *app) reportContinues(screen *runScreen, state *runState, last *runview.
 	default:
 		what += " continues in the background"
 	}
-	lines := []string{"", what + ": " + runview.Counts(state.Table, true), "  dispatched by " + text.Line(state.Owner.String()) + ", until it is done",
+	lines := []string{"", what + ": " + runview.Counts(state.Table, true), "  dispatched by " +
+		text.Line(state.Owner.String()) + ", until it is done",
 		a.nextLine("attach "+ref, "shows it again"), a.nextLine("status "+ref, "shows its status")}
 	if !screen.canceled.Load() {
 		lines = append(lines, a.nextLine("cancel "+ref, "ends it"))

@@ -33,7 +33,8 @@ func (a *app) askPassphrase(what string) (secret []byte, err error) {
 		return nil, errors.New("no terminal to ask for the passphrase: run ssh-add for the key first")
 	}
 	defer tty.Close()
-	interrupted, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	interrupted, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP,
+		syscall.SIGQUIT)
 	defer stop()
 	answered := context.AfterFunc(interrupted, func() { tty.SetReadDeadline(time.Now()) })
 	defer answered()
@@ -119,7 +120,8 @@ func (a *app) catchSignals() <-chan os.Signal {
 // cancelOnSignal returns a context that the first signal cancels; its cause names the signal. A
 // second signal calls quit, because whatever handles the first one hangs. SIGPIPE is ignored: the
 // write that failed returns an error.
-func cancelOnSignal(parent context.Context, signals <-chan os.Signal, quit func()) (context.Context, context.CancelFunc) {
+func cancelOnSignal(parent context.Context, signals <-chan os.Signal,
+	quit func()) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	go func() { // until the process ends
 		for sig := range signals {

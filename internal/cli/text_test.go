@@ -24,7 +24,8 @@ import (
 
 // FuzzHalt checks that an accepted --halt has a valid number or share.
 func FuzzHalt(f *testing.F) {
-	for _, s := range []string{"", "1", "5", "10%", "0.5%", "100%", "0", "-1", "101%", "%", "NaN%", "1e3", "x", "never", "now,fail=1", "soon,success=3%", "later,done=1"} {
+	for _, s := range []string{"", "1", "5", "10%", "0.5%", "100%", "0", "-1", "101%", "%", "NaN%", "1e3", "x", "never",
+		"now,fail=1", "soon,success=3%", "later,done=1"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -75,7 +76,8 @@ func FuzzEnv(f *testing.F) {
 			}
 			return
 		}
-		if !run.IsEnvName(refs[0].Name) || !refs[0].Stored && (refs[0].Value != "" || len(refs[0].Hash) != 64) || refs[0].Stored && refs[0].Hash != "" {
+		if !run.IsEnvName(refs[0].Name) || !refs[0].Stored && (refs[0].Value != "" || len(refs[0].Hash) != 64) ||
+			refs[0].Stored && refs[0].Hash != "" {
 			t.Errorf("%q: %+v", flag, refs)
 		}
 		again, err := run.ResolveEnv(refs, lookup)
@@ -200,7 +202,8 @@ func TestFlagsAgreeWithOptions(t *testing.T) {
 // end what runs (rule 9).
 func TestCancelOfWhatWaitsNeedsADispatcher(t *testing.T) {
 	var refused *runview.Refused
-	if _, err := new(runScreen).actUndispatched(t.Context(), runview.Action{Do: runview.Cancel, Jobs: jobs.One(1), Waiting: true}); !errors.As(err, &refused) {
+	if _, err := new(runScreen).actUndispatched(t.Context(), runview.Action{Do: runview.Cancel, Jobs: jobs.One(1),
+		Waiting: true}); !errors.As(err, &refused) {
 		t.Error(err)
 	}
 }
@@ -216,7 +219,8 @@ func TestACancelOutlivesItsScreen(t *testing.T) {
 	if _, err := screen.Do(ctx, runview.Action{Do: runview.CancelRun}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
-	screen.awaitSnapshot(t, "all are canceled", func(p *runview.Snapshot) bool { return p.Phases[runview.Canceled] == 2 })
+	screen.awaitSnapshot(t, "all are canceled",
+		func(p *runview.Snapshot) bool { return p.Phases[runview.Canceled] == 2 })
 	// The helper still ends on its host, in a directory that is about to be removed.
 	awaitNobody(t, screen.run)
 }

@@ -56,7 +56,8 @@ func (a *app) reportUndispatched(dir *rundir.Run, table *jobs.Table) error {
 	if err != nil {
 		a.warn("%v", err)
 	}
-	state, left := run.StateOf(how, table.Judged(), table.CanceledAll, input.Cut()), "jobs are left: "+runview.Counts(table, false)
+	state, left := run.StateOf(how, table.Judged(), table.CanceledAll, input.Cut()), "jobs are left: "+
+		runview.Counts(table, false)
 	waiting, err := dir.WaitingRequests(table)
 	if err != nil {
 		a.warn("%v", err)

@@ -55,13 +55,15 @@ func TestWhereMeansTheSameInEveryCommand(t *testing.T) {
 		{[]string{"colour=red"}, `--where: character 1: there is no column "colour"; there are `},
 		{[]string{"exit=300"}, `--where: character 6: 300 is not an exit code`},
 	} {
-		if got := which(c.where); got != c.want && !(strings.HasPrefix(c.want, "--where") && strings.HasPrefix(got, c.want)) {
+		if got := which(c.where); got != c.want &&
+			!(strings.HasPrefix(c.want, "--where") && strings.HasPrefix(got, c.want)) {
 			t.Errorf("%q: %s, want %s", c.where, got, c.want)
 		}
 	}
 	// A metric with the name of a fact.
 	run.Settings.Options["results"] = []string{"acc", "host=key:acc"}
-	for where, want := range map[string]string{"host=0.001": "2", "[host]=0.002": "3", "dcs.host=melon1 and job<3": "1-2"} {
+	for where, want := range map[string]string{"host=0.001": "2", "[host]=0.002": "3",
+		"dcs.host=melon1 and job<3": "1-2"} {
 		same(t, where, which([]string{where}), want)
 	}
 }
@@ -89,16 +91,19 @@ func TestWhichJobsAreSelected(t *testing.T) {
 		{Spec: spec("a/1", "q"), State: jobs.Succeeded, Attempts: attempt("h1", &jobs.Outcome{})},
 		{Spec: spec("a/2", "q"), State: jobs.Failed, Attempts: attempt("h1", &jobs.Outcome{Exit: 137})},
 		{Spec: spec("b", ""), State: jobs.Failed, Attempts: attempt("h2", &jobs.Outcome{Signal: "SIGKILL"})},
-		{Spec: spec("", ""), State: jobs.TimedOut, Attempts: attempt("h2", &jobs.Outcome{TimedOut: true, Signal: "SIGTERM"})},
+		{Spec: spec("", ""), State: jobs.TimedOut,
+			Attempts: attempt("h2", &jobs.Outcome{TimedOut: true, Signal: "SIGTERM"})},
 		{Spec: spec("", ""), State: jobs.Queued},
-		{Spec: spec("", ""), State: jobs.Running, Attempts: append(attempt("h1", &jobs.Outcome{Exit: 3}), attempt("h2", nil)...)},
+		{Spec: spec("", ""), State: jobs.Running, Attempts: append(attempt("h1", &jobs.Outcome{Exit: 3}),
+			attempt("h2", nil)...)},
 		{Spec: spec("", ""), State: jobs.Canceled},
 		{Spec: spec("b", ""), State: jobs.Skipped},
 	}}
 	for i := range table.Jobs {
 		table.Jobs[i].Spec.ID, table.Jobs[i].Seq = jobs.ID(i+1), int64(i+1)
 	}
-	a, run := &app{con: newConsole(os.Stderr)}, &rundir.Run{Dir: t.TempDir(), Disk: rundir.OS, Settings: &rundir.Settings{}}
+	a, run := &app{con: newConsole(os.Stderr)}, &rundir.Run{Dir: t.TempDir(), Disk: rundir.OS,
+		Settings: &rundir.Settings{}}
 	open := func(st jobs.JobState) bool { return !st.Terminal() }
 	over := func(st jobs.JobState) bool { return st.Terminal() }
 	for _, c := range []struct {
@@ -111,7 +116,8 @@ func TestWhichJobsAreSelected(t *testing.T) {
 		{"9", selection{}, open, "the run  has no job 9; it has 8 jobs"},
 		{"", selection{failed: true}, over, "2-4"},
 		{"3-8", selection{failed: true}, over, "3-4"},
-		{"", selection{all: true}, func(st jobs.JobState) bool { return st.Terminal() && st != jobs.Succeeded }, "2-4,7-8"},
+		{"", selection{all: true}, func(st jobs.JobState) bool { return st.Terminal() && st != jobs.Succeeded },
+			"2-4,7-8"},
 		{"", selection{where: queries(t, "state=failed", "host=h2")}, over, "3"},
 		{"", selection{where: queries(t, "state=failed,host=h2")}, over, "3"},
 		{"", selection{where: queries(t, "exit=3")}, open, "6"},

@@ -222,7 +222,8 @@ const remoteTimeout = time.Minute
 // there, so the answer must have the id of the run.
 func (a *app) askWhyThere(run *rundir.Run, owner *journal.Owner, id jobs.ID) (*whyJSON, error) {
 	if !hostNamePattern.MatchString(owner.Host) {
-		return nil, fmt.Errorf("its owner file names the machine %q, which is not the name of a host", text.Shorten(text.Line(owner.Host)))
+		return nil, fmt.Errorf("its owner file names the machine %q, which is not the name of a host",
+			text.Shorten(text.Line(owner.Host)))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), remoteTimeout)
 	defer cancel()

@@ -91,12 +91,16 @@ func TestWhyWithoutAnAnswer(t *testing.T) {
 	}{
 		{name: "no socket", ssh: "exit 9", out: noAnswer},
 		{name: "asked from there", socket: "/s", local: true, ssh: "exit 9", out: noAnswer},
-		{name: "unreachable", socket: "/s", ssh: "echo one >&2; echo 'no route to host' >&2; exit 255", out: noAnswer, warned: "ssh melon4: no route to host"},
+		{name: "unreachable", socket: "/s", ssh: "echo one >&2; echo 'no route to host' >&2; exit 255", out: noAnswer,
+			warned: "ssh melon4: no route to host"},
 		{name: "silent failure", socket: "/s", ssh: "exit 255", out: noAnswer, warned: "ssh melon4: exit status 255"},
 		{name: "odd answer", socket: "/s", ssh: "echo Welcome", out: noAnswer, warned: "cannot parse the answer"},
-		{name: "another run", socket: "/s", ssh: `echo '{"v":1,"uid":"x","job":2,"why":"fine"}'`, out: noAnswer, warned: "is another run on melon4"},
-		{name: "another version", socket: "/s", ssh: `echo '{"v":2,"uid":"x","job":2,"why":"fine"}'`, out: noAnswer, warned: "cannot parse the answer"},
-		{name: "odd host", host: "-oProxyCommand=touch x", socket: "/s", ssh: "exit 9", out: "dispatcher on -oProxyCommand", warned: "is not the name of a host"},
+		{name: "another run", socket: "/s", ssh: `echo '{"v":1,"uid":"x","job":2,"why":"fine"}'`, out: noAnswer,
+			warned: "is another run on melon4"},
+		{name: "another version", socket: "/s", ssh: `echo '{"v":2,"uid":"x","job":2,"why":"fine"}'`, out: noAnswer,
+			warned: "cannot parse the answer"},
+		{name: "odd host", host: "-oProxyCommand=touch x", socket: "/s", ssh: "exit 9",
+			out: "dispatcher on -oProxyCommand", warned: "is not the name of a host"},
 		{name: "answer", socket: "/s", ssh: `echo "{\"v\":1,\"uid\":\"$UID_OF_RUN\",\"job\":2,\"why\":\"No slot.\",\"live\":true}"`, out: "No slot."},
 	} {
 		t.Run(c.name, func(t *testing.T) {

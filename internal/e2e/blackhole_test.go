@@ -23,7 +23,8 @@ func TestHostThatFailsEveryJobIsOnProbation(t *testing.T) {
 			t.Errorf("got %+v, want a success on another host than ws2", x)
 		}
 	}
-	if there := strings.Count(p.stderr, "failed (exit 7)"); !strings.Contains(p.stderr, "is on probation: ") || there > n/4 {
+	if there := strings.Count(p.stderr, "failed (exit 7)"); !strings.Contains(p.stderr, "is on probation: ") ||
+		there > n/4 {
 		t.Errorf("%d jobs failed on the black hole\n%s", there, p.stderr)
 	}
 	l.checkAttemptsRanOnce(n)
@@ -33,7 +34,8 @@ func TestHostThatFailsEveryJobIsOnProbation(t *testing.T) {
 // that the hosts leave probation (B2).
 func TestABadJobIsNoBlackHole(t *testing.T) {
 	l := newLab(t, 3)
-	p := l.run(l.runArgs(2, "--tries", "3", "--json", l.writeFile("jobs.txt", strings.Repeat("sleep 0.1\n", 30)+"exit 9\n"))...)
+	p := l.run(l.runArgs(2, "--tries", "3", "--json",
+		l.writeFile("jobs.txt", strings.Repeat("sleep 0.1\n", 30)+"exit 9\n"))...)
 	if p.code != 1 || strings.Contains(p.stderr, "is on probation: ") {
 		t.Errorf("exit %d\n%s", p.code, p.stderr)
 	}

@@ -15,7 +15,8 @@ import (
 // startTraced starts the program under the tracer (see trace).
 func (l *lab) startTraced(at, more int, what, words string, args ...string) *process {
 	l.t.Helper()
-	return l.startCommand(l.roleCommand("trace", append([]string{fmt.Sprint(at), fmt.Sprint(more), what, words, l.path("calls"), program}, args...)...))
+	return l.startCommand(l.roleCommand("trace",
+		append([]string{fmt.Sprint(at), fmt.Sprint(more), what, words, l.path("calls"), program}, args...)...))
 }
 
 // tracerPaths joins files of the lab into the word list of the tracer.

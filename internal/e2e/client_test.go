@@ -45,7 +45,8 @@ func TestGoClientGetsEachResultOnce(t *testing.T) {
 	const n = 60
 	l.writeTaggedJobs(0, "")
 	var log progtest.Buffer
-	c, err := dcstui.Start(dcstui.Options{Program: program, Args: l.clientFlags(2), Dir: l.path("run"), Output: true, Log: &log})
+	c, err := dcstui.Start(dcstui.Options{Program: program, Args: l.clientFlags(2), Dir: l.path("run"), Output: true,
+		Log: &log})
 	must(t, err)
 	defer func() {
 		if t.Failed() {
@@ -122,7 +123,8 @@ func TestGoClientGetsEachResultOnce(t *testing.T) {
 	again.Submit(dcstui.Job{ID: "new", Command: "echo new"})
 	again.CloseInput()
 	for range 2 {
-		if r, err := again.Next(t.Context()); err != nil || r.ID == "i7" && r.Output != "7\n" || r.ID == "new" && r.Output != "new\n" {
+		if r, err := again.Next(t.Context()); err != nil || r.ID == "i7" && r.Output != "7\n" || r.ID == "new" &&
+			r.Output != "new\n" {
 			t.Errorf("Next: got %+v, %v; want the earlier output of i7, and that of new", r, err)
 		}
 	}
@@ -279,7 +281,8 @@ func TestPythonClientResumesARun(t *testing.T) {
 	needPython(t)
 	l := newLab(t, 2)
 	l.writeTaggedJobs(0, "")
-	args := append([]string{"-B", l.writeFile("client.py", pythonClient), l.repoPath("clients/python"), program, "--"}, l.clientFlags(2)...)
+	args := append([]string{"-B", l.writeFile("client.py", pythonClient), l.repoPath("clients/python"), program, "--"},
+		l.clientFlags(2)...)
 	cmd := exec.Command("python3", args...)
 	p := l.startCommand(cmd)
 	late := time.AfterFunc(3*time.Minute, func() { cmd.Process.Signal(syscall.SIGINT) })
@@ -315,6 +318,7 @@ if __name__ == "__main__":
     with Executor("--ssh-config", os.environ["SSH"], "--hosts", os.environ["HOSTS"], program=os.environ["DCS"], send=["input"], log=sys.stderr) as executor:
         print(executor.submit(read, os.urandom(100000)).result())
 `)
-	l.runApart("\nmkdir apart/deep; cd apart/deep; python3 -B ../../apart.py " + l.repoPath("clients/python") + " > ../../py.out")
+	l.runApart("\nmkdir apart/deep; cd apart/deep; python3 -B ../../apart.py " + l.repoPath("clients/python") +
+		" > ../../py.out")
 	l.checkFiles(map[string]string{"py.out": "read 100000\n"})
 }

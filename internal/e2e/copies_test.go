@@ -24,7 +24,8 @@ func TestCopiesOfUnfinishedJobsRunElsewhere(t *testing.T) {
 		t.Errorf("nothing is said of copies:\n%s", e.stderr)
 	}
 	l.writeFile("gate", "") // a copy that still runs would now end, too, with a second success
-	if e = l.run("results", l.path("run"), "--json"); strings.Count(e.stdout, `"failures":0`) != jobs && strings.Contains(e.stdout, `"failures":1`) {
+	if e = l.run("results", l.path("run"), "--json"); strings.Count(e.stdout, `"failures":0`) != jobs &&
+		strings.Contains(e.stdout, `"failures":1`) {
 		t.Errorf("the losers are charged:\n%s", e.stdout)
 	}
 }

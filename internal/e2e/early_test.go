@@ -35,13 +35,15 @@ again() { $DCS resume --no-tui apart/$1 2>> said.err; }
 		fmt.Fprintf(&script, "begin %s %d\n", run, 1+r.IntN(n))
 		damage := map[string]string{
 			"empty": fmt.Sprintf(": > $(newest %s)\n", run),
-			"cut":   fmt.Sprintf("f=$(newest %s); truncate -s $(($(stat -c %%s $f) * %d / 100)) $f\n", run, r.IntN(100)),
+			"cut": fmt.Sprintf("f=$(newest %s); truncate -s $(($(stat -c %%s $f) * %d / 100)) $f\n", run,
+				r.IntN(100)),
 			"lines": fmt.Sprintf("f=$(newest %s); head -n %d $f > kept; cat kept > $f\n", run, 1+r.IntN(60)),
 		}
 		kind := []string{"copy", "snapshot", "empty", "cut", "cut", "lines", "lines"}[r.IntN(7)]
 		switch kind {
 		case "copy": // a copy of a live run; the original runs to its end
-			fmt.Fprintf(&script, "cp -a apart/%s apart/copy; wait $pid; rm -r apart/%s; mv apart/copy apart/%s\n", run, run, run)
+			fmt.Fprintf(&script, "cp -a apart/%s apart/copy; wait $pid; rm -r apart/%s; mv apart/copy apart/%s\n", run,
+				run, run)
 		case "snapshot": // an earlier journal in the same directory
 			fmt.Fprintf(&script, "cp -a apart/%s apart/old; wait $pid; for f in journal owner; do rm -r apart/%s/$f; mv apart/old/$f apart/%s; done; rm -r apart/old\n", run, run, run)
 		default:
@@ -97,7 +99,8 @@ code=0; $DCS resume --no-tui apart/copy 2> first || code=$?
 [ $code -ne 0 ]
 $DCS resume --no-tui apart/copy 2> second
 $DCS results --json apart/copy > results`)
-	if text := l.readFile(l.path("first")); !strings.Contains(text, "is a copy, or was restored") || !strings.Contains(text, "dcs-tui resume") {
+	if text := l.readFile(l.path("first")); !strings.Contains(text, "is a copy, or was restored") ||
+		!strings.Contains(text, "dcs-tui resume") {
 		t.Errorf("the first resume of the copy says\n%s", text)
 	}
 	l.checkRanOnce(n, nil)

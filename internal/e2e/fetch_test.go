@@ -68,11 +68,13 @@ cp -r apart/run/attempts brought`)
 		Hosts                []struct{ Host, Error string }
 	}
 	b := l.readFile(l.path("fetch.json"))
-	if err := json.Unmarshal([]byte(b), &got); err != nil || got.Fetched < n || got.Left != 0 || got.Files != l.numFiles("brought/000/*") || len(got.Hosts) != 2 {
+	if err := json.Unmarshal([]byte(b), &got); err != nil || got.Fetched < n || got.Left != 0 ||
+		got.Files != l.numFiles("brought/000/*") || len(got.Hosts) != 2 {
 		t.Errorf("fetch: got %s, %v; want every file of 2 hosts", b, err)
 	}
 	for _, dir := range []string{l.workDir(0), l.workDir(1)} { // the copies are equal byte for byte
-		if out, err := exec.Command("sh", "-c", "cd "+dir+".away/*/attempts && find . -name '*.out' -o -name '*.err' -o -name '*.status' | while read f; do cmp $f "+l.path("brought")+"/$f; done").CombinedOutput(); err != nil || len(out) > 0 {
+		if out, err := exec.Command("sh", "-c",
+			"cd "+dir+".away/*/attempts && find . -name '*.out' -o -name '*.err' -o -name '*.status' | while read f; do cmp $f "+l.path("brought")+"/$f; done").CombinedOutput(); err != nil || len(out) > 0 {
 			t.Errorf("%v: %s", err, out)
 		}
 	}

@@ -62,13 +62,15 @@ func TestInstancesSurviveTheirDispatcher(t *testing.T) {
 	const n = 60
 	jobs := l.writeTaggedJobs(n, "[ $DCS_JOB_ID -le 4 ] && "+l.gateWait()+"; sleep 0.1")
 	config := l.path("instances/ssh_config")
-	first := l.start("run", "--no-tui", "--json", "--ssh-config", config, "--hosts", inventory, "--run-dir", l.path("run"), jobs)
+	first := l.start("run", "--no-tui", "--json", "--ssh-config", config, "--hosts", inventory, "--run-dir",
+		l.path("run"), jobs)
 	polltest.Until(t, "jobs to run on instances", func() bool { return l.numFiles("ran/*") >= 4 })
 	shown := first.kill().stdout
 	if len(l.instances()) == 0 {
 		t.Fatal("no instance has survived its dispatcher")
 	}
-	if e := l.run("hosts", "instances", "--hosts", inventory, l.path("run")); e.code != 0 || !strings.Contains(e.stdout, "dangling: the dispatcher of") {
+	if e := l.run("hosts", "instances", "--hosts", inventory, l.path("run")); e.code != 0 ||
+		!strings.Contains(e.stdout, "dangling: the dispatcher of") {
 		t.Errorf("hosts instances: exit %d, %s%s; want one that is dangling", e.code, e.stdout, e.stderr)
 	}
 	l.writeFile("gate", "")
@@ -93,18 +95,21 @@ func TestInstancesLeftOver(t *testing.T) {
 	polltest.Long(t)
 	l := newLab(t, 1) // skips the test where there is no sshd; only instances are used
 	inventory := l.addProvider("")
-	p := l.start("run", "--no-tui", "--ssh-config", l.path("instances/ssh_config"), "--hosts", inventory, "--run-dir", l.path("run"),
+	p := l.start("run", "--no-tui", "--ssh-config", l.path("instances/ssh_config"), "--hosts", inventory, "--run-dir",
+		l.path("run"),
 		l.writeFile("jobs.txt", "touch "+l.path("began")+"; sleep 1000\n"))
 	polltest.Until(t, "the job to begin", func() bool { return l.numFiles("began") == 1 })
 	p.kill()
-	if e := l.run("hosts", "instances", "--terminate", "--hosts", inventory, l.path("run")); e.code == 0 || len(l.instances()) == 0 {
+	if e := l.run("hosts", "instances", "--terminate", "--hosts", inventory, l.path("run")); e.code == 0 ||
+		len(l.instances()) == 0 {
 		t.Errorf("hosts instances --terminate without --yes: exit %d, %s%s", e.code, e.stdout, e.stderr)
 	}
 	e := l.run("hosts", "instances", "--terminate", "--yes", "--hosts", inventory, l.path("run"))
 	if e.code != 0 || !strings.Contains(e.stdout, "terminated") {
 		t.Errorf("hosts instances --terminate: exit %d, %s%s", e.code, e.stdout, e.stderr)
 	}
-	if out, err := exec.Command(l.repoPath("examples/instances/instance.sh"), "create", "dcs-aaaaaaaa-1", "1").CombinedOutput(); err != nil {
+	if out, err := exec.Command(l.repoPath("examples/instances/instance.sh"), "create", "dcs-aaaaaaaa-1",
+		"1").CombinedOutput(); err != nil {
 		t.Fatalf("create: %v: %s", err, out)
 	}
 	polltest.Until(t, "the unused instance to end itself", func() bool { return len(l.instances()) == 0 })

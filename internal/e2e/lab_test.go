@@ -105,7 +105,8 @@ func newTinyLab(t *testing.T) *lab {
 }
 
 func (l *lab) tinyArgs() []string {
-	return []string{"run", "--no-tui", "--json", "--hosts", l.path("hosts.toml"), "--run-dir", l.path("run"), l.path("jobs.txt")}
+	return []string{"run", "--no-tui", "--json", "--hosts", l.path("hosts.toml"), "--run-dir", l.path("run"),
+		l.path("jobs.txt")}
 }
 
 func (l *lab) tinyResumeArgs() []string {

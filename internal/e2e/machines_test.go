@@ -76,11 +76,13 @@ func needNamespaces(t *testing.T) {
 // writeBusyJobs writes jobs. The first gated ones run until the gate opens; the others are so short
 // that launches are always in transit.
 func (l *lab) writeBusyJobs(jobs, gated int) string {
-	return l.writeTaggedJobs(jobs, fmt.Sprintf("[ $DCS_JOB_ID -le %d ] && %s; sleep 0.0$((DCS_JOB_ID %% 7))", gated, l.gateWait()))
+	return l.writeTaggedJobs(jobs, fmt.Sprintf("[ $DCS_JOB_ID -le %d ] && %s; sleep 0.0$((DCS_JOB_ID %% 7))", gated,
+		l.gateWait()))
 }
 
 func (l *lab) resumeArgs(extra ...string) []string {
-	return append([]string{"resume", "--no-tui", "--json", "--ssh-config", l.servers[0].ConfigFile, l.path("run")}, extra...)
+	return append([]string{"resume", "--no-tui", "--json", "--ssh-config", l.servers[0].ConfigFile, l.path("run")},
+		extra...)
 }
 
 // awaitHost waits until this dispatcher has heard from a host.
@@ -97,7 +99,8 @@ func (p *process) checkFenced(epoch int) outcome {
 	e := p.wait()
 	p.lab.t.Logf("fenced off by epoch %d within %s of waking up, after %d results more",
 		epoch, time.Since(began).Round(time.Millisecond), strings.Count(e.stdout, "\n")-shown)
-	if want := fmt.Sprintf("another dispatcher has taken this run over (epoch %d)", epoch); e.code != 4 || !strings.Contains(e.stderr, want) {
+	if want := fmt.Sprintf("another dispatcher has taken this run over (epoch %d)", epoch); e.code != 4 ||
+		!strings.Contains(e.stderr, want) {
 		p.lab.t.Errorf("exit %d, want 4 and a line with %q:\n%s", e.code, want, e.stderr)
 	}
 	return e
@@ -174,13 +177,15 @@ func TestStoppedOnTheSameMachine(t *testing.T) {
 	l.until("some have ended", func() bool { return l.numEnded("run/attempts/*/*.status") >= 2 })
 	p.signal(syscall.SIGSTOP)
 	e := l.run(l.resumeArgs()...)
-	for _, want := range []string{fmt.Sprint("pid ", p.cmd.Process.Pid), "stopped", fmt.Sprint("kill -CONT ", p.cmd.Process.Pid), "--force"} {
+	for _, want := range []string{fmt.Sprint("pid ", p.cmd.Process.Pid), "stopped",
+		fmt.Sprint("kill -CONT ", p.cmd.Process.Pid), "--force"} {
 		if e.code != 2 || !strings.Contains(e.stderr, want) {
 			t.Errorf("exit %d, %q is not said:\n%s", e.code, want, e.stderr)
 		}
 	}
 	e = l.run(l.runArgs(2, l.path("jobs.txt"))...)
-	if pid := fmt.Sprint("pid ", p.cmd.Process.Pid); e.code != 2 || !strings.Contains(e.stderr, "in use by") || !strings.Contains(e.stderr, pid) {
+	if pid := fmt.Sprint("pid ", p.cmd.Process.Pid); e.code != 2 || !strings.Contains(e.stderr, "in use by") ||
+		!strings.Contains(e.stderr, pid) {
 		t.Errorf("another run in its directory: exit %d\n%s", e.code, e.stderr)
 	}
 	q := l.start(l.resumeArgs("--force")...)

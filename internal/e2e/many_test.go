@@ -186,10 +186,12 @@ func TestHalfMadeRunDirectory(t *testing.T) {
 	l.writeFile("dcs-runs/half/nonce", strings.Repeat("ab", 16)+"\n")
 	for _, args := range [][]string{
 		{"resume", "half"}, {"status", filepath.Join("dcs-runs", "half")}, {"cancel", "--yes", "half"},
-		{"run", "--no-tui", "--name", "half", "jobs.txt"}, {"run", "--no-tui", "--run-dir", "dcs-runs/half", "jobs.txt"},
+		{"run", "--no-tui", "--name", "half", "jobs.txt"}, {"run", "--no-tui", "--run-dir", "dcs-runs/half",
+			"jobs.txt"},
 	} {
 		e := l.run(args...)
-		if e.code != 2 || !strings.Contains(e.stderr, "its creation was interrupted") || !strings.Contains(e.stderr, "remove") ||
+		if e.code != 2 || !strings.Contains(e.stderr, "its creation was interrupted") ||
+			!strings.Contains(e.stderr, "remove") ||
 			strings.Contains(e.stderr, "resume") {
 			t.Errorf("%v: exit %d\n%s", args, e.code, e.stderr)
 		}

@@ -21,11 +21,13 @@ func TestHostsBehindTheUsersOwnSSH(t *testing.T) {
 		hosttest.Options{Shell: "/bin/bash", Noise: "Welcome!\n"},
 		hosttest.Options{Shell: "/usr/bin/tcsh", Noise: "hello from tcsh\n"},
 		hosttest.Options{Shell: "/bin/dash"})
-	config, ports := l.servers[0].ConfigFile, []string{fmt.Sprint(l.servers[0].Port), fmt.Sprint(l.servers[1].Port), fmt.Sprint(l.servers[2].Port)}
+	config, ports := l.servers[0].ConfigFile, []string{fmt.Sprint(l.servers[0].Port), fmt.Sprint(l.servers[1].Port),
+		fmt.Sprint(l.servers[2].Port)}
 	master := l.path("master")
 	ssh := func(args ...string) {
 		t.Helper()
-		if out, err := exec.Command("ssh", append([]string{"-F", config, "-S", master, "-p", ports[2]}, args...)...).CombinedOutput(); err != nil {
+		if out, err := exec.Command("ssh", append([]string{"-F", config, "-S", master, "-p", ports[2]},
+			args...)...).CombinedOutput(); err != nil {
 			t.Fatalf("ssh %v: %v: %s", args, err, out)
 		}
 	}
@@ -89,7 +91,8 @@ func (l *lab) sshUserEnv(config string) []string {
 func TestRunOnAnotherMachine(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
-	l := newLab(t, 3, hosttest.Options{Shell: "/bin/bash"}, hosttest.Options{Shell: "/usr/bin/tcsh"}, hosttest.Options{Shell: "/bin/dash"})
+	l := newLab(t, 3, hosttest.Options{Shell: "/bin/bash"}, hosttest.Options{Shell: "/usr/bin/tcsh"},
+		hosttest.Options{Shell: "/bin/dash"})
 	run := l.path("it's a $(run) of 50%; ls!")
 	l.mustRun("run", "--no-tui", "--run-dir", run, l.writeFile("jobs.txt", "echo one\necho 'two words'\n"))
 	var config strings.Builder
@@ -109,10 +112,13 @@ func TestRunOnAnotherMachine(t *testing.T) {
 		if e := there("logs", ref, "2"); e.code != 0 || !strings.HasSuffix(e.stdout, "two words\n") {
 			t.Errorf("%s: exit %d, %q\n%s", ref, e.code, e.stdout, e.stderr)
 		}
-		if e := there("results", "--where", `name!="it's" and state=succeeded`, "--format", "jsonl", ref); e.code != 0 || strings.Count(e.stdout, "\n") != 2 {
+		if e := there("results", "--where", `name!="it's" and state=succeeded`, "--format", "jsonl",
+			ref); e.code != 0 || strings.Count(e.stdout, "\n") != 2 {
 			t.Errorf("%s: exit %d, %q\n%s", ref, e.code, e.stdout, e.stderr)
 		}
-		if e := there("status", fmt.Sprintf("ws%d:none", i+1)); e.code != 2 || !strings.Contains(e.stderr, fmt.Sprintf("found no run none on ws%d, and dcs-tui is not in PATH there", i+1)) {
+		if e := there("status", fmt.Sprintf("ws%d:none", i+1)); e.code != 2 ||
+			!strings.Contains(e.stderr, fmt.Sprintf("found no run none on ws%d, and dcs-tui is not in PATH there",
+				i+1)) {
 			t.Errorf("without a run: exit %d, %q", e.code, e.stderr)
 		}
 	}

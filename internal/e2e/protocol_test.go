@@ -100,7 +100,8 @@ func TestProtocolMatchesItsSchema(t *testing.T) {
 		s := next()
 		got[s.ID] = s
 	}
-	if got["q"].Do != "cancel" || got["long"].State != "canceled" || got["long"].Reason != "canceled by its submitter" || got["behind"].State != "skipped" {
+	if got["q"].Do != "cancel" || got["long"].State != "canceled" ||
+		got["long"].Reason != "canceled by its submitter" || got["behind"].State != "skipped" {
 		t.Errorf("got %+v, want the long job canceled and the one behind it skipped", got)
 	}
 	send(true, `{"requeue":[1],"id":"again"}`)
@@ -146,10 +147,12 @@ func TestSubmitterFarAheadAndReaderStalled(t *testing.T) {
 	cmd := exec.Command(program, l.runArgs(2, "--json", "--max-slots", "2", "-")...)
 	in, _ := cmd.StdinPipe()
 	p, out := l.startPiped(cmd)
-	if _, err := io.WriteString(in, text.String()+"touch "+l.path("read")+"\n"); err != nil { // returns when all but the last lines were read
+	// returns when all but the last lines were read
+	if _, err := io.WriteString(in, text.String()+"touch "+l.path("read")+"\n"); err != nil {
 		t.Fatal(err)
 	}
-	l.until("more jobs have ended than the pipe holds results of", func() bool { return l.numFiles("run/attempts/000/*.status") >= 400 })
+	l.until("more jobs have ended than the pipe holds results of",
+		func() bool { return l.numFiles("run/attempts/000/*.status") >= 400 })
 	p.signal(syscall.SIGKILL)
 	seen := map[string]bool{}
 	refused := 0
@@ -168,7 +171,8 @@ func TestSubmitterFarAheadAndReaderStalled(t *testing.T) {
 	}
 	take(out)
 	again := exec.Command(program, "resume", "--no-tui", "--json", l.path("run"), "-")
-	again.Stdin = strings.NewReader(strings.Join(strings.SplitAfter(text.String(), "\n")[:300], "") + "{\"cancel\":true}\n")
+	again.Stdin = strings.NewReader(strings.Join(strings.SplitAfter(text.String(), "\n")[:300], "") +
+		"{\"cancel\":true}\n")
 	p, out = l.startPiped(again)
 	take(out)
 	if code := p.wait().code; code != 130 {

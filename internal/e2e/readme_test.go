@@ -17,14 +17,16 @@ import (
 func TestREADME(t *testing.T) {
 	polltest.Long(t)
 	l := newLab(t, 1)
-	files, err := exec.Command("git", "-C", "../..", "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
+	files, err := exec.Command("git", "-C", "../..", "ls-files", "-z", "--cached", "--others",
+		"--exclude-standard").Output()
 	if err != nil {
 		t.Skip("LEFT OUT: this is no git checkout")
 	}
 	copyFiles(t, l.path("clone"), strings.Split(strings.TrimRight(string(files), "\x00"), "\x00"))
 
 	config := l.readFile(l.servers[0].ConfigFile)
-	env := l.sshUserEnv(l.writeFile("ssh_config", fmt.Sprintf("Host ws*\n\tHostName 127.0.0.1\n\tPort %d\n%s", l.servers[0].Port, config)))
+	env := l.sshUserEnv(l.writeFile("ssh_config", fmt.Sprintf("Host ws*\n\tHostName 127.0.0.1\n\tPort %d\n%s",
+		l.servers[0].Port, config)))
 
 	if !strings.Contains(l.readFile("../../README.md"), "```\n"+l.readFile("../../examples/train.txt")+"```\n") {
 		t.Error("the README does not show examples/train.txt as it is")

@@ -80,7 +80,8 @@ func forgeClaims(t *testing.T, share string) {
 	t.Helper()
 	const evil = 4242
 	path := func(name string) string { return filepath.Join(share, "claim-"+name+".4242") }
-	err := errors.Join(os.Symlink("/etc/passwd", path("link")), unix.Mkfifo(path("fifo"), 0o666), os.Mkdir(path("dir"), 0o777))
+	err := errors.Join(os.Symlink("/etc/passwd", path("link")), unix.Mkfifo(path("fifo"), 0o666),
+		os.Mkdir(path("dir"), 0o777))
 	for name, size := range map[string]int64{"huge": 1 << 40, "garbage": 14} {
 		f, ferr := os.Create(path(name))
 		if ferr != nil {
@@ -88,7 +89,8 @@ func forgeClaims(t *testing.T, share string) {
 		}
 		t.Cleanup(func() { f.Close() })
 		_, werr := f.WriteString("DSH2 and more\n")
-		err = errors.Join(err, werr, f.Truncate(size), f.Chown(evil, evil), unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}))
+		err = errors.Join(err, werr, f.Truncate(size), f.Chown(evil, evil),
+			unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}))
 	}
 	must(t, err)
 }
@@ -109,9 +111,11 @@ func (u *testUser) run(t *testing.T, dir, name string, share, hosts, slots int) 
 		must(t, os.WriteFile(path, []byte(text), 0o644))
 		os.Chown(path, int(u.cred.Uid), int(u.cred.Gid))
 	}
-	cmd := exec.Command(filepath.Join(dir, "dcs-tui"), "run", "--no-tui", "--hosts", name+".toml", "--run-share", strconv.Itoa(share),
+	cmd := exec.Command(filepath.Join(dir, "dcs-tui"), "run", "--no-tui", "--hosts", name+".toml", "--run-share",
+		strconv.Itoa(share),
 		"--run-dir", name, name+".txt")
-	cmd.Dir, cmd.Env = u.home, []string{"HOME=" + u.home, "USER=" + u.name, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + u.home}
+	cmd.Dir, cmd.Env = u.home, []string{"HOME=" + u.home, "USER=" + u.name, "PATH=" + os.Getenv("PATH"),
+		"TMPDIR=" + u.home}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &u.cred, Setsid: true}
 	var out progtest.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -158,7 +162,8 @@ func TestUsersShareHosts(t *testing.T) {
 	for d := dir; d != "/" && d != os.TempDir(); d = filepath.Dir(d) {
 		os.Chmod(d, 0o755)
 	}
-	if out, err := exec.Command("install", "-m", "755", program, filepath.Join(dir, "dcs-tui")).CombinedOutput(); err != nil {
+	if out, err := exec.Command("install", "-m", "755", program,
+		filepath.Join(dir, "dcs-tui")).CombinedOutput(); err != nil {
 		t.Fatal(err, string(out))
 	}
 	const hosts, slots = 8, 9 // all parts of a host are whole numbers
@@ -235,7 +240,8 @@ func TestUsersShareHosts(t *testing.T) {
 			fair(n.name+" has come", parts(arrivals[:i+1])...)
 		} else { // the next one arrives while the parts are still changing
 			enough := r.IntN(parts(arrivals[:i+1])[i])
-			polltest.Until(t, fmt.Sprintf("%s uses %d slots", n.name, enough), func() bool { return slotsUsed(runs)[i] >= enough })
+			polltest.Until(t, fmt.Sprintf("%s uses %d slots", n.name, enough),
+				func() bool { return slotsUsed(runs)[i] >= enough })
 		}
 	}
 	all := parts(arrivals)

@@ -102,7 +102,8 @@ work_dir = %q
 		fmt.Fprintf(&b, `%[1]scd %[2]s; exec 9>>lock-$DCS_JOB_ID; flock -n 9 || touch twice-$DCS_JOB_ID; `+
 			`echo $DCS_HOST >>ran/$DCS_JOB_ID; %[3]s; echo $DCS_ATTEMPT >>done/$DCS_JOB_ID`+"\n", tags, l.dir, wait)
 	}
-	cmd := s.command(program, "run", "--no-tui", "--json", "--tries", "1", "--ssh-config", config, "--hosts", l.inventory(2), "--run-dir", l.path("run"), l.writeFile("jobs.txt", b.String()))
+	cmd := s.command(program, "run", "--no-tui", "--json", "--tries", "1", "--ssh-config", config, "--hosts",
+		l.inventory(2), "--run-dir", l.path("run"), l.writeFile("jobs.txt", b.String()))
 	p := l.startCommand(cmd)
 
 	on := func(part string) (n int) { // returns the number of held jobs whose last attempt ran on such a host
@@ -176,7 +177,8 @@ work_dir = %q
 `, l.path("slurm-work")))
 	const n, held = 20, 4
 	jobs := l.writeTaggedJobs(n, fmt.Sprintf("[ $DCS_JOB_ID -gt %d ] || %s", held, l.gateWait()))
-	p := l.startCommand(s.command(program, "run", "--no-tui", "--tries", "1", "--hosts", inventory, "--run-dir", l.path("run"), jobs))
+	p := l.startCommand(s.command(program, "run", "--no-tui", "--tries", "1", "--hosts", inventory, "--run-dir",
+		l.path("run"), jobs))
 	l.until("the nodes to be busy", func() bool { return l.numFiles("ran/*") == held })
 	p.kill()
 	p = l.startCommand(s.command(program, "resume", "--no-tui", l.path("run")))

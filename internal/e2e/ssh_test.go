@@ -15,7 +15,8 @@ import (
 // show what ran, and how often, independently of the program's records.
 func (l *lab) writeTaggedJobs(n int, rest string) string {
 	l.mkdir("ran")
-	return l.writeFile("jobs.txt", strings.Repeat(fmt.Sprintf("echo $DCS_ATTEMPT >> %s/$DCS_JOB_ID; %s\n", l.path("ran"), rest), n))
+	return l.writeFile("jobs.txt", strings.Repeat(fmt.Sprintf("echo $DCS_ATTEMPT >> %s/$DCS_JOB_ID; %s\n",
+		l.path("ran"), rest), n))
 }
 
 // gateWait is the part of a job that waits until the test creates the file gate.

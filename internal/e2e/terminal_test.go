@@ -64,7 +64,9 @@ func TestTerminalHangsUp(t *testing.T) {
 			}
 			shell, screen, hangUp := l.onTerminal(l.runArgs(2, file)...)
 			if when.connecting {
-				l.until("it has begun", func() bool { return strings.Contains(screen.String(), "kept in") && l.dispatcherPID() > 0 })
+				l.until("it has begun", func() bool {
+					return strings.Contains(screen.String(), "kept in") && l.dispatcherPID() > 0
+				})
 			} else {
 				l.until("jobs run", func() bool { return l.numFiles("ran/*") >= 3 })
 			}
@@ -77,7 +79,8 @@ func TestTerminalHangsUp(t *testing.T) {
 				// In a shell, the kernel does that for the foreground, and a user for other jobs.
 				syscall.Kill(pid, syscall.SIGCONT)
 			}
-			l.until("it says that the terminal is gone", func() bool { return strings.Contains(l.dispatcherLog(), "the terminal is gone") })
+			l.until("it says that the terminal is gone",
+				func() bool { return strings.Contains(l.dispatcherLog(), "the terminal is gone") })
 			shell.wait()
 			l.servers[0].Resume()
 			l.until("the queue goes on", func() bool { return l.numFiles("ran/*") >= 50 })
@@ -93,7 +96,8 @@ func TestTerminalHangsUp(t *testing.T) {
 			l.writeFile("gate", "")
 			l.until("the run is over", func() bool { return l.dispatcherPID() == 0 })
 			l.checkRun(l.path("run"), 60)
-			if text := l.dispatcherLog(); !strings.Contains(text, "all jobs succeeded") || strings.Count(text, "the terminal is gone") != 1 {
+			if text := l.dispatcherLog(); !strings.Contains(text, "all jobs succeeded") ||
+				strings.Count(text, "the terminal is gone") != 1 {
 				t.Errorf("dispatcher.log:\n%s", text)
 			}
 		})

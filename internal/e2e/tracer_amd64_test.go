@@ -87,7 +87,8 @@ func trace(args []string) {
 	if _, err := unix.Wait4(t.pid, &status, 0, nil); err != nil || !status.Stopped() {
 		fail("first stop", err)
 	}
-	if err := unix.PtraceSetOptions(t.pid, unix.PTRACE_O_TRACECLONE|unix.PTRACE_O_TRACESYSGOOD|unix.PTRACE_O_EXITKILL); err != nil {
+	if err := unix.PtraceSetOptions(t.pid,
+		unix.PTRACE_O_TRACECLONE|unix.PTRACE_O_TRACESYSGOOD|unix.PTRACE_O_EXITKILL); err != nil {
 		fail("options", err)
 	}
 	t.continueThread(t.pid, 0)

@@ -54,9 +54,11 @@ find . -name out -prune -o -name '*.csv' -print >> ../../temps
 		list += fmt.Sprintf("%d.csv\n", i)
 		all += fmt.Sprintf("data %d\nkept\n", i)
 	}
-	l.checkFiles(map[string]string{"code": "1\n", "out.list": list, "out.all": all, "temps": "", "notes": "", "grid.all": "1\n2\n3\n"})
+	l.checkFiles(map[string]string{"code": "1\n", "out.list": list, "out.all": all, "temps": "", "notes": "",
+		"grid.all": "1\n2\n3\n"})
 	said := l.readFile(l.path("run.err"))
-	for _, want := range []string{`it made no file "out/none.csv", which it returns`, "its files cannot be sent: ", "in/gone.dat"} {
+	for _, want := range []string{`it made no file "out/none.csv", which it returns`, "its files cannot be sent: ",
+		"in/gone.dat"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("nothing is said of %q:\n%s", want, said)
 		}

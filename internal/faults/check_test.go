@@ -132,7 +132,8 @@ func (d *director) checkJob(r jobResult, uid string, ran []jobs.AttemptID) {
 				continue
 			}
 			f := attempts.Decode(b, uid, id)
-			if o := f.Outcome; f.State == attempts.Finished && o.Exit == want.code && o.Signal == "" && o.Error == "" && r.Host != nil && f.Host == *r.Host {
+			if o := f.Outcome; f.State == attempts.Finished && o.Exit == want.code && o.Signal == "" && o.Error == "" &&
+				r.Host != nil && f.Host == *r.Host {
 				d.checkOutput(r, base)
 				return
 			}

@@ -62,7 +62,8 @@ type span struct{ from, to time.Time }
 
 func newDirector(l *lab, name string, rnd *rand.Rand, list []job) *director {
 	l.runs = append(l.runs, name)
-	d := &director{lab: l, t: l.t, name: name, jobs: list, rand: rnd, inventory: keysDir + "/hosts.toml", counts: map[string]int{}, startedAt: time.Now()}
+	d := &director{lab: l, t: l.t, name: name, jobs: list, rand: rnd, inventory: keysDir + "/hosts.toml",
+		counts: map[string]int{}, startedAt: time.Now()}
 	d.t.Cleanup(func() {
 		if !d.t.Failed() {
 			return
@@ -76,9 +77,11 @@ func newDirector(l *lab, name string, rnd *rand.Rand, list []job) *director {
 func (d *director) runDir() string { return cmp.Or(d.dir, sharedDir+"/"+d.name) }
 
 func (d *director) logEvent(format string, args ...any) {
-	line := fmt.Sprintf("%s  %7.2f  ", time.Now().UTC().Format("15:04:05"), time.Since(d.startedAt).Seconds()) + fmt.Sprintf(format, args...)
+	line := fmt.Sprintf("%s  %7.2f  ", time.Now().UTC().Format("15:04:05"), time.Since(d.startedAt).Seconds()) +
+		fmt.Sprintf(format, args...)
 	d.events = append(d.events, line)
-	if f, err := os.OpenFile(filepath.Join(d.lab.dir, d.name+".events"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err == nil {
+	if f, err := os.OpenFile(filepath.Join(d.lab.dir, d.name+".events"), os.O_CREATE|os.O_APPEND|os.O_WRONLY,
+		0o600); err == nil {
 		fmt.Fprintln(f, line) // shows where a test hangs
 		f.Close()
 	}
@@ -91,7 +94,8 @@ func (d *director) start(more ...string) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	args := append([]string{"run", "--no-tui", "--ssh-config", keysDir + "/ssh_config", "--hosts", d.inventory, "--run-dir", d.runDir()}, more...)
+	args := append([]string{"run", "--no-tui", "--ssh-config", keysDir + "/ssh_config", "--hosts", d.inventory,
+		"--run-dir", d.runDir()}, more...)
 	if err := d.startDispatcher(d.lab.desks[0], append(args, file)...); err != nil {
 		d.t.Fatal(err)
 	}
@@ -160,7 +164,8 @@ func (d *director) handleEnd(life *dispatcher) {
 		// No takeover is possible while the disk is full or another dispatcher is believed to be
 		// alive. Both are temporary.
 		if d.numFailedStarts++; d.numFailedStarts > 90 {
-			d.t.Fatalf("no dispatcher gets to work any more; the last, %s, ended with %d:\n%s", life.name, life.code, lastLines(words, 20))
+			d.t.Fatalf("no dispatcher gets to work any more; the last, %s, ended with %d:\n%s", life.name, life.code,
+				lastLines(words, 20))
 		}
 		d.nextStart = time.Now().Add(time.Second)
 	}

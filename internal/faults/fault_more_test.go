@@ -46,7 +46,8 @@ func (d *director) pauseDispatcher() string {
 		return ""
 	}
 	life := d.current
-	return life.name + " " + d.repairAfterRandom(1, 25, "dispatcher stopped", func() { life.sendSignal(syscall.SIGCONT) })
+	return life.name + " " + d.repairAfterRandom(1, 25, "dispatcher stopped",
+		func() { life.sendSignal(syscall.SIGCONT) })
 }
 
 // takeOverWhileStopped stops the dispatcher, lets another take the run over (by force or when the
@@ -54,7 +55,8 @@ func (d *director) pauseDispatcher() string {
 // report that, and exit.
 func (d *director) takeOverWhileStopped() string {
 	first := d.current
-	if first == nil || d.isActive("dispatcher stopped") || d.hasFenced() || !strings.Contains(first.output(), " on 4 hosts") && !strings.Contains(first.output(), " to adopt") {
+	if first == nil || d.isActive("dispatcher stopped") || d.hasFenced() ||
+		!strings.Contains(first.output(), " on 4 hosts") && !strings.Contains(first.output(), " to adopt") {
 		return "" // no dispatcher, or it is not the owner yet
 	}
 	if !first.sendSignal(syscall.SIGSTOP) {
@@ -96,7 +98,9 @@ func (d *director) numEpochs() int {
 
 // hasFenced reports whether a dispatcher that was stopped has not exited yet.
 func (d *director) hasFenced() bool {
-	return slices.ContainsFunc(d.dispatchers, func(life *dispatcher) bool { return life != d.current && !life.hasEnded() })
+	return slices.ContainsFunc(d.dispatchers, func(life *dispatcher) bool {
+		return life != d.current && !life.hasEnded()
+	})
 }
 
 // checkFenced checks that a dispatcher that was taken over reports that and exits with the code for
@@ -108,7 +112,8 @@ func (d *director) checkFenced() {
 			continue // its machine lost power before it could report anything
 		}
 		if life.code != 4 || !strings.Contains(life.output(), "another dispatcher has taken this run over") {
-			d.t.Errorf("%s was taken over while it was stopped; it ended with %d and said:\n%s", life.name, life.code, lastLines(life.output(), 12))
+			d.t.Errorf("%s was taken over while it was stopped; it ended with %d and said:\n%s", life.name, life.code,
+				lastLines(life.output(), 12))
 		}
 	}
 }

@@ -47,7 +47,8 @@ func (d *director) exceedQuota(m *machine) string {
 
 // failCalls makes some calls of some kinds fail on one machine.
 func (d *director) failCalls(m *machine) string {
-	ops := []labfs.Op{labfs.Lookup, labfs.Getattr, labfs.Open, labfs.Create, labfs.Read, labfs.Write, labfs.Flush, labfs.Fsync,
+	ops := []labfs.Op{labfs.Lookup, labfs.Getattr, labfs.Open, labfs.Create, labfs.Read, labfs.Write, labfs.Flush,
+		labfs.Fsync,
 		labfs.Mkdir, labfs.Unlink, labfs.Rename, labfs.Link, labfs.List, labfs.Statfs}
 	errs := []syscall.Errno{syscall.EIO, syscall.ESTALE, syscall.EDQUOT, syscall.ENOSPC}
 	first, second := ops[d.rand.IntN(len(ops))], ops[d.rand.IntN(len(ops))]

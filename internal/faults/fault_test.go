@@ -183,21 +183,24 @@ func (d *director) pauseProcesses(meant func(process) bool) string {
 	}
 	signalAll(list, syscall.SIGSTOP)
 	boot := m.running.Load()
-	return fmt.Sprintf("%s %v ", m.name, list) + d.repairAfterRandom(1, 30, fmt.Sprintf("%s stopped %s", m.name, list[0]), func() {
-		if m.running.Load() == boot { // otherwise the numbers may belong to other processes now
-			signalAll(list, syscall.SIGCONT)
-		}
-	})
+	return fmt.Sprintf("%s %v ", m.name, list) +
+		d.repairAfterRandom(1, 30, fmt.Sprintf("%s stopped %s", m.name, list[0]), func() {
+			if m.running.Load() == boot { // otherwise the numbers may belong to other processes now
+				signalAll(list, syscall.SIGCONT)
+			}
+		})
 }
 
 // linkDown disconnects a host's network cable.
 func (d *director) linkDown() string {
-	return d.cutLink(func(m *machine) error { return m.setLink(false) }, func(m *machine) error { return m.setLink(true) })
+	return d.cutLink(func(m *machine) error { return m.setLink(false) },
+		func(m *machine) error { return m.setLink(true) })
 }
 
 // blackhole drops all packets of a host while its network card has a link.
 func (d *director) blackhole() string {
-	return d.cutLink(func(m *machine) error { return m.setBlackhole(true) }, func(m *machine) error { return m.setBlackhole(false) })
+	return d.cutLink(func(m *machine) error { return m.setBlackhole(true) },
+		func(m *machine) error { return m.setBlackhole(false) })
 }
 
 func (d *director) cutLink(cut, mend func(*machine) error) string {
@@ -258,7 +261,8 @@ func (d *director) reboot() string {
 	}
 	silent := d.rand.IntN(2) == 0
 	m.powerOff(silent)
-	return fmt.Sprintf("%s, silent %v, ", m.name, silent) + d.repairAfterRandom(0.2, 15, awayFault(m), func() { d.must(m.boot()) })
+	return fmt.Sprintf("%s, silent %v, ", m.name, silent) + d.repairAfterRandom(0.2, 15, awayFault(m),
+		func() { d.must(m.boot()) })
 }
 
 // must ends the test if the lab itself does not work.

@@ -72,11 +72,14 @@ func buildLab(t *testing.T, server *labfs.Server, options ...labfs.Options) *lab
 		}
 	}
 	for i := range hostCount {
-		l.hosts = append(l.hosts, &machine{lab: l, name: fmt.Sprintf("ws%d", i+1), ip: fmt.Sprintf("10.77.0.%d", i+1), sshd: true})
+		l.hosts = append(l.hosts, &machine{lab: l, name: fmt.Sprintf("ws%d", i+1), ip: fmt.Sprintf("10.77.0.%d", i+1),
+			sshd: true})
 	}
 	for i := range 2 {
-		l.desks = append(l.desks, &machine{lab: l, name: fmt.Sprintf("desk%d", i+1), ip: fmt.Sprintf("10.77.0.%d", i+101)})
-		l.vms = append(l.vms, &machine{lab: l, name: fmt.Sprintf("vm%d", i+1), ip: fmt.Sprintf("10.77.0.%d", i+51), sshd: true})
+		l.desks = append(l.desks, &machine{lab: l, name: fmt.Sprintf("desk%d", i+1),
+			ip: fmt.Sprintf("10.77.0.%d", i+101)})
+		l.vms = append(l.vms, &machine{lab: l, name: fmt.Sprintf("vm%d", i+1), ip: fmt.Sprintf("10.77.0.%d", i+51),
+			sshd: true})
 	}
 	shared := "mount -t tmpfs -o size=64m shared /srv/shared"
 	if server != nil {
@@ -142,14 +145,17 @@ func (l *lab) writeFiles() error {
 	for _, m := range l.vms {
 		fmt.Fprintf(&known, "%s %s", m.ip, hostKey)
 	}
-	sshd := "ListenAddress 0.0.0.0:22\nHostKey " + keysDir + "/host_key\nPidFile none\nUsePAM no\nStrictModes no\nPermitRootLogin yes\n" +
+	sshd := "ListenAddress 0.0.0.0:22\nHostKey " + keysDir +
+		"/host_key\nPidFile none\nUsePAM no\nStrictModes no\nPermitRootLogin yes\n" +
 		"PrintMotd no\nPrintLastLog no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nAuthorizedKeysFile " + keysDir + "/authorized_keys\n"
 	files := map[string]string{
 		keysDir + "/authorized_keys": string(pub),
 		keysDir + "/known_hosts":     known.String(),
 		keysDir + "/sshd_config":     sshd,
-		keysDir + "/ssh_config": "Host *\n\tUser root\n\tIdentityFile " + keysDir + "/id\n\tIdentitiesOnly yes\n\tIdentityAgent none\n" +
-			"\tUserKnownHostsFile " + keysDir + "/known_hosts\n\tGlobalKnownHostsFile none\n\tStrictHostKeyChecking yes\n",
+		keysDir + "/ssh_config": "Host *\n\tUser root\n\tIdentityFile " + keysDir +
+			"/id\n\tIdentitiesOnly yes\n\tIdentityAgent none\n" +
+			"\tUserKnownHostsFile " + keysDir +
+			"/known_hosts\n\tGlobalKnownHostsFile none\n\tStrictHostKeyChecking yes\n",
 		keysDir + "/hosts.toml": inventory.String(),
 		cloudHosts:              inventory.String() + cloudInventory,
 		binDir + "/job":         jobScript,
@@ -166,7 +172,8 @@ func (l *lab) writeFiles() error {
 	// OpenSSH 9.8 and later penalize an address whose connections fail. Older versions do not know
 	// the option.
 	config := l.hub.path(keysDir + "/sshd_config")
-	out, _ := exec.Command("/usr/sbin/sshd", "-t", "-h", filepath.Join(keys, "host_key"), "-f", config, "-o", "PerSourcePenalties=no").CombinedOutput()
+	out, _ := exec.Command("/usr/sbin/sshd", "-t", "-h", filepath.Join(keys, "host_key"), "-f", config, "-o",
+		"PerSourcePenalties=no").CombinedOutput()
 	if !strings.Contains(string(out), "Bad configuration option") {
 		return os.WriteFile(config, []byte(sshd+"PerSourcePenalties no\n"), 0o700)
 	}

@@ -29,7 +29,8 @@ func (l *lab) dispatch(desk *machine, name string, args ...string) (*dispatcher,
 	if s == nil {
 		return nil, fmt.Errorf("%s: %w", desk.name, errNoPower)
 	}
-	d := &dispatcher{desk: desk, name: name, stderrFile: filepath.Join(l.dir, name+".err"), done: make(chan struct{}), startedAt: time.Now()}
+	d := &dispatcher{desk: desk, name: name, stderrFile: filepath.Join(l.dir, name+".err"), done: make(chan struct{}),
+		startedAt: time.Now()}
 	errs, err := os.Create(d.stderrFile)
 	if err != nil {
 		return nil, err
@@ -55,7 +56,8 @@ func (l *lab) dispatch(desk *machine, name string, args ...string) (*dispatcher,
 func programCommand(s *namespaces, args ...string) *exec.Cmd {
 	args = append(append(s.prefix(), "env", "-C", sharedDir, binDir+"/dcs-tui"), args...)
 	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C", "USER=root", "DCS_TUI_RUN_SHARE=off"}
+	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C",
+		"USER=root", "DCS_TUI_RUN_SHARE=off"}
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd

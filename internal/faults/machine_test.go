@@ -28,7 +28,8 @@ type namespaces struct {
 // newNamespaces creates a set of namespaces with a script as its pid 1. The script must print
 // "ready" and keep running. below is the enclosing space, nil for this machine's own.
 func newNamespaces(below *namespaces, boottime string, script string) (*namespaces, error) {
-	args := []string{"unshare", "--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"}
+	args := []string{"unshare", "--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc",
+		"--propagation", "private"}
 	if boottime != "" {
 		args = append(args, "--time", "--boottime", boottime)
 	}

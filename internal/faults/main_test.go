@@ -71,7 +71,8 @@ func labProblem() error {
 			return fmt.Errorf("%s is missing: apt-get install %s", tool, from)
 		}
 	}
-	try := exec.Command("unshare", "--net", "--mount", "--uts", "--pid", "--time", "--boottime", "1000", "--fork", "--kill-child",
+	try := exec.Command("unshare", "--net", "--mount", "--uts", "--pid", "--time", "--boottime", "1000", "--fork",
+		"--kill-child",
 		"--mount-proc", "--propagation", "private", "mount", "--bind", "/proc/version", "/proc/sys/kernel/random/boot_id")
 	if out, err := try.CombinedOutput(); err != nil {
 		return fmt.Errorf("this machine makes no namespaces: %w: %s", err, out)

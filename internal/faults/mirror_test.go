@@ -15,9 +15,10 @@ import (
 // starts the next standby. No result is lost, nothing runs twice, and the old dispatcher is fenced
 // off when it comes back (E7, X1). CI tests one outage, chosen by the seed.
 func TestStandbyWithMirror(t *testing.T) {
-	eachOutage(t, []string{"killed", "no power", "hangs", "cable"}, func(t *testing.T, outage func(*director) func(), _ bool) {
-		takesOverMirror(t, newLab(t), outage)
-	})
+	eachOutage(t, []string{"killed", "no power", "hangs", "cable"},
+		func(t *testing.T, outage func(*director) func(), _ bool) {
+			takesOverMirror(t, newLab(t), outage)
+		})
 }
 
 func takesOverMirror(t *testing.T, l *lab, outage func(*director) func()) {
@@ -26,7 +27,8 @@ func takesOverMirror(t *testing.T, l *lab, outage func(*director) func()) {
 	d.dir = homeDir + "/mirrored"
 	d.start("--standby-on", "ws1,ws2")
 	desk, ws1 := l.desks[0], l.hosts[0]
-	d.awaitOn(desk, d.dir, "a standby on ws1, with a mirror", func(s *runStatus) bool { return s.Standby == "ws1 (mirror)" && d.numMarks() >= 8 })
+	d.awaitOn(desk, d.dir, "a standby on ws1, with a mirror",
+		func(s *runStatus) bool { return s.Standby == "ws1 (mirror)" && d.numMarks() >= 8 })
 	found, _ := filepath.Glob(l.hub.path(ws1.onHub(homeDir + "/.dcs-tui/*/mirror.*")))
 	if len(found) != 1 {
 		t.Fatalf("the mirrors on ws1: %v", found)
@@ -37,11 +39,14 @@ func takesOverMirror(t *testing.T, l *lab, outage func(*director) func()) {
 	t.Logf("taken over %s after the outage", took.Round(time.Second))
 	heal()
 	d.logEvent("healed")
-	d.awaitOn(ws1, mirror, "the next standby, on ws2", func(s *runStatus) bool { return isOwnedBy("ws1")(s) && s.Standby == "ws2 (mirror)" })
+	d.awaitOn(ws1, mirror, "the next standby, on ws2", func(s *runStatus) bool {
+		return isOwnedBy("ws1")(s) && s.Standby == "ws2 (mirror)"
+	})
 	d.must(l.openGate(d.name))
 	d.awaitOn(ws1, mirror, "the end of the run", func(s *runStatus) bool { return s.Ended && s.Owner == nil })
 	d.over = true
-	d.stepUntil("the end of the dispatcher that was taken over", polltest.Patience, func() bool { return d.current.hasEnded() })
+	d.stepUntil("the end of the dispatcher that was taken over", polltest.Patience,
+		func() bool { return d.current.hasEnded() })
 	for _, life := range d.fenced {
 		if life.code != 4 {
 			t.Errorf("the old dispatcher ended with %d:\n%s", life.code, life.output())

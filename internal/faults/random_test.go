@@ -38,7 +38,8 @@ func TestRandomFaults(t *testing.T) {
 				if n%3 == 2 {
 					l = func(t *testing.T) *lab { return newNetLab(t, 20*time.Second) }
 				}
-				all.makeRandomFaults(t, l(t), (*faultsFlag+*labsFlag-1) / *labsFlag, 200, inventories[n%len(inventories)])
+				all.makeRandomFaults(t, l(t), (*faultsFlag+*labsFlag-1) / *labsFlag, 200,
+					inventories[n%len(inventories)])
 			})
 		}
 	})
@@ -110,7 +111,8 @@ func (a *faultCounts) makeRandomFaults(t *testing.T, l *lab, faults, jobs int, i
 		d.inventory = inventory
 		made += d.makeFaultsUntilEnd(faults - made)
 		a.add(d)
-		t.Logf("run %d: %d dispatchers, %d attempts of %d jobs, %s", n, len(d.dispatchers), d.numMarks(), jobs, countsText(d.counts))
+		t.Logf("run %d: %d dispatchers, %d attempts of %d jobs, %s", n, len(d.dispatchers), d.numMarks(), jobs,
+			countsText(d.counts))
 	}
 }
 

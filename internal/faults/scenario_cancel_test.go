@@ -31,7 +31,8 @@ func TestCancelWhileAHostIsAway(t *testing.T) {
 	out, code, err := l.query(l.desks[1], "cancel", d.runDir(), "--yes")
 	d.logEvent("cancel: %d, %v: %s", code, err, out)
 	for _, m := range l.hosts {
-		if m != ws2 && !polltest.Within(polltest.Patience, func() bool { return marksOn(d.markedAttempts(), m.name) > 0 && len(m.find(isJob)) == 0 }) {
+		if m != ws2 && !polltest.Within(polltest.Patience,
+			func() bool { return marksOn(d.markedAttempts(), m.name) > 0 && len(m.find(isJob)) == 0 }) {
 			t.Errorf("on %s lives on: %v", m.name, m.find(isJob))
 		}
 	}

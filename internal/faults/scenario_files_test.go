@@ -35,7 +35,8 @@ func TestHangingFilesAreNoDeadHost(t *testing.T) {
 	d.start()
 	d.stepUntil("jobs run on each host", polltest.Patience, func() bool { return d.numMarks() >= 16 })
 	ws1 := l.hosts[0]
-	d.logEvent("the files hang on ws1 for 40 s: %s", d.injectFault(ws1, 40*time.Second, ws1.mount.Hang, ws1.mount.Resume))
+	d.logEvent("the files hang on ws1 for 40 s: %s",
+		d.injectFault(ws1, 40*time.Second, ws1.mount.Hang, ws1.mount.Resume))
 	d.awaitOver()
 	for _, bad := range []string{"ws1  no heartbeat", "ws1  is lost"} {
 		if said := d.dispatchers[0].output(); strings.Contains(said, bad) {

@@ -44,7 +44,8 @@ func (d *director) checkRanAtMostOnce() {
 	d.t.Helper()
 	for id, ran := range d.checkRanOnce() {
 		if len(ran) > 1 {
-			d.t.Errorf("job %d ran %d times, though its first attempt was not over: %v", id, len(ran), d.markedAttempts())
+			d.t.Errorf("job %d ran %d times, though its first attempt was not over: %v", id, len(ran),
+				d.markedAttempts())
 		}
 	}
 }
@@ -91,7 +92,8 @@ func TestRebootedHostsJobsAreFirstInLine(t *testing.T) {
 	ms := d.markedAttempts()
 	for _, m := range ms[12 : 12+lost] {
 		if m.id.N != 2 || m.host == victim.name {
-			t.Errorf("after the reboot %s started on %s; the %d lost jobs are first in line, on other hosts", m.id, m.host, lost)
+			t.Errorf("after the reboot %s started on %s; the %d lost jobs are first in line, on other hosts", m.id,
+				m.host, lost)
 		}
 	}
 	if len(ms) != len(list)+lost {
@@ -182,7 +184,8 @@ func wakeFenced(t *testing.T, force bool) {
 	first.sendSignal(syscall.SIGSTOP)
 	d.fenced = append(d.fenced, first)
 	d.must(d.resume(l.desks[1], force))
-	d.stepUntil("the other is at work", polltest.Patience, func() bool { return strings.Contains(d.current.output(), "+ ok") })
+	d.stepUntil("the other is at work", polltest.Patience,
+		func() bool { return strings.Contains(d.current.output(), "+ ok") })
 	before := l.readFile(d.runDir() + "/journal/000001.jsonl")
 	d.logEvent("waking %s", first.name)
 	first.sendSignal(syscall.SIGCONT)

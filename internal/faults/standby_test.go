@@ -48,9 +48,10 @@ var outages = map[string]func(*director) (heal func()){
 // dispatcher is fenced off when it comes back (E7, X1). CI tests one outage, chosen by the seed.
 // The long test covers each of them, and then the death of the standby that has taken over.
 func TestStandbyTakesOver(t *testing.T) {
-	eachOutage(t, []string{"killed", "no power", "hangs", "cut off"}, func(t *testing.T, outage func(*director) func(), long bool) {
-		standbyTakesOver(t, newNetLab(t, 2*time.Second), outage, long)
-	})
+	eachOutage(t, []string{"killed", "no power", "hangs", "cut off"},
+		func(t *testing.T, outage func(*director) func(), long bool) {
+			standbyTakesOver(t, newNetLab(t, 2*time.Second), outage, long)
+		})
 }
 
 // eachOutage runs a test with each of the outages, or in short with one of them, chosen by the
@@ -80,7 +81,9 @@ func standbyTakesOver(t *testing.T, l *lab, outage func(*director) func(), twice
 	t.Logf("taken over %s after the outage", took.Round(time.Second))
 	heal()
 	d.logEvent("healed")
-	d.awaitStatus("the next standby, on ws2", func(s *runStatus) bool { return isOwnedBy("ws1")(s) && s.Standby == "ws2" })
+	d.awaitStatus("the next standby, on ws2", func(s *runStatus) bool {
+		return isOwnedBy("ws1")(s) && s.Standby == "ws2"
+	})
 	if twice {
 		signalAll(l.hosts[0].find(func(p process) bool { return p.has("--standby") }), syscall.SIGKILL)
 		d.logEvent("the dispatcher on ws1 is killed")
@@ -90,7 +93,8 @@ func standbyTakesOver(t *testing.T, l *lab, outage func(*director) func(), twice
 	d.must(l.openGate(d.name))
 	d.awaitStatus("the end of the run", func(s *runStatus) bool { return s.Ended && s.Owner == nil })
 	d.over = true
-	d.stepUntil("the end of the dispatcher that was taken over", polltest.Patience, func() bool { return d.current.hasEnded() })
+	d.stepUntil("the end of the dispatcher that was taken over", polltest.Patience,
+		func() bool { return d.current.hasEnded() })
 	d.checkRanAtMostOnce()
 	d.checkRun()
 }
@@ -123,7 +127,8 @@ func (d *director) awaitOn(m *machine, dir, what string, ok func(*runStatus) boo
 		s := new(runStatus)
 		return err == nil && code == 0 && json.Unmarshal([]byte(out), s) == nil && ok(s)
 	}) {
-		d.t.Fatalf("%v passed without: %s\n%s\n%s\n%s", polltest.Patience, what, last, d.newestOutput(), d.lab.readFile(m.onHub(dir)+"/dispatcher.log"))
+		d.t.Fatalf("%v passed without: %s\n%s\n%s\n%s", polltest.Patience, what, last, d.newestOutput(),
+			d.lab.readFile(m.onHub(dir)+"/dispatcher.log"))
 	}
 	d.logEvent("%s", what)
 	return time.Since(began)

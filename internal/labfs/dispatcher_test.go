@@ -21,12 +21,14 @@ import (
 func TestNothingIsLaunchedIfTheRunDirectoryFails(t *testing.T) {
 	polltest.Long(t)
 	for name, c := range map[string]failure{
-		"hung":      {(*labfs.Mount).Hang, (*labfs.Mount).Resume, "run directory"},
-		"full":      {func(m *labfs.Mount) { m.SetFull(true) }, func(m *labfs.Mount) { m.SetFull(false) }, "no space left"},
-		"read-only": {func(m *labfs.Mount) { m.SetReadOnly(true) }, func(m *labfs.Mount) { m.SetReadOnly(false) }, "read-only"},
-		"stale":     failAll(syscall.ESTALE, "stale"),
-		"quota":     failAll(syscall.EDQUOT, "quota"),
-		"errors":    failAll(syscall.EIO, "input/output error"),
+		"hung": {(*labfs.Mount).Hang, (*labfs.Mount).Resume, "run directory"},
+		"full": {func(m *labfs.Mount) { m.SetFull(true) }, func(m *labfs.Mount) { m.SetFull(false) },
+			"no space left"},
+		"read-only": {func(m *labfs.Mount) { m.SetReadOnly(true) }, func(m *labfs.Mount) { m.SetReadOnly(false) },
+			"read-only"},
+		"stale":  failAll(syscall.ESTALE, "stale"),
+		"quota":  failAll(syscall.EDQUOT, "quota"),
+		"errors": failAll(syscall.EIO, "input/output error"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name != "hung" && name != "full" {
@@ -72,7 +74,8 @@ func failAll(errno syscall.Errno, says string) failure {
 	var in *labfs.Injected
 	return failure{
 		func(m *labfs.Mount) {
-			in = m.Fail(labfs.Fault{Ops: labfs.Any &^ (labfs.Lookup | labfs.Getattr | labfs.List | labfs.Statfs), Errno: errno})
+			in = m.Fail(labfs.Fault{Ops: labfs.Any &^ (labfs.Lookup | labfs.Getattr | labfs.List | labfs.Statfs),
+				Errno: errno})
 		},
 		func(*labfs.Mount) { in.Stop() },
 		says,
@@ -113,7 +116,8 @@ func TestDispatcherSpeaksWhileItsDirectoryHangs(t *testing.T) {
 	for i, helper := range p.helpers() { // the report about the second must not wait for the first one's log
 		said := strings.Count(p.err.String(), "\n")
 		syscall.Kill(helper.PID, syscall.SIGKILL)
-		p.until(fmt.Sprintf("what happened to host %d is said", i+1), func() bool { return strings.Count(p.err.String(), "\n") > said })
+		p.until(fmt.Sprintf("what happened to host %d is said", i+1),
+			func() bool { return strings.Count(p.err.String(), "\n") > said })
 	}
 	p.signal(syscall.SIGTERM)
 	p.says("dispatching stops")

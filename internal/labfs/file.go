@@ -45,7 +45,8 @@ func (n *node) Open(ctx context.Context, flags uint32) (h fs.FileHandle, fuseFla
 }
 
 // Create implements fs.NodeCreater.
-func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (inode *fs.Inode, h fs.FileHandle, fuseFlags uint32, errno syscall.Errno) {
+func (n *node) Create(ctx context.Context, name string, flags, mode uint32,
+	out *fuse.EntryOut) (inode *fs.Inode, h fs.FileHandle, fuseFlags uint32, errno syscall.Errno) {
 	fd := -1
 	errno = n.callInDir(ctx, Create, name, func(dir int) syscall.Errno {
 		var err error
@@ -70,7 +71,8 @@ func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out 
 
 // Read implements fs.NodeReader. It returns the server's data, overlaid with what this client has
 // written.
-func (n *node) Read(ctx context.Context, h fs.FileHandle, dest []byte, off int64) (res fuse.ReadResult, errno syscall.Errno) {
+func (n *node) Read(ctx context.Context, h fs.FileHandle, dest []byte,
+	off int64) (res fuse.ReadResult, errno syscall.Errno) {
 	errno = n.m.call(ctx, Read, h.(*file).name, func() syscall.Errno {
 		k, err := unix.Pread(h.(*file).fd, dest, off)
 		if err != nil {
@@ -95,7 +97,8 @@ func (n *node) Read(ctx context.Context, h fs.FileHandle, dest []byte, off int64
 }
 
 // Write implements fs.NodeWriter.
-func (n *node) Write(ctx context.Context, h fs.FileHandle, data []byte, off int64) (written uint32, errno syscall.Errno) {
+func (n *node) Write(ctx context.Context, h fs.FileHandle, data []byte,
+	off int64) (written uint32, errno syscall.Errno) {
 	errno = n.m.call(ctx, Write, h.(*file).name, func() syscall.Errno {
 		f := h.(*file)
 		n.mu.Lock()
@@ -232,7 +235,8 @@ func setattr(fd int, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
 	atime, aok := in.GetATime()
 	mtime, mok := in.GetMTime()
 	if aok || mok {
-		if err := unix.UtimesNanoAt(fd, "", []unix.Timespec{timeSpec(atime, aok), timeSpec(mtime, mok)}, unix.AT_EMPTY_PATH); err != nil {
+		if err := unix.UtimesNanoAt(fd, "", []unix.Timespec{timeSpec(atime, aok), timeSpec(mtime, mok)},
+			unix.AT_EMPTY_PATH); err != nil {
 			return fs.ToErrno(err)
 		}
 	}

@@ -94,7 +94,8 @@ func (l *lab) inventory(n, slots int) string {
 func (l *lab) jobs(n int, rest string) string {
 	var b strings.Builder
 	for id := 1; id <= n; id++ {
-		fmt.Fprintf(&b, "echo $DCS_ATTEMPT >> %s/$DCS_JOB_ID; %s\n", l.path("ran"), strings.ReplaceAll(rest, "%d", strconv.Itoa(id)))
+		fmt.Fprintf(&b, "echo $DCS_ATTEMPT >> %s/$DCS_JOB_ID; %s\n", l.path("ran"),
+			strings.ReplaceAll(rest, "%d", strconv.Itoa(id)))
 	}
 	return l.file("jobs.txt", b.String())
 }

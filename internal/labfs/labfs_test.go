@@ -103,13 +103,16 @@ func TestFullServerRefusesAtClose(t *testing.T) {
 	a.SetFull(true)
 	w.SetFull(true)
 	for _, m := range []*labfs.Mount{a, w} {
-		expect(t, "create", runShell(t, "echo x > $a/new", m), "/bin/sh: 1: cannot create "+m.Dir+"/new: No space left on device\nexit status 2")
+		expect(t, "create", runShell(t, "echo x > $a/new", m), "/bin/sh: 1: cannot create "+m.Dir+
+			"/new: No space left on device\nexit status 2")
 		expect(t, "over", runShell(t, "printf HE 1<> $a/x; cat $a/x", m), "HEllo")
-		expectPart(t, "append", runShell(t, "dd if=/dev/zero of=$a/y bs=100 count=1 oflag=append conv=notrunc 2>&1 | head -1", m), "No space left")
+		expectPart(t, "append", runShell(t,
+			"dd if=/dev/zero of=$a/y bs=100 count=1 oflag=append conv=notrunc 2>&1 | head -1", m), "No space left")
 		expect(t, "size", runShell(t, "wc -c < $a/y", m), "6")
 		expect(t, "room", runShell(t, "stat -f -c %a $a", m), "0")
 	}
-	expect(t, "says ok, then refuses", runShell(t, `dd if=/dev/zero of=$a/y bs=100 count=1 oflag=append conv=notrunc 2>&1 | grep -o 'closing.*'`, w),
+	expect(t, "says ok, then refuses", runShell(t,
+		`dd if=/dev/zero of=$a/y bs=100 count=1 oflag=append conv=notrunc 2>&1 | grep -o 'closing.*'`, w),
 		"closing output file '"+w.Dir+"/y': No space left on device")
 	a.SetFull(false)
 	expect(t, "room again", runShell(t, "echo x > $a/new; cat $a/new", a), "x")
@@ -121,7 +124,8 @@ func TestReadOnlyMountRefusesChanges(t *testing.T) {
 	a := s.Mount(labfs.Options{})
 	runShell(t, "echo hello > $a/x", a)
 	a.SetReadOnly(true)
-	for _, c := range []string{"echo x >> $a/x", "echo x > $a/y", "mkdir $a/d", "rm -f $a/x", "mv $a/x $a/y", "ln $a/x $a/y"} {
+	for _, c := range []string{"echo x >> $a/x", "echo x > $a/y", "mkdir $a/d", "rm -f $a/x", "mv $a/x $a/y",
+		"ln $a/x $a/y"} {
 		expectPart(t, c, runShell(t, c, a), "Read-only file system")
 	}
 	expect(t, "reading", runShell(t, "cat $a/x", a), "hello")

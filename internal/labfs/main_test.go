@@ -12,7 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	_ "dcs-tui/internal/cli" // the program under test, imported so that a change of it invalidates cached results of these tests
+	// the program under test, imported so that a change of it invalidates cached results of these tests
+	_ "dcs-tui/internal/cli"
 	"dcs-tui/internal/progtest"
 )
 

@@ -32,7 +32,8 @@ func (m *Mount) node(name string, o object) *node {
 
 // child returns the inode of an object that was found under a name in n.
 func (n *node) child(ctx context.Context, name string, o object, out *fuse.EntryOut) *fs.Inode {
-	inode := n.NewInode(ctx, n.m.node(name, o), fs.StableAttr{Mode: o.stat.Mode & syscall.S_IFMT, Ino: o.stat.Ino, Gen: 1})
+	inode := n.NewInode(ctx, n.m.node(name, o), fs.StableAttr{Mode: o.stat.Mode & syscall.S_IFMT, Ino: o.stat.Ino,
+		Gen: 1})
 	c := inode.Operations().(*node) // the existing node, if the object is known
 	c.mu.Lock()
 	c.name = name
@@ -120,7 +121,8 @@ func (n *node) Symlink(ctx context.Context, target, name string, out *fuse.Entry
 }
 
 // Link implements fs.NodeLinker.
-func (n *node) Link(ctx context.Context, target fs.InodeEmbedder, name string, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
+func (n *node) Link(ctx context.Context, target fs.InodeEmbedder, name string,
+	out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
 	t := target.(*node)
 	return n.entry(ctx, Link, name, out, func(dir int) error {
 		fd, errno := n.m.s.openHandle(t.handle, unix.O_PATH)
@@ -136,7 +138,8 @@ func (n *node) Link(ctx context.Context, target fs.InodeEmbedder, name string, o
 }
 
 // entry carries out do in the directory, and returns the inode that the name has then.
-func (n *node) entry(ctx context.Context, op Op, name string, out *fuse.EntryOut, do func(dir int) error) (inode *fs.Inode, errno syscall.Errno) {
+func (n *node) entry(ctx context.Context, op Op, name string, out *fuse.EntryOut,
+	do func(dir int) error) (inode *fs.Inode, errno syscall.Errno) {
 	errno = n.callInDir(ctx, op, name, func(dir int) syscall.Errno {
 		if err := do(dir); err != nil {
 			return fs.ToErrno(err)
@@ -171,7 +174,8 @@ func (n *node) removeName(ctx context.Context, op Op, name string, do func(dir i
 }
 
 // Rename implements fs.NodeRenamer.
-func (n *node) Rename(ctx context.Context, name string, to fs.InodeEmbedder, newName string, flags uint32) syscall.Errno {
+func (n *node) Rename(ctx context.Context, name string, to fs.InodeEmbedder, newName string,
+	flags uint32) syscall.Errno {
 	target := to.(*node)
 	return n.callInDir(ctx, Rename, newName, func(dir int) syscall.Errno {
 		return target.withDir(func(toDir int) syscall.Errno {

@@ -63,8 +63,10 @@ func TestHungHostIsNotGivenUp(t *testing.T) {
 	p.until("calls of the host hang", func() bool { return l.mounts[1].NumWaiting() > 0 })
 	p.says("file system")
 	// This is longer than a host may be silent.
-	progtest.AwaitRunning(t, filepath.Join(l.server.Dir, "run"), polltest.Scale(18*time.Second, 18*time.Second, 75*time.Second))
-	if text := p.err.String(); strings.Contains(text, "suspect") || strings.Contains(text, "given up") || strings.Contains(text, " lost") {
+	progtest.AwaitRunning(t, filepath.Join(l.server.Dir, "run"),
+		polltest.Scale(18*time.Second, 18*time.Second, 75*time.Second))
+	if text := p.err.String(); strings.Contains(text, "suspect") || strings.Contains(text, "given up") ||
+		strings.Contains(text, " lost") {
 		t.Fatalf("a host whose file system hangs was taken for dead:\n%s", text)
 	}
 	l.mounts[1].Resume()
@@ -138,7 +140,8 @@ func (l *lab) wantExitCodes(n int, e ended) {
 // is full for every client, or refuses data that it had accepted, while jobs end.
 func TestResultsAreRightIfTheServerIsFull(t *testing.T) {
 	polltest.Long(t)
-	for name, errno := range map[string]syscall.Errno{"no space": 0, "sentinels refused": syscall.ENOSPC, "quota": syscall.EDQUOT} {
+	for name, errno := range map[string]syscall.Errno{"no space": 0, "sentinels refused": syscall.ENOSPC,
+		"quota": syscall.EDQUOT} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLab(t, 4, time.Second)
@@ -149,7 +152,9 @@ func TestResultsAreRightIfTheServerIsFull(t *testing.T) {
 				if errno == 0 {
 					m.SetFull(true)
 				} else {
-					faults = append(faults, m.Fail(labfs.Fault{Ops: labfs.Write | labfs.Flush | labfs.Fsync, Name: "*.status", Errno: errno}))
+					faults = append(faults,
+						m.Fail(labfs.Fault{Ops: labfs.Write | labfs.Flush | labfs.Fsync, Name: "*.status",
+							Errno: errno}))
 				}
 			}
 			l.open("gate")

@@ -34,7 +34,8 @@ func collectCalls(t *testing.T) []callOnMachine {
 		}
 	}
 	slices.SortFunc(list, func(a, b callOnMachine) int {
-		return cmp.Or(cmp.Compare(a.machine, b.machine), cmp.Compare(a.kind.Op, b.kind.Op), cmp.Compare(a.kind.Name, b.kind.Name))
+		return cmp.Or(cmp.Compare(a.machine, b.machine), cmp.Compare(a.kind.Op, b.kind.Op),
+			cmp.Compare(a.kind.Name, b.kind.Name))
 	})
 	return list
 }
@@ -73,7 +74,8 @@ func failEachCall(t *testing.T, errno syscall.Errno, kinds []callOnMachine) {
 		rng := rand.New(rand.NewPCG(uint64(machine), uint64(errno)))
 		wg.Go(func() {
 			for _, i := range rng.Perm(len(mine)) {
-				f := l.mounts[machine].Fail(labfs.Fault{Ops: mine[i].kind.Op, Name: mine[i].kind.Name, Errno: errno, Count: 1})
+				f := l.mounts[machine].Fail(labfs.Fault{Ops: mine[i].kind.Op, Name: mine[i].kind.Name, Errno: errno,
+					Count: 1})
 				polltest.Within(200*time.Millisecond, func() bool { // there may be no further call of that kind
 					return f.NumFailed() > 0 || time.Now().After(until) || l.numStarted() == n
 				})

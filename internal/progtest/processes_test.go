@@ -22,7 +22,8 @@ func TestKillLeftBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := KillLeftBehind(0, meant)
-	if len(left) != 1 || left[0].PID != lives.Process.Pid || !strings.Contains(left[0].String(), "sh -c read x; : "+mark) {
+	if len(left) != 1 || left[0].PID != lives.Process.Pid ||
+		!strings.Contains(left[0].String(), "sh -c read x; : "+mark) {
 		t.Errorf("left behind: %v", left)
 	}
 	if err := lives.Wait(); err == nil || lives.ProcessState.ExitCode() != -1 {

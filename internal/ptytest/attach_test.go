@@ -10,7 +10,8 @@ import (
 // TestIgnoredSignalsAreNotInherited checks that the signals of the terminal end a program that a
 // test starts on a terminal, even if the test itself was started under nohup.
 func TestIgnoredSignalsAreNotInherited(t *testing.T) {
-	for name, sig := range map[string]syscall.Signal{"HUP": syscall.SIGHUP, "INT": syscall.SIGINT, "QUIT": syscall.SIGQUIT} {
+	for name, sig := range map[string]syscall.Signal{"HUP": syscall.SIGHUP, "INT": syscall.SIGINT,
+		"QUIT": syscall.SIGQUIT} {
 		signal.Ignore(sig)
 		defer signal.Reset(sig)
 		p := Start(t, exec.Command("/bin/sh", "-c", "ulimit -c 0; echo ready; kill -"+name+" $$; exit 3"))

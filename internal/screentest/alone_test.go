@@ -11,7 +11,8 @@ func TestAloneListsTheRuns(t *testing.T) {
 	was := x.terminalSettings("before")
 	x.writeFile("ok.txt", "true\n")
 	x.writeFile("bad.txt", "#DCS default tries=1\nfalse\n"+gated)
-	for _, command := range []string{"run --hosts hosts.toml --no-tui --name older ok.txt", "run --hosts hosts.toml --no-tui --halt now,fail=1 --name r bad.txt"} {
+	for _, command := range []string{"run --hosts hosts.toml --no-tui --name older ok.txt",
+		"run --hosts hosts.toml --no-tui --halt now,fail=1 --name r bad.txt"} {
 		x.enterLine("clear; dcs-tui "+command+"; echo exit=$?", `exit=\d`)
 	}
 

@@ -37,7 +37,8 @@ func TestRedrawDoesNotChangeTheScreen(t *testing.T) {
 				break
 			}
 			if try == 3 {
-				t.Fatalf("%v: the screen is not the same after it is drawn anew as before:\n%s\n%s", size, before, x.capture())
+				t.Fatalf("%v: the screen is not the same after it is drawn anew as before:\n%s\n%s", size, before,
+					x.capture())
 			}
 			x.resize(last) // the run itself may have changed the screen, so try once more
 			x.resize(size)
@@ -50,7 +51,8 @@ func TestRedrawDoesNotChangeTheScreen(t *testing.T) {
 func (x *terminal) resize(size [2]int) {
 	x.t.Helper()
 	x.tmux("resize-window", "-x", fmt.Sprint(size[0]), "-y", fmt.Sprint(size[1]))
-	x.awaitScreen(fmt.Sprintf("a screen of %dx%d", size[0], size[1]), func(s string) bool { return isDrawn(s, size[0], size[1]) })
+	x.awaitScreen(fmt.Sprintf("a screen of %dx%d", size[0], size[1]),
+		func(s string) bool { return isDrawn(s, size[0], size[1]) })
 }
 
 // isDrawn reports whether the program has drawn its screen for a size. tmux first shows a part of
@@ -63,7 +65,8 @@ func isDrawn(s string, w, h int) bool {
 	switch {
 	case w < 40:
 		return strings.Contains(s, "too small")
-	case !strings.Contains(s, "talks") || !strings.Contains(rows[h-1], "? help") || strings.Contains(s, "┃") != (w >= 120):
+	case !strings.Contains(s, "talks") || !strings.Contains(rows[h-1], "? help") ||
+		strings.Contains(s, "┃") != (w >= 120):
 		return false
 	case w < 60:
 		return strings.Contains(rows[0], "[Jobs]")
@@ -108,7 +111,8 @@ func TestScreenWorksOnEachKindOfTerminal(t *testing.T) {
 		{"linux", "linux", "A=b", "", nil},
 		{"no color", "xterm-256color", "NO_COLOR=1", "", func(t *testing.T, x *terminal) {
 			shown := x.tmux("capture-pane", "-p", "-e")
-			for _, color := range []string{"\x1b[31", "\x1b[32", "\x1b[33", "\x1b[36", ";31", ";32", ";33", ";36", "\x1b[38"} {
+			for _, color := range []string{"\x1b[31", "\x1b[32", "\x1b[33", "\x1b[36", ";31", ";32", ";33", ";36",
+				"\x1b[38"} {
 				if strings.Contains(shown, color) {
 					t.Errorf("there is color, %q", color)
 				}
@@ -159,7 +163,8 @@ func TestHostileJobsDoNotControlTheTerminal(t *testing.T) {
 	x.writeFile("evil.sh", "touch begun; while :; do printf '"+evil+"\\n'; printf '"+evil+"' >&2; sleep 0.2; done\n")
 	raw := "\x1b]0;OWNED\x07\x1b]52;c;T1dORUQ=\x07\x1b[2J\x1b[5;5Hhere\u202eevil"
 	jobs := `{"command":"sh evil.sh","name":"日本語 👍🏽🇩🇪e\u0301\u0301\u0301\u0301\u0301\u0301","queue":"q"}` + "\n" +
-		`{"command":` + quoteJSON("until [ -e begun ]; do sleep 0.05; done; printf '"+evil+"' >&2; exit 7 # "+raw) + `,"tries":1}` + "\n" + `{"command":"sleep 1000"}` + "\n"
+		`{"command":` + quoteJSON("until [ -e begun ]; do sleep 0.05; done; printf '"+evil+"' >&2; exit 7 # "+raw) +
+		`,"tries":1}` + "\n" + `{"command":"sleep 1000"}` + "\n"
 	if err := os.WriteFile(filepath.Join(x.dir, "jobs.jsonl"), []byte(jobs), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +173,8 @@ func TestHostileJobsDoNotControlTheTerminal(t *testing.T) {
 	x.enterLine("dcs-tui run --hosts hosts.toml --name r jobs.jsonl", `\[1 Jobs`)
 	x.awaitPattern(`✗ 1`)
 	x.press("g", `(?m)^>\s+1 `)
-	for _, keys := range [][]string{{"Enter"}, {"l"}, {"w"}, {"o"}, {"z"}, {"z"}, {"Escape"}, {"3"}, {"5"}, {"2"}, {"1"}, {"G"}, {"Enter"}, {"l"}, {"o"}, {"Escape"}} {
+	for _, keys := range [][]string{{"Enter"}, {"l"}, {"w"}, {"o"}, {"z"}, {"z"}, {"Escape"}, {"3"}, {"5"}, {"2"},
+		{"1"}, {"G"}, {"Enter"}, {"l"}, {"o"}, {"Escape"}} {
 		for _, k := range keys {
 			x.sendKeys(k)
 		}

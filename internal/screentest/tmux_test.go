@@ -45,9 +45,11 @@ func openTerminal(t *testing.T, w, h int, env ...string) *terminal {
 	x.socket = filepath.Join(t.TempDir(), "tmux") // short enough for a unix socket
 	x.writeFile("hosts.toml", "[[host]]\nname = \"here\"\nlink = \"local\"\nslots = 2\nyield = false\nnice = 0\n")
 	conf := x.writeFile("tmux.conf", "set -g remain-on-exit on\nset -g allow-rename on\nset -g automatic-rename off\nset -g set-titles on\nset -g set-clipboard on\nset -g status off\nset -g escape-time 5\n")
-	args := []string{"-S", x.socket, "-f", conf, "-u", "new-session", "-d", "-x", fmt.Sprint(w), "-y", fmt.Sprint(h), "-c", x.dir, "env"}
+	args := []string{"-S", x.socket, "-f", conf, "-u", "new-session", "-d", "-x", fmt.Sprint(w), "-y", fmt.Sprint(h),
+		"-c", x.dir, "env"}
 	args = append(args, env...)
-	args = append(args, "PS1=prompt>", "HOME="+x.dir, "XDG_CONFIG_HOME=", "HISTFILE=", "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"), "bash", "--norc", "--noprofile", "-i")
+	args = append(args, "PS1=prompt>", "HOME="+x.dir, "XDG_CONFIG_HOME=", "HISTFILE=", "PATH="+filepath.Dir(program)+
+		":"+os.Getenv("PATH"), "bash", "--norc", "--noprofile", "-i")
 	cmd := exec.Command("tmux", args...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "TMUX=")
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -36,7 +36,8 @@ func TestControlCharactersAreReplaced(t *testing.T) {
 		{"a\u200db 👩\u200d 👩\u200dx \u200d👩", 0, "a�b 👩� 👩�x �👩"},
 		{"a\ufe0fb 1\ufe0f ☺\ufe0f\ufe0f 葛\ufe0f \U000e0100", 0, "a�b 1� ☺\ufe0f� 葛� �"},
 		{"👩\u200d\u202e👩 👩\u202e\u200d👩 👩\u200d\u200d👩", 0, "👩��👩 👩��👩 👩��👩"},
-		{strings.Repeat("👩\u200d", 9) + "x", 0, strings.Repeat("👩\u200d", 6) + strings.Repeat("👩�", 1) + strings.Repeat("👩\u200d", 1) + "👩�x"},
+		{strings.Repeat("👩\u200d", 9) + "x", 0, strings.Repeat("👩\u200d", 6) + strings.Repeat("👩�", 1) +
+			strings.Repeat("👩\u200d", 1) + "👩�x"},
 		{"0\u200d\ufe0f\u20e3 ☺\u200d\ufe0f", 0, "0��\u20e3 ☺��"},
 		{"cgj a\u034fb filler \u3164\u115f\uffa0 tag \U000e0061", 0, "cgj a�b filler ��� tag �"},
 		{"👩\u200d💻x", 2, "👩…"},
@@ -53,7 +54,8 @@ func TestControlCharactersAreReplaced(t *testing.T) {
 // would replace: no text of a job or a host in it can change a terminal.
 func FuzzEscapeJSON(f *testing.F) {
 	f.Add("a\x1b[2J\u009b31m\u0085\x7f \u202eevil\u2066\u2028\u200b\ufeff\xff \u00a0\u3164 \U000e0061")
-	f.Add("\u0301" + strings.Repeat("e"+strings.Repeat("\u0301", 9), 2) + "👩\u200d💻 ☺\ufe0f\u0301 葛\U000e0100 \\u009b \"\u0301")
+	f.Add("\u0301" + strings.Repeat("e"+strings.Repeat("\u0301", 9), 2) +
+		"👩\u200d💻 ☺\ufe0f\u0301 葛\U000e0100 \\u009b \"\u0301")
 	f.Fuzz(func(t *testing.T, s string) {
 		line, err := json.Marshal(map[string]string{"k": s})
 		if err != nil {

@@ -26,7 +26,8 @@ func TestShellCommandRunsAVector(t *testing.T) {
 			words []string
 			want  string
 		}{
-			{[]string{"printf", "<%s>", "a b", "", "$HOME", "it's", "x=1", "=ls", "*", "~", "#", "a\nb"}, "<a b><><$HOME><it's><x=1><=ls><*><~><#><a\nb>"},
+			{[]string{"printf", "<%s>", "a b", "", "$HOME", "it's", "x=1", "=ls", "*", "~", "#", "a\nb"},
+				"<a b><><$HOME><it's><x=1><=ls><*><~><#><a\nb>"},
 			{[]string{"a b", "c  d"}, "<a b><c  d>"},
 			{[]string{"if", "x"}, "<if><x>"},
 			{[]string{"time", "x"}, "<time><x>"},

@@ -63,7 +63,8 @@ func ShortenBytes(s string, n int) string {
 // text, where a column or a heading names it already.
 func WithoutSubject(s, subject string) string {
 	// Not the address ws01:22.
-	if rest, ok := strings.CutPrefix(s, subject); ok && subject != "" && (strings.HasPrefix(rest, " ") || strings.HasPrefix(rest, ": ")) {
+	if rest, ok := strings.CutPrefix(s, subject); ok && subject != "" &&
+		(strings.HasPrefix(rest, " ") || strings.HasPrefix(rest, ": ")) {
 		return strings.TrimLeft(rest, ": ")
 	}
 	return s
@@ -74,7 +75,8 @@ func WithoutSubject(s, subject string) string {
 func ShellWord(s string) string {
 	plain := s != ""
 	for _, c := range []byte(s) {
-		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("_-./,:=@%+", c) >= 0) {
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
+			strings.IndexByte("_-./,:=@%+", c) >= 0) {
 			plain = false
 		}
 	}

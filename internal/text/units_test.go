@@ -22,7 +22,8 @@ func TestDurations(t *testing.T) {
 		}},
 		{"Span", Span, map[time.Duration]string{
 			-s: "0 s", 0: "0 s", 15400 * time.Millisecond: "15 s", 119 * s: "119 s", 2 * time.Minute: "2 min", 3599 * s: "60 min", 119 * time.Minute: "119 min",
-			2 * time.Hour: "2 h", 34*time.Hour + 10*time.Minute: "34h 10m", 99*time.Hour + 59*time.Minute + 59*s: "100 h", 100 * time.Hour: "4 d", 1500 * day: "1500 d",
+			2 * time.Hour: "2 h", 34*time.Hour + 10*time.Minute: "34h 10m", 99*time.Hour + 59*time.Minute +
+				59*s: "100 h", 100 * time.Hour: "4 d", 1500 * day: "1500 d",
 		}},
 		{"Clock", Clock, map[time.Duration]string{
 			-time.Hour: "0:00", 0: "0:00", 42 * s: "0:42", 72*time.Minute + 4*s: "1:12:04", 100 * time.Hour: "4d 04:00",

@@ -24,7 +24,8 @@ func Nearest(s string, known []string) string {
 		if sameWords(s, p) {
 			return k
 		}
-		if d := editDistance(s, p); d < bestD && d < len(k) && (d < 2 || swapped(s, p) || max(len(s), len(p)) > 4 && s[0] == p[0]) {
+		if d := editDistance(s, p); d < bestD && d < len(k) && (d < 2 || swapped(s, p) || max(len(s), len(p)) > 4 &&
+			s[0] == p[0]) {
 			best, bestD = k, d
 		}
 	}

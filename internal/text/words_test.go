@@ -6,7 +6,8 @@ import "testing"
 // guessed otherwise.
 func TestTypoIsCorrected(t *testing.T) {
 	known := []string{"port", "cwd", "max_load", "tries", "LR", "Batch-Size"}
-	for s, want := range map[string]string{"prot": "port", "bad": "", "cw": "cwd", "Max-Load": "max_load", "trys": "tries", "x": "", "quite_something_else": "",
+	for s, want := range map[string]string{"prot": "port", "bad": "", "cw": "cwd", "Max-Load": "max_load",
+		"trys": "tries", "x": "", "quite_something_else": "",
 		"lr": "LR", "LR": "LR", "batch_size": "Batch-Size", "BATCHSIZE": "Batch-Size",
 		"prt": "port", "pier": "", "most": "", "parts": "port", "mx_lod": "max_load", "opt": "", "rptot": "", "rties": "tries", "": "",
 		"load_max": "max_load", "size-batch": "Batch-Size"} {
@@ -26,7 +27,8 @@ func TestCountsArePlural(t *testing.T) {
 	if got := Plural(2, "process"); got != "2 processes" {
 		t.Errorf("got %q", got)
 	}
-	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 12_345_678: "12,345,678", -1_234_567: "-1,234,567"} {
+	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 12_345_678: "12,345,678",
+		-1_234_567: "-1,234,567"} {
 		if got := Thousands(n); got != want {
 			t.Errorf("%d: got %s, want %s", n, got, want)
 		}

@@ -84,15 +84,18 @@ func Check(info fs.FileInfo, path string, strict Strictness) (warning string, er
 	}
 	if !isTrusted(st.Uid) {
 		name := UserName(st.Uid)
-		return "", fmt.Errorf("%s belongs to %s, who could %s; --trust-owner %s accepts that", path, name, danger, strings.TrimPrefix(name, "user "))
+		return "", fmt.Errorf("%s belongs to %s, who could %s; --trust-owner %s accepts that", path, name, danger,
+			strings.TrimPrefix(name, "user "))
 	}
 	switch {
 	case !info.Mode().IsRegular() && !info.IsDir(): // such as a pipe of the shell
 	case info.IsDir() && info.Mode()&fs.ModeSticky != 0: // only owners can replace what is in it
 	case st.Mode&0o002 != 0:
-		return "", fmt.Errorf("%s can be written by every user of this machine, who could %s; run: chmod go-w %s", path, danger, path)
+		return "", fmt.Errorf("%s can be written by every user of this machine, who could %s; run: chmod go-w %s", path,
+			danger, path)
 	case st.Mode&0o020 != 0 && !isOwnGroup(st.Gid):
-		text := fmt.Sprintf("%s can be written by the group %s, whose members could %s; run: chmod go-w %s", path, groupName(st.Gid), danger, path)
+		text := fmt.Sprintf("%s can be written by the group %s, whose members could %s; run: chmod go-w %s", path,
+			groupName(st.Gid), danger, path)
 		if strict == Strict {
 			return "", errors.New(text)
 		}

@@ -68,7 +68,8 @@ func TestFilesOfOthersAreRefused(t *testing.T) {
 		{"a sticky directory that everybody writes", 0, 0, sticky | 0o777, "", false},
 	} {
 		_, err := check(t, c.uid, c.gid, c.mode, Strict)
-		if c.refused == "" && err != nil || c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)) {
+		if c.refused == "" && err != nil || c.refused != "" &&
+			(err == nil || !strings.Contains(err.Error(), c.refused)) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.refused)
 		}
 		warning, err := check(t, c.uid, c.gid, c.mode, WarnGroup)
@@ -135,7 +136,8 @@ func TestGroupOfOneUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	program, path := filepath.Join(dir, "test"), filepath.Join(dir, "hosts.toml")
-	if out, err := exec.Command("sh", "-c", `chmod 755 "$1" "$1/.." && install -m 755 "$2" "$3" && install -m 664 -o "$5" -g "$5" /dev/null "$4"`,
+	if out, err := exec.Command("sh", "-c",
+		`chmod 755 "$1" "$1/.." && install -m 755 "$2" "$3" && install -m 664 -o "$5" -g "$5" /dev/null "$4"`,
 		"sh", dir, exe, program, path, first).CombinedOutput(); err != nil {
 		t.Fatal(err, string(out))
 	}

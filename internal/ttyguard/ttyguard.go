@@ -113,7 +113,8 @@ func SetSuspended(yes bool) {
 // Main runs a guard and returns its exit code. Standard input is the pipe; standard output and
 // descriptor 3 are the terminal.
 func Main() int {
-	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGPIPE)
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGTSTP, syscall.SIGTTIN,
+		syscall.SIGTTOU, syscall.SIGPIPE)
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(16 << 20)
 	in := os.NewFile(3, "terminal")

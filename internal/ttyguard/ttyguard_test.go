@@ -103,7 +103,8 @@ func TestTheTerminalIsGivenBack(t *testing.T) {
 			if after := ptytest.Settings(t, p.Person); after != p.Before {
 				t.Errorf("the terminal was %+v and is %+v", p.Before, after)
 			}
-			if _, after, found := strings.Cut(shown, resetSequence); found != c.restored || !strings.Contains(after, c.shown) {
+			if _, after, found := strings.Cut(shown, resetSequence); found != c.restored ||
+				!strings.Contains(after, c.shown) {
 				t.Errorf("shown: %q", shown)
 			} else if strings.ContainsAny(after, "\x1b\x07") {
 				t.Errorf("the text of the crash has control characters: %q", after)

@@ -75,7 +75,8 @@ func Prepare(run *rundir.Run, q *rundir.Request) (*TrackedRequest, error) {
 	if _, err := q.Encode(); err != nil {
 		return nil, err
 	}
-	r := &TrackedRequest{Trace: Trace{Name: rundir.NewRequestName(q.At)}, ended: map[jobs.ID]jobs.Record{}, run: run, body: q, reader: journal.NewReader(run, journal.Tail(run))}
+	r := &TrackedRequest{Trace: Trace{Name: rundir.NewRequestName(q.At)}, ended: map[jobs.ID]jobs.Record{}, run: run,
+		body: q, reader: journal.NewReader(run, journal.Tail(run))}
 	r.Poll()
 	return r, r.Problem
 }
@@ -225,7 +226,8 @@ func (r *TrackedRequest) refusedBy(err error) bool {
 // send sends the request through the socket of the dispatcher or, if it is a file already, wakes
 // the dispatcher. sent yields the error, which is nil when the answer is durable. sent is nil if
 // there is no connection to the dispatcher.
-func (r *TrackedRequest) send(ctx context.Context, owner *journal.Owner, dial Dial) (sent <-chan error, closeConn func()) {
+func (r *TrackedRequest) send(ctx context.Context, owner *journal.Owner,
+	dial Dial) (sent <-chan error, closeConn func()) {
 	if dial == nil || owner.Socket == "" || owner.Liveness() != journal.Alive {
 		return nil, func() {}
 	}
@@ -337,7 +339,8 @@ func JobsToRequeue(t *jobs.Table, affected []jobs.ID) []jobs.ID {
 func SubmitRequests(specs []*jobs.Spec) ([]*rundir.Request, error) {
 	blocks := submitBlocks(specs)
 	if len(blocks) > 1 && slices.ContainsFunc(specs, func(s *jobs.Spec) bool { return len(s.After) > 0 }) {
-		return nil, text.Errorf("jobs with the option after must be submitted in one request of at most %d MiB", rundir.MaxSubmit>>20).
+		return nil, text.Errorf("jobs with the option after must be submitted in one request of at most %d MiB",
+			rundir.MaxSubmit>>20).
 			WithAdvice("submit several files, each with the jobs that depend on each other")
 	}
 	var requests []*rundir.Request

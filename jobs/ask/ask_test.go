@@ -103,7 +103,8 @@ func TestRequestGoesThroughTheSocketOrAFile(t *testing.T) {
 				})
 				took := time.Since(began)
 				names, _, err := run.RequestNames()
-				if filed := slices.Equal(names, []string{r.Name}); gone || err != nil || filed != c.filed || r.Answered != c.answer {
+				if filed := slices.Equal(names, []string{r.Name}); gone || err != nil || filed != c.filed ||
+					r.Answered != c.answer {
 					t.Errorf("gone %v, filed %v, answered %v, %v", gone, filed, r.Answered, err)
 				}
 				if took < c.after || took > c.after+time.Second {
@@ -138,7 +139,8 @@ func TestRequeueUndoesCancel(t *testing.T) {
 // dispatcher on another machine as long as that sends heartbeats, up to a limit. It detects that
 // the dispatcher is dead.
 func TestAnswerIsAwaitedWhileHeartbeatsCome(t *testing.T) {
-	canceling := []jobs.Record{{Kind: jobs.KindCanceling, Job: 1, Reason: "x"}, {Kind: jobs.KindCanceling, Job: 2, Reason: "x"}}
+	canceling := []jobs.Record{{Kind: jobs.KindCanceling, Job: 1, Reason: "x"},
+		{Kind: jobs.KindCanceling, Job: 2, Reason: "x"}}
 	over := func(id jobs.ID, seq int64, next jobs.JobState) jobs.Record {
 		return jobs.Record{Kind: jobs.KindJob, Job: id, Next: next, Seq: seq}
 	}
@@ -161,13 +163,17 @@ func TestAnswerIsAwaitedWhileHeartbeatsCome(t *testing.T) {
 			{at: 3 * time.Second, recs: append(canceling, jobs.Record{Kind: jobs.KindRequest, Count: 2})},
 			{at: 5 * time.Second, recs: []jobs.Record{over(1, 1, jobs.Canceled)}},
 			{at: 8 * time.Second, recs: []jobs.Record{over(2, 2, jobs.Skipped)}}}},
-		{name: "one does not end", heartbeats: time.Hour, taken: true, still: 1, after: 3*time.Second + EndTimeout, does: []moment{
-			{at: 3 * time.Second, recs: append(canceling, jobs.Record{Kind: jobs.KindRequest, Count: 2}, over(1, 1, jobs.Canceled))}}},
+		{name: "one does not end", heartbeats: time.Hour, taken: true, still: 1, after: 3*time.Second + EndTimeout,
+			does: []moment{
+				{at: 3 * time.Second, recs: append(canceling, jobs.Record{Kind: jobs.KindRequest, Count: 2},
+					over(1, 1, jobs.Canceled))}}},
 		{name: "no answer", heartbeats: time.Hour, after: AnswerTimeoutFar},
 		{name: "dead", gone: true, after: journal.StaleAfter},
-		{name: "it leaves without an answer", heartbeats: time.Hour, gone: true, after: 4 * time.Second, does: []moment{{at: 4 * time.Second, left: true}}},
-		{name: "it leaves with its last words", heartbeats: time.Hour, taken: true, after: 4 * time.Second, does: []moment{
-			{at: 4 * time.Second, recs: []jobs.Record{{Kind: jobs.KindRequest, Count: 2}}, left: true}}},
+		{name: "it leaves without an answer", heartbeats: time.Hour, gone: true, after: 4 * time.Second,
+			does: []moment{{at: 4 * time.Second, left: true}}},
+		{name: "it leaves with its last words", heartbeats: time.Hour, taken: true, after: 4 * time.Second,
+			does: []moment{
+				{at: 4 * time.Second, recs: []jobs.Record{{Kind: jobs.KindRequest, Count: 2}}, left: true}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			run := newRun(t)

@@ -105,7 +105,8 @@ func withoutBlanks(command string) string {
 		return command
 	}
 	command = strings.Trim(command, jobs.Blanks)
-	if strings.ContainsAny(command, "`\n#") || strings.Contains(command, "$(") || strings.Contains(command, "${") || strings.Contains(command, "$'") {
+	if strings.ContainsAny(command, "`\n#") || strings.Contains(command, "$(") || strings.Contains(command, "${") ||
+		strings.Contains(command, "$'") {
 		return command
 	}
 	var b strings.Builder
@@ -227,7 +228,8 @@ func optionsChanged(old, now *jobs.Spec) (c jobs.Change, kept []string) {
 		c.Tags = &tags
 	}
 	was, is := optionTexts(old), optionTexts(now)
-	for _, key := range []string{"retry_delay", "tokens", "deadline", "est", "env", "cwd", "setup", "on_lost", "hardness", "send", "return"} {
+	for _, key := range []string{"retry_delay", "tokens", "deadline", "est", "env", "cwd", "setup", "on_lost",
+		"hardness", "send", "return"} {
 		if was[key] != is[key] {
 			kept = append(kept, key)
 		}
@@ -303,13 +305,16 @@ func (m *Diff) setQueues(t *jobs.Table) {
 func (m *Diff) Requests() []*rundir.Request {
 	var list []*rundir.Request
 	if len(m.Queued) > 0 {
-		list = append(list, &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf(m.Queued), Spare: rundir.SpareStarted, Why: "not in the jobs file any more"})
+		list = append(list, &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf(m.Queued),
+			Spare: rundir.SpareStarted, Why: "not in the jobs file any more"})
 	}
 	for _, c := range m.Changes {
-		list = append(list, &rundir.Request{Do: rundir.DoEdit, Jobs: jobs.RangesOf(c.IDs), Spare: rundir.SpareSucceeded, Edit: &c.Change})
+		list = append(list, &rundir.Request{Do: rundir.DoEdit, Jobs: jobs.RangesOf(c.IDs), Spare: rundir.SpareSucceeded,
+			Edit: &c.Change})
 	}
 	if len(m.again) > 0 {
-		list = append(list, &rundir.Request{Do: rundir.DoRequeue, Jobs: jobs.RangesOf(m.again), Spare: rundir.SpareSucceeded})
+		list = append(list, &rundir.Request{Do: rundir.DoRequeue, Jobs: jobs.RangesOf(m.again),
+			Spare: rundir.SpareSucceeded})
 	}
 	// Last: finished jobs must be queued again before.
 	for _, p := range slices.Sorted(maps.Keys(m.Ranked)) {

@@ -37,10 +37,14 @@ func TestJobsAreMatchedByCommandAndParameters(t *testing.T) {
 	have(spec("gone", "f", jobs.Options{}), jobs.Queued)
 	have(spec("other", "g", jobs.Options{}), jobs.Queued)
 	m := of(t, t1,
-		spec("a", "dir/f", jobs.Options{}), spec("a", "dir/f", jobs.Options{Timeout: time.Hour}), spec("a", "dir/f", jobs.Options{}),
-		spec("b", "dir/f", jobs.Options{}, p("2")), spec("b", "dir/f", jobs.Options{}, p("3")), spec("c", "dir/f", jobs.Options{Tries: 2, Setup: "x"}))
-	if m.Succeeded != 1 || len(m.New) != 2 || m.Open != 1 || !slices.Equal(m.again, []jobs.ID{4}) || !slices.Equal(m.Rounds, []jobs.ID{2, 4}) || m.Kept["setup"] != 1 {
-		t.Errorf("the difference: got %+v, want 2 new jobs, one that has succeeded, one that is open, and job 4 again", m)
+		spec("a", "dir/f", jobs.Options{}), spec("a", "dir/f", jobs.Options{Timeout: time.Hour}), spec("a", "dir/f",
+			jobs.Options{}),
+		spec("b", "dir/f", jobs.Options{}, p("2")), spec("b", "dir/f", jobs.Options{}, p("3")), spec("c", "dir/f",
+			jobs.Options{Tries: 2, Setup: "x"}))
+	if m.Succeeded != 1 || len(m.New) != 2 || m.Open != 1 || !slices.Equal(m.again, []jobs.ID{4}) ||
+		!slices.Equal(m.Rounds, []jobs.ID{2, 4}) || m.Kept["setup"] != 1 {
+		t.Errorf("the difference: got %+v, want 2 new jobs, one that has succeeded, one that is open, and job 4 again",
+			m)
 	}
 	if !slices.Equal(m.Gone, []jobs.ID{3, 6}) || !slices.Equal(m.Queued, []jobs.ID{6}) {
 		t.Errorf("gone %v, of those queued %v", m.Gone, m.Queued)
@@ -49,7 +53,8 @@ func TestJobsAreMatchedByCommandAndParameters(t *testing.T) {
 	for _, q := range m.Requests() {
 		asks = append(asks, q.Do+" "+q.Jobs.String()+" spares "+q.Spare)
 	}
-	want := []string{"cancel 6 spares started", "edit 2 spares succeeded", "edit 5 spares succeeded", "requeue 4 spares succeeded"}
+	want := []string{"cancel 6 spares started", "edit 2 spares succeeded", "edit 5 spares succeeded",
+		"requeue 4 spares succeeded"}
 	if !slices.Equal(asks, want) { // valid whatever happens to the jobs meanwhile (promise 1)
 		t.Errorf("asked for: %q", asks)
 	}
@@ -60,14 +65,16 @@ func TestJobsAreMatchedByCommandAndParameters(t *testing.T) {
 			t.Errorf("priority %d in the file: %v", p, m.Ranked)
 		}
 	}
-	if m := of(t, t1, spec("a", "renamed", jobs.Options{})); len(m.Gone) > 0 || !slices.Equal(m.Others["f"], []jobs.ID{2, 3, 4, 5, 6}) || !slices.Equal(m.Others["g"], []jobs.ID{7}) {
+	if m := of(t, t1, spec("a", "renamed", jobs.Options{})); len(m.Gone) > 0 ||
+		!slices.Equal(m.Others["f"], []jobs.ID{2, 3, 4, 5, 6}) || !slices.Equal(m.Others["g"], []jobs.ID{7}) {
 		t.Errorf("of a run of two files the jobs %v of another one are gone, %v are said to stay", m.Gone, m.Others)
 	}
 	t1.Jobs = t1.Jobs[:6]
 	if m := of(t, t1, spec("a", "renamed", jobs.Options{})); !slices.Equal(m.Gone, []jobs.ID{2, 3, 4, 5, 6}) {
 		t.Errorf("of the one file of the run, renamed, the jobs %v are gone", m.Gone)
 	}
-	if len(m.Changes) != 2 || m.Changes[0].String() != "timeout 1h0m0s" || !slices.Equal(m.Changes[0].IDs, []jobs.ID{2}) || m.Changes[1].String() != "tries 2" {
+	if len(m.Changes) != 2 || m.Changes[0].String() != "timeout 1h0m0s" ||
+		!slices.Equal(m.Changes[0].IDs, []jobs.ID{2}) || m.Changes[1].String() != "tries 2" {
 		t.Errorf("changes %+v", m.Changes)
 	}
 }
@@ -82,10 +89,14 @@ func TestBlanksThatMeanNothingMakeNoDifference(t *testing.T) {
 		old, now string
 		same     bool
 	}{
-		{"echo 1", "echo 1 ", true}, {"echo 1", " \techo 1\t", true}, {"a  b", "a \t b", true}, {"a 'x  y'  b", "a 'x  y' b", true},
-		{"a 'x  y'", "a 'x y'", false}, {`a "x  y"`, `a "x y"`, false}, {`a x\  y`, `a x\ y`, false}, {`a \"x  y`, `a \"x y`, true},
-		{`a "$(b "x  y")"`, `a "$(b "x y")"`, false}, {`a "$(b)" `, `a "$(b)"`, true}, {"cat <<E\nx\nE", "cat <<E\nx\nE ", false},
-		{"a\nb", "a b", false}, {`echo a\ `, `echo a\`, false}, {"a $'x\\'  y'", "a $'x\\' y'", false}, {"ab", "a b", false},
+		{"echo 1", "echo 1 ", true}, {"echo 1", " \techo 1\t", true}, {"a  b", "a \t b", true}, {"a 'x  y'  b",
+			"a 'x  y' b", true},
+		{"a 'x  y'", "a 'x y'", false}, {`a "x  y"`, `a "x y"`, false}, {`a x\  y`, `a x\ y`, false}, {`a \"x  y`,
+			`a \"x y`, true},
+		{`a "$(b "x  y")"`, `a "$(b "x y")"`, false}, {`a "$(b)" `, `a "$(b)"`, true}, {"cat <<E\nx\nE",
+			"cat <<E\nx\nE ", false},
+		{"a\nb", "a b", false}, {`echo a\ `, `echo a\`, false}, {"a $'x\\'  y'", "a $'x\\' y'", false}, {"ab", "a b",
+			false},
 	} {
 		table := &jobs.Table{Jobs: []jobs.Job{{Spec: spec(c.old), State: jobs.Succeeded}}}
 		m, err := Compare(table, []*jobs.Spec{spec(c.now)})
@@ -94,7 +105,8 @@ func TestBlanksThatMeanNothingMakeNoDifference(t *testing.T) {
 			t.Errorf("%q and %q: got %d found and %d new; the same: %v", c.old, c.now, m.Succeeded, len(m.New), c.same)
 		}
 	}
-	table := &jobs.Table{Jobs: []jobs.Job{{Spec: spec("a  b"), State: jobs.Succeeded}, {Spec: spec("a b"), State: jobs.Failed}}}
+	table := &jobs.Table{Jobs: []jobs.Job{{Spec: spec("a  b"), State: jobs.Succeeded},
+		{Spec: spec("a b"), State: jobs.Failed}}}
 	m, err := Compare(table, []*jobs.Spec{spec("a b"), spec("a   b")})
 	must(t, err)
 	if !slices.Equal(m.inRun, []jobs.ID{2, 1}) {

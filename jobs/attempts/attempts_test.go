@@ -120,7 +120,8 @@ func TestDamagedStatusIsNoOutcome(t *testing.T) {
 		} else if err != nil {
 			continue
 		}
-		got, err := attempts.ReadHostAttempts(rundir.OS, p.dir, run, "h", []jobs.AttemptID{attemptID(1, 1), attemptID(2, 1)})
+		got, err := attempts.ReadHostAttempts(rundir.OS, p.dir, run, "h",
+			[]jobs.AttemptID{attemptID(1, 1), attemptID(2, 1)})
 		if err != nil || len(got.Finished) != 1 || got.Finished[0].Attempt != attemptID(2, 1) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
@@ -178,7 +179,8 @@ func TestStatusFilesSufficeToRebuildOutcomes(t *testing.T) {
 	other := attempts.Claim{Run: "another", Attempt: attemptID(12, 1), Host: "x", By: "1.2.3", Boot: "b", At: 1}
 	p.put(attemptID(12, 1), jobs.FileStatus, other.Encode())
 	spoiled := finished(attemptID(1_000_001, 1), "melon4", jobs.Outcome{})
-	p.put(attemptID(1_000_001, 1), jobs.FileStatus, append(make([]byte, attempts.SentinelAt), spoiled[attempts.SentinelAt:]...))
+	p.put(attemptID(1_000_001, 1), jobs.FileStatus,
+		append(make([]byte, attempts.SentinelAt), spoiled[attempts.SentinelAt:]...))
 	torn := finished(attemptID(2001, 4), "melon1", jobs.Outcome{})
 	p.put(attemptID(2001, 4), jobs.FileStatus, append(torn[:800], make([]byte, attempts.StatusBytes-800)...))
 	p.put(attemptID(7, 1), jobs.FileOut, []byte("output only"))
@@ -247,13 +249,15 @@ func TestOnlyFilesOfAHostCountForIt(t *testing.T) {
 	if err != nil || len(s.Finished) != 2 {
 		t.Fatalf("finished: %+v, %v", s.Finished, err)
 	}
-	if f := s.Finished[0]; f.Attempt != attemptID(1, 1) || f.Slot != 2 || f.Outcome.Exit != 3 || f.Outcome.LastLine != "last words" {
+	if f := s.Finished[0]; f.Attempt != attemptID(1, 1) || f.Slot != 2 || f.Outcome.Exit != 3 ||
+		f.Outcome.LastLine != "last words" {
 		t.Errorf("the first finished attempt: got %+v, want 1.1 on slot 2 with exit code 3", f)
 	}
 	if f := s.Finished[1]; f.Attempt != attemptID(2500, 1) || f.Outcome.Signal != "SIGKILL" {
 		t.Errorf("the second finished attempt: got %+v, want 2500.1, ended by SIGKILL", f)
 	}
-	if !slices.Equal(s.Claimed, []jobs.AttemptID{attemptID(3, 1)}) || !slices.Equal(s.Never, []jobs.AttemptID{attemptID(4, 1)}) || s.Heartbeat != "17 b" {
+	if !slices.Equal(s.Claimed, []jobs.AttemptID{attemptID(3, 1)}) ||
+		!slices.Equal(s.Never, []jobs.AttemptID{attemptID(4, 1)}) || s.Heartbeat != "17 b" {
 		t.Errorf("claimed %v, never %v, heartbeat %q", s.Claimed, s.Never, s.Heartbeat)
 	}
 	if want := []string{"attempts", "000", "002"}; !slices.Equal(d.listed, want) {
@@ -270,14 +274,16 @@ func TestHeartbeatFileIsRead(t *testing.T) {
 	wants := func(what, want string, opens int) {
 		t.Helper()
 		d := &disk{Disk: rundir.OS}
-		if s, err := attempts.ReadHostAttempts(d, p.dir, run, "melon4", nil); s.Heartbeat != want || err != nil || len(d.opened) != opens {
+		if s, err := attempts.ReadHostAttempts(d, p.dir, run, "melon4", nil); s.Heartbeat != want || err != nil ||
+			len(d.opened) != opens {
 			t.Errorf("%s: %q, %v, opened %v, want %q", what, s.Heartbeat, err, d.opened, want)
 		}
 	}
 	wants("without a directory", "", 0)
 	p.path(attemptID(1, 1), jobs.FileStatus)
 	wants("without a file", "", 0)
-	for text, want := range map[string]string{"0000000000000000017 boot\n": "0000000000000000017 boot", strings.Repeat("x", 1000): strings.Repeat("x", 128)} {
+	for text, want := range map[string]string{"0000000000000000017 boot\n": "0000000000000000017 boot",
+		strings.Repeat("x", 1000): strings.Repeat("x", 128)} {
 		must(t, os.WriteFile(attempts.HeartbeatFile(p.dir, "melon4"), []byte(text), 0o600))
 		wants(text, want, 1)
 	}

@@ -23,7 +23,8 @@ type HostAttempts struct {
 // error; those that were found are returned with it.
 func ReadHostAttempts(d rundir.Disk, dir, run, host string, ids []jobs.AttemptID) (HostAttempts, error) {
 	l := list(d, dir)
-	s := HostAttempts{Heartbeat: l.readHostFile(HeartbeatFile(dir, host)), Machine: l.readHostFile(MachineFile(dir, host))}
+	s := HostAttempts{Heartbeat: l.readHostFile(HeartbeatFile(dir, host)),
+		Machine: l.readHostFile(MachineFile(dir, host))}
 	for _, id := range ids {
 		switch f := l.readFate(run, id); {
 		// Nor does a tombstone of another host: in a directory that only looks like this

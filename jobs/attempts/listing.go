@@ -85,7 +85,9 @@ func (l *listing) startedAttempts(shard string) []jobs.AttemptID {
 			ids = append(ids, id)
 		}
 	}
-	slices.SortFunc(ids, func(a, b jobs.AttemptID) int { return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.N, b.N)) })
+	slices.SortFunc(ids, func(a, b jobs.AttemptID) int {
+		return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.N, b.N))
+	})
 	return ids
 }
 

@@ -18,7 +18,8 @@ func TestAttemptIsHereIfListed(t *testing.T) {
 	p.exit(attemptID(2500, 1), "melon4", jobs.Outcome{})
 	d := &disk{Disk: rundir.OS}
 	h := attempts.NewLocalFiles(d, p.dir)
-	for id, want := range map[jobs.AttemptID]bool{attemptID(17, 2): true, attemptID(17, 1): false, attemptID(18, 1): false, attemptID(2500, 1): true, attemptID(7000, 1): false} {
+	for id, want := range map[jobs.AttemptID]bool{attemptID(17, 2): true, attemptID(17, 1): false,
+		attemptID(18, 1): false, attemptID(2500, 1): true, attemptID(7000, 1): false} {
 		if got := h.Has(id); got != want {
 			t.Errorf("%s: %v", id, got)
 		}

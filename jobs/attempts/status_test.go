@@ -16,7 +16,8 @@ import (
 
 var (
 	mine  = attempts.Claim{Run: run, Attempt: attemptID(17, 2), Host: "melon4", By: "3.4711.88123", Boot: "b", At: 4}
-	ended = jobs.Outcome{Exit: 3, Started: 1_700_000_000_000_000_001, Ended: 1_700_000_009_999_999_999, CPU: 3 * time.Second, MaxRSSBytes: 1 << 33, LeftChildren: 2}
+	ended = jobs.Outcome{Exit: 3, Started: 1_700_000_000_000_000_001, Ended: 1_700_000_009_999_999_999,
+		CPU: 3 * time.Second, MaxRSSBytes: 1 << 33, LeftChildren: 2}
 )
 
 // TestStatusRoundTrip checks that a status file returns what was written to it, before and after
@@ -30,10 +31,12 @@ func TestStatusRoundTrip(t *testing.T) {
 	}{
 		"running":   {mine.Encode(), attempts.Fate{State: attempts.Claimed, Claim: mine}},
 		"tombstone": {tomb.Encode(), attempts.Fate{State: attempts.NeverStarts, Claim: tomb}},
-		"ended":     {mine.EncodeFinished(3, ended), attempts.Fate{State: attempts.Finished, Claim: mine, Slot: 3, Outcome: ended}},
+		"ended": {mine.EncodeFinished(3, ended), attempts.Fate{State: attempts.Finished, Claim: mine, Slot: 3,
+			Outcome: ended}},
 	} {
 		c.want.Attempt, c.want.Host = mine.Attempt, "melon4"
-		if got := attempts.Decode(c.content, run, mine.Attempt); got != c.want || len(c.content) != attempts.StatusBytes {
+		if got := attempts.Decode(c.content, run, mine.Attempt); got != c.want ||
+			len(c.content) != attempts.StatusBytes {
 			t.Errorf("%s: got %d bytes that say %+v, want %+v", name, len(c.content), got, c.want)
 		}
 	}
@@ -41,7 +44,8 @@ func TestStatusRoundTrip(t *testing.T) {
 	if reserved := running[attempts.SentinelAt:]; !bytes.Equal(reserved, make([]byte, 512)) {
 		t.Errorf("the reserved bytes are %q, want zeros", reserved)
 	}
-	if !bytes.Equal(whole[:attempts.SentinelAt], running[:attempts.SentinelAt]) || !bytes.Equal(whole[attempts.SentinelAt:], mine.Sentinel(3, ended)) {
+	if !bytes.Equal(whole[:attempts.SentinelAt], running[:attempts.SentinelAt]) ||
+		!bytes.Equal(whole[attempts.SentinelAt:], mine.Sentinel(3, ended)) {
 		t.Error("a file that is filled in place differs from one that is written at once")
 	}
 }
@@ -68,7 +72,8 @@ func TestUnfinishedIsNoOutcome(t *testing.T) {
 			continue
 		}
 		try("zeros from", i, append(bytes.Clone(whole[:i]), make([]byte, len(whole)-i)...), attempts.Claimed)
-		try("zeros up to", i, append(append(bytes.Clone(whole[:attempts.SentinelAt]), make([]byte, i-attempts.SentinelAt)...), whole[i:]...), attempts.Claimed)
+		try("zeros up to", i, append(append(bytes.Clone(whole[:attempts.SentinelAt]),
+			make([]byte, i-attempts.SentinelAt)...), whole[i:]...), attempts.Claimed)
 		for bit := range 8 {
 			b := bytes.Clone(whole)
 			b[i] ^= 1 << bit
@@ -76,7 +81,8 @@ func TestUnfinishedIsNoOutcome(t *testing.T) {
 		}
 	}
 	try("grown", 1, append(bytes.Clone(whole), '\n'), attempts.Claimed)
-	try("blanks", 1, append(bytes.Clone(whole[:attempts.SentinelAt]), bytes.Repeat([]byte{' '}, 512)...), attempts.Claimed)
+	try("blanks", 1, append(bytes.Clone(whole[:attempts.SentinelAt]), bytes.Repeat([]byte{' '}, 512)...),
+		attempts.Claimed)
 	try("unfinished", 0, mine.Encode(), attempts.Claimed)
 	try("all zeros", 0, make([]byte, attempts.StatusBytes), attempts.Unreadable)
 	if f := attempts.Decode(whole, "another", mine.Attempt); f.State != attempts.Unreadable {
@@ -92,17 +98,20 @@ func TestUnfinishedIsNoOutcome(t *testing.T) {
 func TestDamagedClaimIsIgnored(t *testing.T) {
 	running, whole := mine.Encode(), mine.EncodeFinished(3, ended)
 	for i := range attempts.SentinelAt {
-		if f := attempts.Decode(running[:i], run, mine.Attempt); f.State != attempts.Unreadable || f.Claim != (attempts.Claim{}) {
+		if f := attempts.Decode(running[:i], run, mine.Attempt); f.State != attempts.Unreadable ||
+			f.Claim != (attempts.Claim{}) {
 			t.Errorf("cut at %d: %+v", i, f)
 		}
 		for bit := range 8 {
 			b, e := bytes.Clone(running), bytes.Clone(whole)
 			b[i] ^= 1 << bit
 			e[i] ^= 1 << bit
-			if f := attempts.Decode(b, run, mine.Attempt); f.State != attempts.Unreadable || f.Claim != (attempts.Claim{}) {
+			if f := attempts.Decode(b, run, mine.Attempt); f.State != attempts.Unreadable ||
+				f.Claim != (attempts.Claim{}) {
 				t.Errorf("bit %d of byte %d flipped: %+v", bit, i, f)
 			}
-			if f := attempts.Decode(e, run, mine.Attempt); f.State != attempts.Finished || f.Outcome != ended || f.Host != "melon4" {
+			if f := attempts.Decode(e, run, mine.Attempt); f.State != attempts.Finished || f.Outcome != ended ||
+				f.Host != "melon4" {
 				t.Errorf("bit %d of byte %d flipped, and it has ended: %+v", bit, i, f)
 			}
 		}
@@ -119,12 +128,14 @@ func TestDamagedClaimIsIgnored(t *testing.T) {
 // at most 64 bytes, which is checked where they are created.
 func TestStatusHoldsTheLongest(t *testing.T) {
 	name := strings.Repeat("ü", 32)
-	o := jobs.Outcome{Exit: -1 << 31, Signal: "SIGRTMIN+15", Started: -1 << 63, Ended: -1 << 63, CPU: -1 << 63, MaxRSSBytes: 1<<63 - 1,
-		TimedOut: true, Stopped: true, DiskFull: true, LeftChildren: 1 << 22, Error: "x",
+	o := jobs.Outcome{Exit: -1 << 31, Signal: "SIGRTMIN+15", Started: -1 << 63, Ended: -1 << 63, CPU: -1 << 63,
+		MaxRSSBytes: 1<<63 - 1,
+		TimedOut:    true, Stopped: true, DiskFull: true, LeftChildren: 1 << 22, Error: "x",
 		ProcessLimit: jobs.ProcessLimit{Kind: jobs.LimitSystem, Max: 1 << 22}}
 	c := attempts.Claim{Tombstone: true, Run: name, Attempt: attemptID(1<<31-1, 1<<31-1), Host: name,
 		By: "9999.9999999.18446744073709551615", Boot: name, At: -1 << 63}
-	if got, want := attempts.Decode(c.EncodeFinished(9999, o), name, c.Attempt), (attempts.Fate{Attempt: c.Attempt, State: attempts.Finished,
+	if got, want := attempts.Decode(c.EncodeFinished(9999, o), name,
+		c.Attempt), (attempts.Fate{Attempt: c.Attempt, State: attempts.Finished,
 		Claim: c, Host: name, Slot: 9999, Outcome: o}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -137,10 +148,12 @@ func FuzzOutcome(f *testing.F) {
 	f.Add(1, "SIGSEGV", int64(-5), int64(9), false, "cannot change to /home/x: no such directory", "m-1.lab")
 	f.Add(1, "", int64(0), int64(0), false, strings.Repeat("long \x00\n\"", 200), "h")
 	f.Fuzz(func(t *testing.T, exit int, signal string, started, cpu int64, timedOut bool, text, host string) {
-		if len(signal) > 16 || len(host) > 12 || !utf8.ValidString(signal) || !utf8.ValidString(text) || !utf8.ValidString(host) {
+		if len(signal) > 16 || len(host) > 12 || !utf8.ValidString(signal) || !utf8.ValidString(text) ||
+			!utf8.ValidString(host) {
 			return // bounded and sanitized where they are created
 		}
-		o := jobs.Outcome{Exit: exit, Signal: signal, Started: jobs.Stamp(started), Ended: jobs.Stamp(started), CPU: time.Duration(cpu), TimedOut: timedOut, Error: text}
+		o := jobs.Outcome{Exit: exit, Signal: signal, Started: jobs.Stamp(started), Ended: jobs.Stamp(started),
+			CPU: time.Duration(cpu), TimedOut: timedOut, Error: text}
 		c := mine
 		c.Host = host
 		b := c.EncodeFinished(9, o)
@@ -192,7 +205,8 @@ func FuzzDecode(f *testing.F) {
 // BenchmarkStatus measures the CPU time that the status file of a job costs.
 func BenchmarkStatus(b *testing.B) {
 	for b.Loop() {
-		if f := attempts.Decode(slices.Concat(mine.Encode()[:attempts.SentinelAt], mine.Sentinel(3, ended)), run, mine.Attempt); f.State != attempts.Finished {
+		if f := attempts.Decode(slices.Concat(mine.Encode()[:attempts.SentinelAt], mine.Sentinel(3, ended)), run,
+			mine.Attempt); f.State != attempts.Finished {
 			b.Fatal(f)
 		}
 	}

@@ -28,8 +28,10 @@ func History(seed uint64, n, steps int) ([]*jobs.Spec, []jobs.Record) {
 func Continue(seed uint64, t *jobs.Table, steps int) []jobs.Record {
 	h := &history{rng: rand.New(rand.NewPCG(seed, 43)), table: t}
 	for range steps {
-		if id := jobs.ID(1 + h.rng.IntN(len(t.Jobs)+1)); t.Damaged && h.chance(10) && int(id) <= len(t.Jobs) && !t.Job(id).State.Terminal() {
-			h.emit(jobs.Record{Kind: jobs.KindLaunching, Job: id, N: len(t.Job(id).Attempts) + 1 + h.rng.IntN(12), Host: "melon9"})
+		if id := jobs.ID(1 + h.rng.IntN(len(t.Jobs)+1)); t.Damaged && h.chance(10) && int(id) <= len(t.Jobs) &&
+			!t.Job(id).State.Terminal() {
+			h.emit(jobs.Record{Kind: jobs.KindLaunching, Job: id, N: len(t.Job(id).Attempts) + 1 + h.rng.IntN(12),
+				Host: "melon9"})
 		}
 		if len(t.Jobs) > 0 || len(t.Specs) > 0 {
 			h.step()
@@ -42,7 +44,8 @@ func Continue(seed uint64, t *jobs.Table, steps int) []jobs.Record {
 func Specs(n int) []*jobs.Spec {
 	specs := make([]*jobs.Spec, n)
 	for i := range specs {
-		specs[i] = &jobs.Spec{ID: jobs.ID(i + 1), Line: 2*i + 1, Command: fmt.Sprintf("echo %d", i), Options: jobs.NoOptions}
+		specs[i] = &jobs.Spec{ID: jobs.ID(i + 1), Line: 2*i + 1, Command: fmt.Sprintf("echo %d", i),
+			Options: jobs.NoOptions}
 	}
 	return specs
 }
@@ -96,7 +99,8 @@ func (h *history) step() {
 			h.instance()
 			return
 		}
-		h.emit(jobs.Record{Kind: jobs.KindEvent, Job: id, Host: "melon1", Reason: "said \"something\"\nin two lines, ünïcode \u2028 and \x01"})
+		h.emit(jobs.Record{Kind: jobs.KindEvent, Job: id, Host: "melon1",
+			Reason: "said \"something\"\nin two lines, ünïcode \u2028 and \x01"})
 	case 2:
 		h.emit(jobs.Record{Kind: jobs.KindAcked, Seq: h.rng.Int64N(t.Seq + 1)})
 	case 3:
@@ -105,11 +109,13 @@ func (h *history) step() {
 		} else if j.State.Terminal() {
 			h.emit(jobs.Record{Kind: jobs.KindRound, Job: id, Reason: "requeued by a person"})
 		} else if len(j.Open()) == 0 {
-			h.emit(h.next(jobs.Record{Kind: jobs.KindJob, Job: id, Reason: "skipped: a job as hard timed out"}, jobs.Skipped))
+			h.emit(h.next(jobs.Record{Kind: jobs.KindJob, Job: id, Reason: "skipped: a job as hard timed out"},
+				jobs.Skipped))
 		}
 	case 4, 5, 6:
 		if !j.State.Terminal() && (len(j.Open()) == 0 || h.chance(20)) {
-			h.emit(jobs.Record{Kind: jobs.KindLaunching, Job: id, N: len(j.Attempts) + 1, Host: fmt.Sprintf("melon%d", h.rng.IntN(4))})
+			h.emit(jobs.Record{Kind: jobs.KindLaunching, Job: id, N: len(j.Attempts) + 1,
+				Host: fmt.Sprintf("melon%d", h.rng.IntN(4))})
 		}
 	default:
 		if len(j.Attempts) > 0 {
@@ -124,7 +130,8 @@ func (h *history) step() {
 
 // edit gives a job another command, a timeout, and now and then bytes that JSON cannot hold.
 func (h *history) edit(j *jobs.Job) {
-	command, timeout := fmt.Sprintf("echo 'edited <%d> \u2028'", h.rng.IntN(100)), time.Duration(h.rng.IntN(3))*time.Minute
+	command, timeout := fmt.Sprintf("echo 'edited <%d> \u2028'",
+		h.rng.IntN(100)), time.Duration(h.rng.IntN(3))*time.Minute
 	if h.chance(20) {
 		command += " \xff\n"
 	}
@@ -167,11 +174,13 @@ func (h *history) attempt(j *jobs.Job, a *jobs.Attempt) {
 		r.Kind, r.Reason = jobs.KindCanceled, "canceled by a person"
 		h.emit(h.next(r, jobs.Canceled))
 	case pick < 8:
-		r.Kind, r.Outcome = jobs.KindExited, &jobs.Outcome{Started: h.now - 5e9, Ended: h.now, CPU: time.Second, MaxRSSBytes: 1 << 20}
+		r.Kind, r.Outcome = jobs.KindExited, &jobs.Outcome{Started: h.now - 5e9, Ended: h.now, CPU: time.Second,
+			MaxRSSBytes: 1 << 20}
 		h.emit(h.next(r, jobs.Succeeded))
 	default:
 		r.Kind, r.Charged = jobs.KindExited, true
-		r.Outcome = &jobs.Outcome{Exit: 1 + h.rng.IntN(126), Started: h.now - 5e9, Ended: h.now, LastLine: "Traceback \\ \"quoted\""}
+		r.Outcome = &jobs.Outcome{Exit: 1 + h.rng.IntN(126), Started: h.now - 5e9, Ended: h.now,
+			LastLine: "Traceback \\ \"quoted\""}
 		if h.chance(30) {
 			r.Outcome.Exit, r.Outcome.Signal = 0, "SIGKILL"
 		}
@@ -204,5 +213,6 @@ func (h *history) instance() {
 	name := fmt.Sprintf("dcs-history-%d", h.rng.IntN(3))
 	next := map[jobs.InstanceState]jobs.InstanceState{"": jobs.InstanceCreating, jobs.InstanceCreating: jobs.InstanceUp,
 		jobs.InstanceUp: jobs.InstanceTerminating, jobs.InstanceTerminating: jobs.InstanceGone, jobs.InstanceGone: jobs.InstanceTerminating}
-	h.emit(jobs.Record{Kind: jobs.KindInstance, Host: name, How: string(next[h.table.Instances[name].State]), Reason: "cloud"})
+	h.emit(jobs.Record{Kind: jobs.KindInstance, Host: name, How: string(next[h.table.Instances[name].State]),
+		Reason: "cloud"})
 }

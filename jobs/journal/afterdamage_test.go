@@ -38,7 +38,8 @@ func TestDamagedRunCanBeResumed(t *testing.T) {
 			}
 			if live != nil {
 				if live.Epoch = epoch; !equalTables(live, table) {
-					t.Fatalf("seed %d: epoch %d begins with another state than the last one left; %q", seed, epoch, report.Warnings)
+					t.Fatalf("seed %d: epoch %d begins with another state than the last one left; %q", seed, epoch,
+						report.Warnings)
 				}
 			}
 			live = table
@@ -90,8 +91,10 @@ func TestCancelSurvivesLostRecords(t *testing.T) {
 		putJournal(t, e.r, 1, b)
 		remove(t, e.r, 2, 3)
 		table, report := mustReplay(t, e.r)
-		if !report.Damaged || table.Cancels[1].Reason != "enough" || !table.Requests["requeue-7"] || table.Job(1).State.Terminal() || table.Job(2).State != jobs.Running {
-			t.Errorf("%s lost: %v, %v, job 1 is %s; %q", recs[lost].Kind, table.Cancels, table.Requests, table.Job(1).State, report.Warnings)
+		if !report.Damaged || table.Cancels[1].Reason != "enough" || !table.Requests["requeue-7"] ||
+			table.Job(1).State.Terminal() || table.Job(2).State != jobs.Running {
+			t.Errorf("%s lost: %v, %v, job 1 is %s; %q", recs[lost].Kind, table.Cancels, table.Requests,
+				table.Job(1).State, report.Warnings)
 		}
 	}
 }
@@ -103,7 +106,8 @@ func TestMisfitRecordCounts(t *testing.T) {
 	j, _, _ := mustTake(t, r, takeOn("melon1"))
 	record(t, j,
 		jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 2},
-		jobs.Record{Kind: jobs.KindExited, Job: 2, N: 3, Host: "a", Next: jobs.Succeeded, Seq: 5, Outcome: &jobs.Outcome{Started: 1, Ended: 2}})
+		jobs.Record{Kind: jobs.KindExited, Job: 2, N: 3, Host: "a", Next: jobs.Succeeded, Seq: 5,
+			Outcome: &jobs.Outcome{Started: 1, Ended: 2}})
 	crash(t, j)
 	table, report := mustReplay(t, r)
 	if job := table.Job(2); !report.Damaged || job.State != jobs.Succeeded || job.Seq != 5 || len(job.Attempts) != 3 {
@@ -119,7 +123,8 @@ func TestLostSpecsAreMarked(t *testing.T) {
 	record(t, j,
 		jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 5},
 		jobs.Record{Kind: jobs.KindLaunching, Job: 5, N: 1, Host: "a"},
-		jobs.Record{Kind: jobs.KindExited, Job: 5, N: 1, Host: "a", Next: jobs.Succeeded, Seq: 1, Outcome: &jobs.Outcome{Started: 1, Ended: 2}})
+		jobs.Record{Kind: jobs.KindExited, Job: 5, N: 1, Host: "a", Next: jobs.Succeeded, Seq: 1,
+			Outcome: &jobs.Outcome{Started: 1, Ended: 2}})
 	crash(t, j)
 	path := r.Path(rundir.SpecsFile)
 	whole, err := rundir.ReadFile(m, path)
@@ -129,7 +134,8 @@ func TestLostSpecsAreMarked(t *testing.T) {
 		again, err := rundir.OpenOn(m, r.Dir)
 		must(t, err)
 		table, report := mustReplay(t, again)
-		if len(table.Jobs) != 5 || table.Job(5).State != jobs.Succeeded || !report.Damaged || len(report.Warnings) == 0 {
+		if len(table.Jobs) != 5 || table.Job(5).State != jobs.Succeeded || !report.Damaged ||
+			len(report.Warnings) == 0 {
 			t.Fatalf("cut at %d: %d jobs, %+v", cut, len(table.Jobs), report)
 		}
 		good := bytes.Count(whole[:cut], []byte{'\n'}) - 1

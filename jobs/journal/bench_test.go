@@ -73,16 +73,20 @@ func pair(i int) []jobs.Record {
 	host := fmt.Sprintf("melon%d", i%40)
 	recs := []jobs.Record{{Kind: jobs.KindLaunching, At: at, Job: jobs.ID(i), N: 1, Host: host}}
 	if i%10 == 0 {
-		recs = append(recs, jobs.Record{Kind: jobs.KindRunning, At: at + 1e6, Job: jobs.ID(i), N: 1, Host: host, Slot: i%8 + 1, Started: at + 9e5})
+		recs = append(recs, jobs.Record{Kind: jobs.KindRunning, At: at + 1e6, Job: jobs.ID(i), N: 1, Host: host,
+			Slot: i%8 + 1, Started: at + 9e5})
 	}
-	return append(recs, jobs.Record{Kind: jobs.KindExited, At: at + 3e9, Job: jobs.ID(i), N: 1, Host: host, Slot: i%8 + 1,
-		Next: jobs.Succeeded, Seq: int64(i), Outcome: &jobs.Outcome{Started: at + 9e5, Ended: at + 29e8, CPU: 2 * time.Second, MaxRSSBytes: 12 << 20}})
+	return append(recs, jobs.Record{Kind: jobs.KindExited, At: at + 3e9, Job: jobs.ID(i), N: 1, Host: host,
+		Slot: i%8 + 1,
+		Next: jobs.Succeeded, Seq: int64(i), Outcome: &jobs.Outcome{Started: at + 9e5, Ended: at + 29e8,
+			CPU: 2 * time.Second, MaxRSSBytes: 12 << 20}})
 }
 
 func specs(n int) []*jobs.Spec {
 	all := make([]*jobs.Spec, n)
 	for i := range all {
-		all[i] = &jobs.Spec{ID: jobs.ID(i + 1), Line: i + 1, Command: fmt.Sprintf("./simulate --seed %d --out res/%d", i, i), Options: jobs.NoOptions}
+		all[i] = &jobs.Spec{ID: jobs.ID(i + 1), Line: i + 1, Command: fmt.Sprintf("./simulate --seed %d --out res/%d",
+			i, i), Options: jobs.NoOptions}
 	}
 	return all
 }

@@ -79,7 +79,8 @@ func TestOldEpochIsFencedOff(t *testing.T) {
 	if n, err := old.Fenced(); n != 2 || err != nil {
 		t.Errorf("Fenced says %d, %v", n, err)
 	}
-	for what, err := range map[string]error{"heartbeat": old.Heartbeat(), "address": old.SetSocket("old"), "close": old.Close()} {
+	for what, err := range map[string]error{"heartbeat": old.Heartbeat(), "address": old.SetSocket("old"),
+		"close": old.Close()} {
 		if !errors.Is(err, ErrFenced) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -144,7 +145,8 @@ func TestChangedOldFileIsReported(t *testing.T) {
 	} {
 		_, r := inMemory(t, jobstest.Specs(2)...)
 		j, _, _ := mustTake(t, r, TakeOptions{})
-		record(t, j, jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 2}, jobs.Record{Kind: jobs.KindPriority, Job: 1, Priority: 4})
+		record(t, j, jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 2},
+			jobs.Record{Kind: jobs.KindPriority, Job: 1, Priority: 4})
 		crash(t, j)
 		j, _, _ = mustTake(t, r, force)
 		record(t, j, jobs.Record{Kind: jobs.KindJob, Job: 2, Next: jobs.Skipped, Seq: 1})
@@ -187,11 +189,13 @@ func TestWarningsAreBounded(t *testing.T) {
 // TestOtherFilesAreLeftAlone checks that other files in the journal directory are left alone.
 func TestOtherFilesAreLeftAlone(t *testing.T) {
 	r := newRun(t)
-	for _, name := range []string{"000002.jsonl", "1000000.jsonl", "999999.jsonl", "000010.jsonl", "2.jsonl", "000000.jsonl", "00000a.jsonl", ".nfs0001", "000003.jsonl~", "-00001.jsonl"} {
+	for _, name := range []string{"000002.jsonl", "1000000.jsonl", "999999.jsonl", "000010.jsonl", "2.jsonl",
+		"000000.jsonl", "00000a.jsonl", ".nfs0001", "000003.jsonl~", "-00001.jsonl"} {
 		must(t, os.WriteFile(r.Path(rundir.JournalDir, name), nil, 0o600))
 	}
 	files, err := listFiles(r)
-	if got := fmt.Sprint(files); err != nil || got != "[{2 000002.jsonl} {10 000010.jsonl} {999999 999999.jsonl} {1000000 1000000.jsonl}]" {
+	if got := fmt.Sprint(files); err != nil ||
+		got != "[{2 000002.jsonl} {10 000010.jsonl} {999999 999999.jsonl} {1000000 1000000.jsonl}]" {
 		t.Errorf("listFiles: got %s, %v; want them in the order of their epochs", got, err)
 	}
 }

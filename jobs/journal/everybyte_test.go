@@ -34,7 +34,8 @@ var allKindsSeed = sync.OnceValue(func() uint64 {
 search:
 	for seed := uint64(0); ; seed++ {
 		_, recs := jobstest.History(seed, 3, 90)
-		for _, k := range []jobs.Kind{jobs.KindAccepted, jobs.KindLaunching, jobs.KindRunning, jobs.KindExited, jobs.KindLost, jobs.KindSuperseded, jobs.KindCanceled,
+		for _, k := range []jobs.Kind{jobs.KindAccepted, jobs.KindLaunching, jobs.KindRunning, jobs.KindExited,
+			jobs.KindLost, jobs.KindSuperseded, jobs.KindCanceled,
 			jobs.KindJob, jobs.KindCanceling, jobs.KindRequest, jobs.KindRound, jobs.KindEdited, jobs.KindPriority, jobs.KindAcked, jobs.KindHost, jobs.KindPause, jobs.KindInstance, jobs.KindEvent, jobs.KindEnded, jobs.KindClosed} {
 			if !slices.ContainsFunc(recs, func(r jobs.Record) bool { return r.Kind == k }) {
 				continue search
@@ -94,7 +95,9 @@ func (e *epochs) check(t *testing.T, what string, lost []jobs.Record, whole bool
 		t.Fatalf("%s: damaged is %v, %v; %q", what, report.Damaged, table.Damaged, report.Warnings)
 	}
 	spared := func(id jobs.ID) bool {
-		return !slices.ContainsFunc(lost, func(r jobs.Record) bool { return r.Kind == jobs.KindAccepted || r.Job == id })
+		return !slices.ContainsFunc(lost, func(r jobs.Record) bool {
+			return r.Kind == jobs.KindAccepted || r.Job == id
+		})
 	}
 	for i := range table.Jobs {
 		j, id := &table.Jobs[i], jobs.ID(i+1)

@@ -47,7 +47,8 @@ func TestFailedWriteIsReported(t *testing.T) {
 				break
 			}
 			if told = err; try > 2 {
-				t.Fatalf("operation %d (%s) failed once with %v, and the journal never recovers: %v", n, d.Failed, cause, err)
+				t.Fatalf("operation %d (%s) failed once with %v, and the journal never recovers: %v", n, d.Failed,
+					cause, err)
 			}
 		}
 		if j.Pending() != 0 {
@@ -60,7 +61,8 @@ func TestFailedWriteIsReported(t *testing.T) {
 			t.Errorf("%s, and we are told: %v", at, told)
 		}
 		table, report := mustReplay(t, r)
-		if want := folded(t, specs, recs); !equalTables(table, want) || report.Damaged || report.Torn != 0 || report.Records != len(recs)+1 {
+		if want := folded(t, specs, recs); !equalTables(table, want) || report.Damaged || report.Torn != 0 ||
+			report.Records != len(recs)+1 {
 			t.Fatalf("%s: %d records of %d; %+v", at, report.Records, len(recs)+1, report)
 		}
 	}
@@ -155,14 +157,16 @@ func takeWithFault(t *testing.T, n int, damage func(*testing.T, *rundir.Run) err
 		return false
 	}
 	// A Take that failed has released the run, so nobody waits to see whether it is alive.
-	opt := TakeOptions{Force: err == nil, Notify: func(text string) { t.Errorf("%s: the next Take waits: %s", at, text) }}
+	opt := TakeOptions{Force: err == nil,
+		Notify: func(text string) { t.Errorf("%s: the next Take waits: %s", at, text) }}
 	next, table, report, err := Take(t.Context(), r, opt)
 	if err != nil {
 		t.Fatalf("%s: the next Take: %v", at, err)
 	}
 	want := folded(t, specs, recs)
 	want.Epoch = next.Epoch()
-	if report.Damaged != damaged || table.Damaged != damaged || !damaged && !equalTables(table, want) || next.Epoch() < 2 {
+	if report.Damaged != damaged || table.Damaged != damaged || !damaged && !equalTables(table, want) ||
+		next.Epoch() < 2 {
 		t.Errorf("%s: the next Take gives %+v in epoch %d", at, report, next.Epoch())
 	}
 	must(t, next.Close())

@@ -72,7 +72,8 @@ type position struct {
 //
 // If block is not nil, eachLine calls it with several lines before it calls line for each of them.
 // The block does not change until line was called for the last of them, or returned an error.
-func eachLine(r *rundir.Run, e epochFile, at *position, limit int64, block func([]byte), line func(no int, text []byte) error) (rest int64, err error) {
+func eachLine(r *rundir.Run, e epochFile, at *position, limit int64, block func([]byte),
+	line func(no int, text []byte) error) (rest int64, err error) {
 	if at.length >= limit {
 		return 0, nil
 	}

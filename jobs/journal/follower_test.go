@@ -68,7 +68,8 @@ func TestFollowerReturnsEveryRecord(t *testing.T) {
 	for _, cut := range []int{0, 5, len(content) / 3, len(content)/3 + 40, len(content) - 1, len(content)} {
 		putJournal(t, r, 1, content[:cut])
 		got, _, restarted := mustPoll(t, f, publishedLimit(1, math.MaxInt64))
-		if all = append(all, got...); len(all) != strings.Count(string(content[:cut]), "\n") || restarted != (cut == 0) {
+		if all = append(all, got...); len(all) != strings.Count(string(content[:cut]), "\n") ||
+			restarted != (cut == 0) {
 			t.Fatalf("%d records in %d bytes, restarted %v", len(all), cut, restarted)
 		}
 		if table, _ := mustReplay(t, r); !equalTables(f.Table(), table) {
@@ -174,7 +175,8 @@ func TestFollowerRestartsIfAFileShrinks(t *testing.T) {
 		t.Error("a lost file is no damage")
 	}
 	must(t, os.Rename(r.Dir, r.Dir+".away"))
-	if _, err := f.Poll(atEnd, nil); err == nil || !strings.Contains(err.Error(), "was it removed?") || f.Table().Epoch != 2 {
+	if _, err := f.Poll(atEnd, nil); err == nil || !strings.Contains(err.Error(), "was it removed?") ||
+		f.Table().Epoch != 2 {
 		t.Errorf("the directory is gone: %v, epoch %d", err, f.Table().Epoch)
 	}
 	must(t, os.Rename(r.Dir+".away", r.Dir))
@@ -190,7 +192,8 @@ func TestFollowerReportsADamagedLine(t *testing.T) {
 	f := Follow(r)
 	putJournal(t, r, 1, damaged)
 	got, _, _ := mustPoll(t, f, publishedLimit(1, math.MaxInt64))
-	if p := f.Report(); len(got) != len(recs) || !p.Damaged || !strings.Contains(p.Warnings[0], "journal/000001.jsonl:11: the line is damaged") {
+	if p := f.Report(); len(got) != len(recs) || !p.Damaged ||
+		!strings.Contains(p.Warnings[0], "journal/000001.jsonl:11: the line is damaged") {
 		t.Errorf("%d records of %d, %+v", len(got), len(recs)+1, p)
 	}
 	for _, healed := range []bool{true, false} {
@@ -199,7 +202,8 @@ func TestFollowerReportsADamagedLine(t *testing.T) {
 		mustPoll(t, f, publishedLimit(1, math.MaxInt64))
 		putJournal(t, r, 1, damaged)
 		for n := range maxWaits {
-			if got, _, _ := mustPoll(t, f, publishedLimit(1, math.MaxInt64)); n == 0 && len(got) != 5 || n > 0 && len(got) > 0 || f.Report().Damaged {
+			if got, _, _ := mustPoll(t, f, publishedLimit(1, math.MaxInt64)); n == 0 && len(got) != 5 || n > 0 &&
+				len(got) > 0 || f.Report().Damaged {
 				t.Fatalf("Poll %d: %d records, %+v", n, len(got), f.Report())
 			}
 		}
@@ -240,7 +244,8 @@ func TestRecordOfAnUnknownKindStopsReaders(t *testing.T) {
 	for range 2 {
 		_, err := f.Poll(atEnd, nil)
 		var unknown *UnknownKindError
-		if !errors.As(err, &unknown) || unknown.Kind != "teleported" || !strings.Contains(err.Error(), "journal/000001.jsonl:3: a newer dcs-tui wrote") {
+		if !errors.As(err, &unknown) || unknown.Kind != "teleported" ||
+			!strings.Contains(err.Error(), "journal/000001.jsonl:3: a newer dcs-tui wrote") {
 			t.Fatalf("Poll: got error %v, want an UnknownKindError with the kind and its line", err)
 		}
 	}
@@ -278,7 +283,8 @@ func TestFollowerReturnsReadErrors(t *testing.T) {
 				}
 				continue
 			}
-			if stale := cause == syscall.ESTALE; failed != "close" && (stale != (err == nil) || !stale && !errors.Is(err, cause)) {
+			if stale := cause == syscall.ESTALE; failed != "close" &&
+				(stale != (err == nil) || !stale && !errors.Is(err, cause)) {
 				t.Fatalf("operation %d (%s) failed with %v: %v", n, failed, cause, err)
 			}
 			mustPoll(t, f, atEnd)
@@ -327,8 +333,10 @@ func (e *epochs) follow(t *testing.T, what string) {
 			t.Fatalf("%s: %v", what, err)
 		}
 	}
-	if table, report := mustReplay(t, e.r); !equalTables(table, f.Table()) || report.Damaged != f.Report().Damaged || report.Torn != f.Report().Torn {
-		t.Fatalf("%s: followed to another table than a replay gives; replay %+v, follower %+v", what, report, f.Report())
+	if table, report := mustReplay(t, e.r); !equalTables(table, f.Table()) || report.Damaged != f.Report().Damaged ||
+		report.Torn != f.Report().Torn {
+		t.Fatalf("%s: followed to another table than a replay gives; replay %+v, follower %+v", what, report,
+			f.Report())
 	}
 }
 
@@ -447,7 +455,8 @@ func (w *followed) next() jobs.Record {
 	case w.rng.IntN(4) == 0:
 		return jobs.Record{Kind: jobs.KindLost, At: at, Job: id, N: n, Next: jobs.Queued}
 	}
-	return jobs.Record{Kind: jobs.KindExited, At: at, Job: id, N: n, Next: jobs.Succeeded, Seq: w.table.Seq + 1, Outcome: &jobs.Outcome{Ended: at}}
+	return jobs.Record{Kind: jobs.KindExited, At: at, Job: id, N: n, Next: jobs.Succeeded, Seq: w.table.Seq + 1,
+		Outcome: &jobs.Outcome{Ended: at}}
 }
 
 // write appends records of the dispatcher and sometimes new jobs, without a Sync.
@@ -522,7 +531,8 @@ func (w *followed) fold(limit Limit) *jobs.Table {
 
 // unpacked returns the table of a lean Follower in the form of a plain one, without Past.
 func unpacked(t *jobs.Table) *jobs.Table {
-	whole := &jobs.Table{Counts: t.Counts, Seq: t.Seq, Acked: t.Acked, Epoch: t.Epoch, Cancels: t.Cancels, Requests: t.Requests, Late: t.Late,
+	whole := &jobs.Table{Counts: t.Counts, Seq: t.Seq, Acked: t.Acked, Epoch: t.Epoch, Cancels: t.Cancels,
+		Requests: t.Requests, Late: t.Late,
 		Hosts: t.Hosts, Past: t.Past, Paused: t.Paused, Ended: t.Ended, Closed: t.Closed, Damaged: t.Damaged}
 	for id := range jobs.ID(t.NumJobs()) {
 		whole.Jobs = append(whole.Jobs, *t.Job(id + 1))
@@ -546,7 +556,8 @@ func TestFollowerAgainstTheJournal(t *testing.T) {
 	for seed := range seeds {
 		server := memdisk.New()
 		server.NamesDurable = true
-		w := &followed{t: t, rng: rand.New(rand.NewPCG(seed, 23)), server: server, r: simulated(t, server.Mount("observer")), sure: map[string]bool{}}
+		w := &followed{t: t, rng: rand.New(rand.NewPCG(seed, 23)), server: server,
+			r: simulated(t, server.Mount("observer")), sure: map[string]bool{}}
 		f := Follow(w.r)
 		if seed%2 == 0 {
 			f.Packed()
@@ -578,11 +589,13 @@ func TestFollowerAgainstTheJournal(t *testing.T) {
 			// Specifications that no record accepts may have been read or not.
 			got.Specs, want.Specs = nil, nil
 			if !equalTables(got, want) {
-				t.Fatalf("seed %d, limit %+v: the table is not what is durable\ngot  %+v\nwant %+v", seed, limit, got, want)
+				t.Fatalf("seed %d, limit %+v: the table is not what is durable\ngot  %+v\nwant %+v", seed, limit, got,
+					want)
 			}
 			for reason := range w.sure {
 				if seen[reason] != 1 {
-					t.Fatalf("seed %d, limit %+v: %q was acknowledged and is seen %d times", seed, limit, reason, seen[reason])
+					t.Fatalf("seed %d, limit %+v: %q was acknowledged and is seen %d times", seed, limit, reason,
+						seen[reason])
 				}
 			}
 		}
@@ -652,7 +665,9 @@ func TestFollowerAgainstTheJournal(t *testing.T) {
 					poll(atEnd) // the Follower has seen what is lost next
 				}
 				if w.rng.IntN(2) == 0 {
-					w.view.PowerLoss(func(l memdisk.Loss) memdisk.Fate { return memdisk.Fate{Keep: w.rng.IntN(l.Len + 1)} })
+					w.view.PowerLoss(func(l memdisk.Loss) memdisk.Fate {
+						return memdisk.Fate{Keep: w.rng.IntN(l.Len + 1)}
+					})
 				}
 				w.j, w.acked = nil, nil
 			case 8: // another dispatcher takes over the run, unnoticed by this one

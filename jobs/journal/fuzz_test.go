@@ -43,7 +43,8 @@ func successes(files ...[]byte) int {
 				first, line = splitJoinedLines(line)
 				var d jobs.RecordReader
 				var r jobs.Record
-				if body, ok := lineBody(first); ok && d.Read(body, &r) == nil && r.Kind == jobs.KindExited && r.Next == jobs.Succeeded && r.Outcome.OK() {
+				if body, ok := lineBody(first); ok && d.Read(body, &r) == nil && r.Kind == jobs.KindExited &&
+					r.Next == jobs.Succeeded && r.Outcome.OK() {
 					n++
 				}
 			}

@@ -179,7 +179,8 @@ func TestInterleavedTakersLoseNothing(t *testing.T) {
 		plain := server.Mount("looks on")
 		r := simulated(t, plain)
 		must(t, r.AppendSpecs(jobstest.Specs(1)))
-		c := &race{t: t, rng: rand.New(rand.NewPCG(seed, 11)), dir: r.Dir, acked: map[string]bool{}, jobs: map[jobs.ID]string{}}
+		c := &race{t: t, rng: rand.New(rand.NewPCG(seed, 11)), dir: r.Dir, acked: map[string]bool{},
+			jobs: map[jobs.ID]string{}}
 		for i := range 2 + c.rng.IntN(2) {
 			name := fmt.Sprint("melon", i)
 			c.all = append(c.all, c.start(name, server.Mount(name)))
@@ -208,7 +209,8 @@ func TestInterleavedTakersLoseNothing(t *testing.T) {
 		took, fenced, acked = took+c.took, fenced+c.fence, acked+len(c.acked)
 		accepted += len(c.jobs)
 	}
-	t.Logf("%d seeds: taken %d times, fenced off %d times, %d records and %d jobs acknowledged", seeds, took, fenced, acked, accepted)
+	t.Logf("%d seeds: taken %d times, fenced off %d times, %d records and %d jobs acknowledged", seeds, took, fenced,
+		acked, accepted)
 	if took < int(seeds) || fenced < int(seeds)/2 {
 		t.Error("too little has happened")
 	}

@@ -91,7 +91,10 @@ func (l *life) live(t *testing.T) bool {
 	}
 	for epoch := 0; epoch < 2 || l.acked < len(l.recs); epoch++ {
 		if !l.do(t, "opening the run", func() (err error) { l.r, err = rundir.OpenOn(l.m, "/runs/x"); return err }) ||
-			!l.do(t, "taking the run", func() (err error) { l.j, _, _, err = Take(t.Context(), l.r, opt); return err }) {
+			!l.do(t, "taking the run", func() (err error) {
+				l.j, _, _, err = Take(t.Context(), l.r, opt)
+				return err
+			}) {
 			return false
 		}
 		if epoch > 0 && !store(len(l.specs)) {
@@ -107,7 +110,8 @@ func (l *life) live(t *testing.T) bool {
 				return false
 			}
 			l.acked = n
-			if !l.do(t, "the sign of life", l.j.Heartbeat) || !l.do(t, "the address", func() error { return l.j.SetSocket("s") }) {
+			if !l.do(t, "the sign of life", l.j.Heartbeat) ||
+				!l.do(t, "the address", func() error { return l.j.SetSocket("s") }) {
 				return false
 			}
 		}
@@ -130,7 +134,8 @@ func (l *life) check(t *testing.T, what string) (records, specs int) {
 		t.Fatalf("%s: %v", what, err)
 	}
 	stored, err := r.ReadSpecs()
-	if err != nil || len(stored.Specs) < l.stored || len(stored.Damage) > zeroEnds(t, r) || len(stored.Specs) > 0 && !reflect.DeepEqual(stored.Specs, l.specs[:len(stored.Specs)]) {
+	if err != nil || len(stored.Specs) < l.stored || len(stored.Damage) > zeroEnds(t, r) || len(stored.Specs) > 0 &&
+		!reflect.DeepEqual(stored.Specs, l.specs[:len(stored.Specs)]) {
 		t.Fatalf("%s: %d jobs of %d acknowledged, %q, %v", what, len(stored.Specs), l.stored, stored.Damage, err)
 	}
 	table, report := mustReplay(t, r)
@@ -157,7 +162,8 @@ func zeroEnds(t *testing.T, r *rundir.Run) (n int) {
 	names, err := r.Disk.Names(r.Dir)
 	must(t, err)
 	for _, name := range names {
-		if b, err := rundir.ReadFile(r.Disk, r.Path(name)); strings.HasPrefix(name, "jobs") && err == nil && bytes.HasSuffix(b, []byte{'}', 0}) {
+		if b, err := rundir.ReadFile(r.Disk, r.Path(name)); strings.HasPrefix(name, "jobs") && err == nil &&
+			bytes.HasSuffix(b, []byte{'}', 0}) {
 			n++
 		}
 	}

@@ -17,7 +17,8 @@ import (
 // TestTornOrDamaged checks that every prefix of a line is a line that was never completed, and no
 // damage. Lines that lost their newlines together with their text are damage (promises 1 and 2).
 func TestTornOrDamaged(t *testing.T) {
-	line := appendLine(nil, &jobs.Record{Kind: jobs.KindExited, At: 12, Job: 3, N: 1, Host: "a", Reason: "é \\ \" {", Next: jobs.Running,
+	line := appendLine(nil, &jobs.Record{Kind: jobs.KindExited, At: 12, Job: 3, N: 1, Host: "a", Reason: "é \\ \" {",
+		Next:    jobs.Running,
 		Outcome: &jobs.Outcome{Started: 5, Ended: 9}})
 	line = line[:len(line)-1]
 	for n := range line {
@@ -47,17 +48,21 @@ var full = jobs.Record{
 	Kind: jobs.KindExited, At: math.MaxInt64, Job: 17, N: 2, Host: "melon4", Slot: 3, Count: 9, Next: jobs.Failed, Charged: true,
 	Retry: 5, Seq: 11, Reason: "why \"not\" \\ \n\t\x00\x1f <&> ü \u2028 😀", Priority: -7, Started: math.MinInt64, Epoch: 4, Owner: "me",
 	Files: []jobs.FileMark{{Name: "000001.jsonl", Length: 1 << 40, CRC: math.MaxUint32}, {}},
-	Spec:  &jobs.Spec{ID: 17, Line: 2, Command: "a <b> \x00\xff", Options: &jobs.Options{Queue: "q", Slots: 2, After: []jobs.ID{3}}},
-	Outcome: &jobs.Outcome{Exit: -1, Signal: "SIGKILL", Started: 1, Ended: 2, CPU: time.Hour, MaxRSSBytes: 1 << 50, Memory: jobs.MemoryLimit, TimedOut: true,
+	Spec: &jobs.Spec{ID: 17, Line: 2, Command: "a <b> \x00\xff",
+		Options: &jobs.Options{Queue: "q", Slots: 2, After: []jobs.ID{3}}},
+	Outcome: &jobs.Outcome{Exit: -1, Signal: "SIGKILL", Started: 1, Ended: 2, CPU: time.Hour, MaxRSSBytes: 1 << 50,
+		Memory: jobs.MemoryLimit, TimedOut: true,
 		Stopped: true, DiskFull: true, LeftChildren: 3, Error: "no\nsuch", LastLine: "the \"end\"",
 		ProcessLimit: jobs.ProcessLimit{Kind: jobs.LimitPids, Max: math.MaxInt64, Path: "/sys/fs"}},
 }
 
 // edited returns a record of an edited job.
 func edited(command string) jobs.Record {
-	o := &jobs.Options{Queue: "q", Timeout: time.Hour, Tags: []string{"a", "\xfe"}, Env: []jobs.EnvVar{{Name: "A", Value: "<"}}}
+	o := &jobs.Options{Queue: "q", Timeout: time.Hour, Tags: []string{"a", "\xfe"},
+		Env: []jobs.EnvVar{{Name: "A", Value: "<"}}}
 	return jobs.Record{Kind: jobs.KindEdited, At: 5, Job: 7, Reason: "by a person",
-		Spec: &jobs.Spec{ID: 7, Line: 3, Command: command, Name: "n", Labels: jobs.NewLabels("", []jobs.Param{{Name: "x", Value: "1"}}), Options: o}}
+		Spec: &jobs.Spec{ID: 7, Line: 3, Command: command, Name: "n",
+			Labels: jobs.NewLabels("", []jobs.Param{{Name: "x", Value: "1"}}), Options: o}}
 }
 
 // TestCodecAgreesWithJSON checks that the record form is plain JSON. encoding/json reads it, and
@@ -65,7 +70,8 @@ func edited(command string) jobs.Record {
 // what JSON cannot encode. Each host name, and equal options, are stored only once.
 func TestCodecAgreesWithJSON(t *testing.T) {
 	_, records := jobstest.History(7, 20, 1000)
-	records = append(records, full, jobs.Record{}, edited("echo <&> ü \u2028 \"x\" \\"), edited("printf '\xff\n\x01'"), edited(""))
+	records = append(records, full, jobs.Record{}, edited("echo <&> ü \u2028 \"x\" \\"), edited("printf '\xff\n\x01'"),
+		edited(""))
 	var d jobs.RecordReader
 	hosts := map[string]*byte{}
 	var options *jobs.Options // of the edited records
@@ -122,12 +128,14 @@ func TestInvalidRecordsAreRefused(t *testing.T) {
 // encoding/json.
 func FuzzRecord(f *testing.F) {
 	f.Add("launching", int64(1), 17, 2, "melon4", 3, uint8(2), int64(9), "", int64(5), "", int64(0))
-	f.Add("exited", int64(-1), math.MinInt, 0, "ü\n\"\\", -3, uint8(6), int64(math.MinInt64), "why\x00\xff", int64(math.MaxInt64), "SIGKILL", int64(1))
+	f.Add("exited", int64(-1), math.MinInt, 0, "ü\n\"\\", -3, uint8(6), int64(math.MinInt64), "why\x00\xff",
+		int64(math.MaxInt64), "SIGKILL", int64(1))
 	f.Fuzz(func(t *testing.T, kind string, at int64, job, n int, host string, slot int, next uint8, seq int64, why string, ended int64, signal string, rss int64) {
 		r := jobs.Record{Kind: jobs.Kind(kind), At: jobs.Stamp(at), Job: jobs.ID(job), N: n, Host: host, Slot: slot,
 			Next: jobs.JobState(next % 7), Seq: seq, Reason: why, Charged: rss%2 == 0}
 		if rss != 0 {
-			r.Outcome = &jobs.Outcome{Exit: slot, Signal: signal, Ended: jobs.Stamp(ended), MaxRSSBytes: rss, LastLine: why}
+			r.Outcome = &jobs.Outcome{Exit: slot, Signal: signal, Ended: jobs.Stamp(ended), MaxRSSBytes: rss,
+				LastLine: why}
 		}
 		line := appendLine(nil, &r)
 		body, ok := lineBody(line[:len(line)-1])
@@ -198,7 +206,8 @@ func TestEditCountsAfterLostRecords(t *testing.T) {
 		must(t, p.fold(&r))
 	}
 	j := table.Job(1)
-	if j.Spec.Command != "new" || j.State != jobs.Running || j.Attempts[0].State != jobs.AttemptLost || j.Attempts[0].Round != 0 || j.Attempts[1].Round != 1 {
+	if j.Spec.Command != "new" || j.State != jobs.Running || j.Attempts[0].State != jobs.AttemptLost ||
+		j.Attempts[0].Round != 0 || j.Attempts[1].Round != 1 {
 		t.Errorf("got job %+v, want the new command, and a lost and a running attempt", j)
 	}
 }

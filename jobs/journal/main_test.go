@@ -40,7 +40,8 @@ func inMemory(t testing.TB, specs ...*jobs.Spec) (*memdisk.Mount, *rundir.Run) {
 // simulated creates a run on a server's disk deterministically.
 func simulated(t testing.TB, d rundir.Disk) *rundir.Run {
 	t.Helper()
-	r, err := rundir.CreateOn(d, "/runs", "x", rundir.Settings{UID: "abcdefghijkl", Created: time.Unix(1, 0)}, rand.NewChaCha8([32]byte{1}))
+	r, err := rundir.CreateOn(d, "/runs", "x", rundir.Settings{UID: "abcdefghijkl", Created: time.Unix(1, 0)},
+		rand.NewChaCha8([32]byte{1}))
 	must(t, err)
 	return r
 }

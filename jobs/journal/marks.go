@@ -125,7 +125,8 @@ func checkOwner(r *rundir.Run, files []epochFile, had, now *Owner) (missing []st
 	case err != nil:
 		return nil, err
 	case length < had.Bytes:
-		missing = append(missing, fmt.Sprintf("%s has lost its end: %d bytes of %d are there", e.label(), length, had.Bytes))
+		missing = append(missing, fmt.Sprintf("%s has lost its end: %d bytes of %d are there", e.label(), length,
+			had.Bytes))
 	case sum != had.Sum:
 		missing = append(missing, fmt.Sprintf("%s is not what its dispatcher wrote: the checksum of its first %d bytes differs", e.label(), had.Bytes))
 	}
@@ -179,7 +180,8 @@ func (f *Follower) addMissingSpecs(e epochFile, no int, r *jobs.Record) {
 	if r.Job < 1 || r.Count < 1 || last < int(r.Job) || last <= have || last-have > maxLostJobs {
 		return
 	}
-	f.damage("%s has lost jobs %d to %d, which %s:%d says are part of the run", rundir.SpecsFile, have+1, last, e.label(), no)
+	f.damage("%s has lost jobs %d to %d, which %s:%d says are part of the run", rundir.SpecsFile, have+1, last,
+		e.label(), no)
 	var lost []*jobs.Spec
 	for id := have + 1; id <= last; id++ {
 		lost = append(lost, jobs.LostSpec(jobs.ID(id), rundir.SpecsFile+": the line is missing"))
@@ -196,7 +198,8 @@ func impliedRecords(t *jobs.Table, r *jobs.Record) []jobs.Record {
 		last--
 	}
 	if n := t.NumJobs(); int(last) > n && int(last) <= t.NumSpecs() {
-		missing = append(missing, jobs.Record{Kind: jobs.KindAccepted, At: r.At, Job: jobs.ID(n + 1), Count: int(last) - n})
+		missing = append(missing, jobs.Record{Kind: jobs.KindAccepted, At: r.At, Job: jobs.ID(n + 1),
+			Count: int(last) - n})
 	}
 	known, state, open := 0, jobs.Queued, 0
 	if j := t.Job(r.Job); j != nil {
@@ -216,7 +219,8 @@ func impliedRecords(t *jobs.Table, r *jobs.Record) []jobs.Record {
 				if state.Terminal() {
 					next = state
 				}
-				missing = append(missing, jobs.Record{Kind: jobs.KindLost, At: r.At, Job: r.Job, N: a.ID.N, Host: a.Host, Next: next,
+				missing = append(missing, jobs.Record{Kind: jobs.KindLost, At: r.At, Job: r.Job, N: a.ID.N,
+					Host: a.Host, Next: next,
 					Reason: "the journal's record of its end is damaged"})
 			}
 		}
@@ -242,7 +246,8 @@ func impliedRecords(t *jobs.Table, r *jobs.Record) []jobs.Record {
 		}
 		missing = append(missing,
 			jobs.Record{Kind: jobs.KindLaunching, At: r.At, Job: r.Job, N: n},
-			jobs.Record{Kind: jobs.KindLost, At: r.At, Job: r.Job, N: n, Next: next, Reason: "the journal's record of it is damaged"})
+			jobs.Record{Kind: jobs.KindLost, At: r.At, Job: r.Job, N: n, Next: next,
+				Reason: "the journal's record of it is damaged"})
 	}
 	if r.Kind != jobs.KindLaunching {
 		missing = append(missing, jobs.Record{Kind: jobs.KindLaunching, At: r.At, Job: r.Job, N: r.N, Host: r.Host})

@@ -105,7 +105,8 @@ func TestMarksAreASecondCopy(t *testing.T) {
 	older := func(what string) {
 		t.Helper()
 		putJournal(t, o.r, 2, flipped(o.first, 8*20))
-		if table, report := mustReplay(t, o.r); !report.Damaged || report.Ignored != 0 || table.Job(1).State != jobs.Canceled {
+		if table, report := mustReplay(t, o.r); !report.Damaged || report.Ignored != 0 ||
+			table.Job(1).State != jobs.Canceled {
 			t.Fatalf("%s: job 1 is %s; %+v", what, table.Job(1).State, report)
 		}
 		putJournal(t, o.r, 2, o.first)
@@ -181,7 +182,8 @@ func TestRemovedRunIsNamed(t *testing.T) {
 	j, _, _ := mustTake(t, r, TakeOptions{})
 	must(t, os.RemoveAll(r.Dir))
 	by, err := j.Fenced()
-	if by != 0 || err == nil || !strings.Contains(err.Error(), r.Dir) || !strings.Contains(err.Error(), "is gone: was it removed?") {
+	if by != 0 || err == nil || !strings.Contains(err.Error(), r.Dir) ||
+		!strings.Contains(err.Error(), "is gone: was it removed?") {
 		t.Errorf("Fenced: got %d, %v; want an error that says that the run is gone", by, err)
 	}
 	if err := j.Heartbeat(); err == nil || !strings.Contains(err.Error(), "is gone") {
@@ -202,8 +204,10 @@ func TestLostFilesUseNoEpochTwice(t *testing.T) {
 		missing := fileOf(slices.Max(lost)).label() + " is missing"
 		for epoch := 4; epoch <= 5; epoch++ {
 			j, table, report := mustTake(t, r, force)
-			if j.file.epoch != epoch || !report.Damaged || !table.Damaged || !strings.Contains(strings.Join(report.Warnings, "\n"), missing) {
-				t.Errorf("without %d: epoch %d, want %d, damaged %v: %q", lost, j.file.epoch, epoch, report.Damaged, report.Warnings)
+			if j.file.epoch != epoch || !report.Damaged || !table.Damaged ||
+				!strings.Contains(strings.Join(report.Warnings, "\n"), missing) {
+				t.Errorf("without %d: epoch %d, want %d, damaged %v: %q", lost, j.file.epoch, epoch, report.Damaged,
+					report.Warnings)
 			}
 		}
 		if _, report := mustReplay(t, r); !report.Damaged {
@@ -227,7 +231,8 @@ func TestTakeMakesDurableWhatItReads(t *testing.T) {
 	must(t, err)
 	_, err = f.WriteAt(b, 0)
 	must(t, err)
-	must(t, old.Append([]jobs.Record{{Kind: jobs.KindAccepted, Job: 1, Count: 2}, {Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "a"}}))
+	must(t, old.Append([]jobs.Record{{Kind: jobs.KindAccepted, Job: 1, Count: 2},
+		{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "a"}}))
 	old.mu.Lock()
 	err = old.write()
 	old.mu.Unlock()

@@ -67,7 +67,8 @@ func (o *Owner) Liveness() Liveness {
 
 // String describes the owner in messages.
 func (o *Owner) String() string {
-	return fmt.Sprintf("dcs-tui of %s on %s (pid %d, since %s)", o.User, o.Host, o.PID, o.Since.Format("2006-01-02 15:04:05"))
+	return fmt.Sprintf("dcs-tui of %s on %s (pid %d, since %s)", o.User, o.Host, o.PID,
+		o.Since.Format("2006-01-02 15:04:05"))
 }
 
 // ownerOfThisProcess returns an Owner with the fields that identify this process.

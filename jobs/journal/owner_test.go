@@ -93,7 +93,8 @@ func TestOwnerFileHoldsTheProblem(t *testing.T) {
 	j, _, _ := mustTake(t, r, TakeOptions{})
 	must(t, j.SetSocket(strings.Repeat("a", 100)))
 	for _, c := range []struct{ text, want string }{
-		{"no space left on device\x1b[31m", "no space left on device␛[31m"}, {strings.Repeat("ä", 500), strings.Repeat("ä", maxProblem-1) + "…"},
+		{"no space left on device\x1b[31m", "no space left on device␛[31m"}, {strings.Repeat("ä", 500),
+			strings.Repeat("ä", maxProblem-1) + "…"},
 		{strings.Repeat("\U0001f600", 500), ""}, {"", ""},
 	} {
 		heartbeat := j.writer.owner.Heartbeat
@@ -216,7 +217,8 @@ func TestProcessNameIsAFileName(t *testing.T) {
 	far2.PIDNS = "pid:[1]"
 	for name, want := range map[string]Liveness{
 		ProcessName(): Alive, past.name(): Dead, far.name(): Unsure, far2.name(): Unsure,
-		"": Unsure, "1.2": Unsure, "." + past.name(): Unsure, past.name() + ".x": Unsure, "+" + past.name(): Unsure, "-1.0.1.x": Unsure, "../../1": Unsure,
+		"": Unsure, "1.2": Unsure, "." + past.name(): Unsure, past.name() + ".x": Unsure, "+" +
+			past.name(): Unsure, "-1.0.1.x": Unsure, "../../1": Unsure,
 	} {
 		if got := ProcessLiveness(name); got != want {
 			t.Errorf("%q: %v, want %v", name, got, want)

@@ -111,7 +111,8 @@ func ProcessLiveness(name string) Liveness { return proc{"/proc"}.nameLiveness(n
 
 func (p proc) nameLiveness(name string) Liveness {
 	var q process
-	if n, _ := fmt.Sscanf(strings.ReplaceAll(name, ".", " "), "%d %d %s %s", &q.PID, &q.Start, &q.PIDNS, &q.Boot); n < 4 {
+	if n, _ := fmt.Sscanf(strings.ReplaceAll(name, ".", " "), "%d %d %s %s", &q.PID, &q.Start, &q.PIDNS,
+		&q.Boot); n < 4 {
 		return Unsure
 	}
 	q.PIDNS = "pid:[" + q.PIDNS + "]"

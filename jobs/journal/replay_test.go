@@ -22,21 +22,27 @@ func TestPrefixesAreLiveStates(t *testing.T) {
 			whole := lines(b, k+1)
 			next := lines(b[len(whole):], 1)
 			want := folded(t, specs, recs[:k])
-			for i, torn := range [][]byte{nil, next[:min(len(next), 1)], next[:len(next)/2], next[:max(0, len(next)-1)], make([]byte, 100)} {
+			for i, torn := range [][]byte{nil, next[:min(len(next), 1)], next[:len(next)/2], next[:max(0, len(next)-1)],
+				make([]byte, 100)} {
 				putJournal(t, r, 1, slices.Concat(whole, torn))
 				table, report := mustReplay(t, r)
-				if !equalTables(table, want) || report.Damaged || report.Records != k+1 || report.Torn != int64(len(torn)) {
-					t.Fatalf("seed %d, record %d and %d bytes: %+v\ngot  %+v\nwant %+v", seed, k, len(torn), report, table, want)
+				if !equalTables(table, want) || report.Damaged || report.Records != k+1 ||
+					report.Torn != int64(len(torn)) {
+					t.Fatalf("seed %d, record %d and %d bytes: %+v\ngot  %+v\nwant %+v", seed, k, len(torn), report,
+						table, want)
 				}
 				if (k+i)%7 > 0 {
 					continue
 				}
 				_, taken, report := mustTake(t, r, force)
 				if table.Epoch = 2; !equalTables(table, taken) || report.Damaged || report.Ignored != 0 {
-					t.Fatalf("seed %d, record %d and %d bytes: taken over as %+v, it was %+v", seed, k, len(torn), taken, table)
+					t.Fatalf("seed %d, record %d and %d bytes: taken over as %+v, it was %+v", seed, k, len(torn),
+						taken, table)
 				}
-				if again, report := mustReplay(t, r); !equalTables(again, taken) || report.Damaged || report.Ignored != int64(len(torn)) {
-					t.Fatalf("seed %d, record %d and %d bytes: replayed as %+v, it was %+v; %+v", seed, k, len(torn), again, taken, report)
+				if again, report := mustReplay(t, r); !equalTables(again, taken) || report.Damaged ||
+					report.Ignored != int64(len(torn)) {
+					t.Fatalf("seed %d, record %d and %d bytes: replayed as %+v, it was %+v; %+v", seed, k, len(torn),
+						again, taken, report)
 				}
 				forget(t, r, 2)
 			}
@@ -56,18 +62,21 @@ func TestDamagedLineCostsItself(t *testing.T) {
 			putJournal(t, r, 1, flipped(b, (at+end)/2*8))
 			at = end + 1
 			got, report := mustReplay(t, r)
-			if !report.Damaged || !got.Damaged || len(report.Warnings) == 0 || !strings.Contains(report.Warnings[0], "000001.jsonl:") {
+			if !report.Damaged || !got.Damaged || len(report.Warnings) == 0 ||
+				!strings.Contains(report.Warnings[0], "000001.jsonl:") {
 				t.Fatalf("seed %d, record %d: %+v", seed, i, report)
 			}
 			if got.Seq < want.Seq-1 {
-				t.Fatalf("seed %d, record %d (%s): the newest result is %d, it was %d", seed, i, recs[i].Kind, got.Seq, want.Seq)
+				t.Fatalf("seed %d, record %d (%s): the newest result is %d, it was %d", seed, i, recs[i].Kind, got.Seq,
+					want.Seq)
 			}
 			for k := range got.Jobs {
 				if recs[i].Kind == jobs.KindAccepted || jobs.ID(k+1) == recs[i].Job {
 					continue
 				}
 				if !reflect.DeepEqual(got.Jobs[k], want.Jobs[k]) {
-					t.Fatalf("seed %d: record %d (%s of job %d) was damaged, and job %d became\n%+v, it was\n%+v\n%q", seed, i, recs[i].Kind, recs[i].Job, k+1, got.Jobs[k], want.Jobs[k], report.Warnings)
+					t.Fatalf("seed %d: record %d (%s of job %d) was damaged, and job %d became\n%+v, it was\n%+v\n%q",
+						seed, i, recs[i].Kind, recs[i].Job, k+1, got.Jobs[k], want.Jobs[k], report.Warnings)
 				}
 			}
 		}
@@ -84,7 +93,8 @@ func TestDamagedNewlinesCostNothing(t *testing.T) {
 		}
 	}
 	putJournal(t, r, 1, b)
-	if got, report := mustReplay(t, r); report.Damaged || report.More == 0 || !equalTables(got, folded(t, specs, recs)) {
+	if got, report := mustReplay(t, r); report.Damaged || report.More == 0 ||
+		!equalTables(got, folded(t, specs, recs)) {
 		t.Errorf("replay: got %+v, want all records, no damage, and More than the listed warnings", report)
 	}
 }

@@ -43,8 +43,10 @@ func TestShortenedJournalIsDamaged(t *testing.T) {
 			putJournal(t, r, 1, c.keep(content(t, r, 1)))
 			for epoch := 2; epoch <= 3; epoch++ {
 				_, table, report := mustTake(t, r, force)
-				if report.Damaged != c.damaged || table.Damaged != c.damaged || (len(report.Warnings) > 0) != c.damaged {
-					t.Errorf("epoch %d: damaged %v, table %v, want %v; warnings %q", epoch, report.Damaged, table.Damaged, c.damaged, report.Warnings)
+				if report.Damaged != c.damaged || table.Damaged != c.damaged ||
+					(len(report.Warnings) > 0) != c.damaged {
+					t.Errorf("epoch %d: damaged %v, table %v, want %v; warnings %q", epoch, report.Damaged,
+						table.Damaged, c.damaged, report.Warnings)
 				}
 			}
 		})
@@ -90,7 +92,8 @@ func TestCopiedRunDirectoryIsDamaged(t *testing.T) {
 			must(t, err)
 			other := &rundir.Run{Dir: to, Nonce: r.Nonce, Settings: r.Settings, Disk: r.Disk}
 			_, _, report := mustTake(t, other, force)
-			if report.Damaged != copied || copied && !strings.Contains(strings.Join(report.Warnings, "\n"), "is a copy of") {
+			if report.Damaged != copied || copied && !strings.Contains(strings.Join(report.Warnings, "\n"),
+				"is a copy of") {
 				t.Errorf("damaged %v, want %v: %q", report.Damaged, copied, report.Warnings)
 			}
 		})

@@ -119,7 +119,8 @@ func TestOwnerThatSendsHeartbeatsIsRefused(t *testing.T) {
 		})
 		waited, err := timedTake(t, r, TakeOptions{})
 		var owned *OwnedError
-		if !errors.As(err, &owned) || owned.Owner == nil || owned.Owner.Host != "melon3" || waited > HeartbeatInterval+watchInterval {
+		if !errors.As(err, &owned) || owned.Owner == nil || owned.Owner.Host != "melon3" || waited > HeartbeatInterval+
+			watchInterval {
 			t.Errorf("%v after %s", err, waited)
 		}
 		stop()

@@ -120,7 +120,8 @@ func TestTakeLeavesNothingToChance(t *testing.T) {
 		rest := recs
 		for epoch := range 3 {
 			j, _, _, err := Take(context.Background(), r, TakeOptions{Force: true, Who: machine("melon1"),
-				Token: fmt.Sprint("token", epoch), Now: func() time.Time { clock = clock.Add(time.Second); return clock }})
+				Token: fmt.Sprint("token",
+					epoch), Now: func() time.Time { clock = clock.Add(time.Second); return clock }})
 			must(t, err)
 			record(t, j, rest[:len(recs)/3]...)
 			rest = rest[len(recs)/3:]
@@ -129,7 +130,8 @@ func TestTakeLeavesNothingToChance(t *testing.T) {
 				must(t, j.Close())
 			}
 		}
-		for _, name := range []string{"owner", "run.toml", "nonce", "jobs.jsonl", "journal/000001.jsonl", "journal/000002.jsonl", "journal/000003.jsonl"} {
+		for _, name := range []string{"owner", "run.toml", "nonce", "jobs.jsonl", "journal/000001.jsonl",
+			"journal/000002.jsonl", "journal/000003.jsonl"} {
 			b, err := rundir.ReadFile(m, r.Path(name))
 			must(t, err)
 			files += string(b)

@@ -28,12 +28,16 @@ func state(t testing.TB) *State {
 	s := &State{
 		V: Version, Run: "abc", Epoch: 3, Token: "t", At: time.Date(2026, 3, 14, 15, 2, 0, 5000, time.UTC),
 		Durable: Durable{Epoch: 2, Bytes: 4711}, More: true, Held: true, Draining: "a <person> asked", Stuck: "a is lost", Awaited: &Await{Hosts: []string{"a"}, Text: "1 attempt waits", HasLimit: true}, Problem: "disk full",
-		Deleted: true, Finish: &Finish{How: "drained", Why: "a"}, Tries: 3, Hybrid: true, Rate: 1.5, Rates: []float64{0, 2}, ETA: time.Hour,
+		Deleted: true, Finish: &Finish{How: "drained", Why: "a"}, Tries: 3, Hybrid: true, Rate: 1.5, Rates: []float64{0,
+			2}, ETA: time.Hour,
 		Spread: time.Minute, Question: &Question{ID: 7, Text: "Passphrase", Secret: true}, Standby: "b",
-		Hosts: []Host{{Name: "a", HostStatus: jobs.HostStatus{State: "up", Hold: "load", Reason: "r"}, Linked: true, Stopped: true, Note: "ü\x1b\n", Slots: 4, Given: 2, Usable: 3.5, Running: 2,
-			Buffered: 1, Done: 9, Failed: 1, Cores: 8, GPUs: 2, Load: [3]float64{1, 2, 3}, Busy: 2, Ours: 1, MemBytes: 1 << 40, MemFree: 1 << 39,
+		Hosts: []Host{{Name: "a", HostStatus: jobs.HostStatus{State: "up", Hold: "load", Reason: "r"}, Linked: true,
+			Stopped: true, Note: "ü\x1b\n", Slots: 4, Given: 2, Usable: 3.5, Running: 2,
+			Buffered: 1, Done: 9, Failed: 1, Cores: 8, GPUs: 2, Load: [3]float64{1, 2,
+				3}, Busy: 2, Ours: 1, MemBytes: 1 << 40, MemFree: 1 << 39,
 			DiskFree: -1, FSDelay: 1, Delay: 2, Files: "receives", Users: "alice 1 slot", Heartbeat: 3, Down: 4, Idle: 6, RetryIn: 5, History: []uint8{0, 100, 255}}},
-		Queues: []Queue{{Name: "q", Mean: time.Second, Deviation: time.Minute}}, Stragglers: jobs.RangesOf([]jobs.ID{1, 2, 9}),
+		Queues: []Queue{{Name: "q", Mean: time.Second, Deviation: time.Minute}}, Stragglers: jobs.RangesOf([]jobs.ID{1,
+			2, 9}),
 		Ending: jobs.RangesOf([]jobs.ID{4}), Progress: map[string]string{"1.1": "50 %"},
 	}
 	checkSet(t, reflect.ValueOf(*s), "State")
@@ -187,7 +191,8 @@ func TestInvalidStateIsRefused(t *testing.T) {
 			c.put(t)
 			defer os.RemoveAll(path)
 			s, err := Read(r)
-			if c.want == "" && (err != nil || s == nil) || c.want != "" && (err == nil || s != nil || !strings.Contains(err.Error(), c.want)) {
+			if c.want == "" && (err != nil || s == nil) || c.want != "" &&
+				(err == nil || s != nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("Read = %v, %v; want %q", s, err, c.want)
 			}
 		})
@@ -227,7 +232,8 @@ func TestFailedWriteLeavesTheOldState(t *testing.T) {
 			want = 4
 		}
 		if rerr != nil || got.Epoch != want {
-			t.Errorf("operation %d (%s): Write = %v; then Read = %+v, %v, want epoch %d", n, d.Failed, err, got, rerr, want)
+			t.Errorf("operation %d (%s): Write = %v; then Read = %+v, %v, want epoch %d", n, d.Failed, err, got, rerr,
+				want)
 		}
 		if err := Write(r, &State{V: Version, Epoch: 4}); err != nil {
 			t.Errorf("operation %d (%s): the next write: %v", n, d.Failed, err)
@@ -275,7 +281,8 @@ func TestEncodeBoundsSize(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	whole, err := json.Marshal(state(f))
 	must(f, err)
-	for _, s := range []string{string(whole), `{"v":2,"epoch":1}`, `{"v":2,"epoch":1,"hosts":[null,{"load":[1,2,3,4],"history":"AGT/"}]}`, `{"v":1}`, `null`, `[]`, ``} {
+	for _, s := range []string{string(whole), `{"v":2,"epoch":1}`,
+		`{"v":2,"epoch":1,"hosts":[null,{"load":[1,2,3,4],"history":"AGT/"}]}`, `{"v":1}`, `null`, `[]`, ``} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -227,14 +227,16 @@ func decode(b []byte) (*State, error) {
 		return nil, err
 	}
 	if version.V != Version {
-		return nil, fmt.Errorf("it has version %d and this dcs-tui knows version %d: use the dcs-tui that wrote it", version.V, Version)
+		return nil, fmt.Errorf("it has version %d and this dcs-tui knows version %d: use the dcs-tui that wrote it",
+			version.V, Version)
 	}
 	s := new(State)
 	if err := json.Unmarshal(b, s); err != nil {
 		return nil, err
 	}
 	if s.Epoch < 1 || s.Durable.Epoch < 0 || s.Durable.Epoch > s.Epoch || s.Durable.Bytes < 0 {
-		return nil, fmt.Errorf("epoch %d with %d durable bytes of epoch %d is inconsistent", s.Epoch, s.Durable.Bytes, s.Durable.Epoch)
+		return nil, fmt.Errorf("epoch %d with %d durable bytes of epoch %d is inconsistent", s.Epoch, s.Durable.Bytes,
+			s.Durable.Epoch)
 	}
 	return s, nil
 }

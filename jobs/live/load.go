@@ -53,7 +53,8 @@ func (l *LoadLog) Record(s *State) {
 }
 
 func (l *LoadLog) append(host string, line []byte) error {
-	f, err := l.run.Disk.OpenFile(l.run.Path(rundir.HostsDir, host+LoadSuffix), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	f, err := l.run.Disk.OpenFile(l.run.Path(rundir.HostsDir, host+LoadSuffix),
+		os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
 	}
@@ -103,7 +104,8 @@ func readLoad(r *rundir.Run, name string) (list []LoadSample) {
 		first, second, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		at, err1 := strconv.ParseInt(first, 10, 64)
 		load, err2 := strconv.ParseFloat(second, 64)
-		if err1 == nil && err2 == nil && load >= 0 && load < 1e6 && (len(list) == 0 || at >= list[len(list)-1].At.Unix()) {
+		if err1 == nil && err2 == nil && load >= 0 && load < 1e6 &&
+			(len(list) == 0 || at >= list[len(list)-1].At.Unix()) {
 			list = append(list, LoadSample{time.Unix(at, 0), load})
 		}
 	}

@@ -18,7 +18,8 @@ func TestLoadsCoverTheWholeRun(t *testing.T) {
 	log, begin := NewLoadLog(r), time.Unix(1_800_000_000, 0)
 	at := begin
 	for range 12_000 { // every 10 s, for 33 hours
-		log.Record(&State{At: at, Hosts: []Host{{Name: "ws01", HostStatus: jobs.HostStatus{State: "up"}, Load: [3]float64{1.234, 9, 9}}, {Name: "ws02", HostStatus: jobs.HostStatus{State: "lost"}}}})
+		log.Record(&State{At: at, Hosts: []Host{{Name: "ws01", HostStatus: jobs.HostStatus{State: "up"},
+			Load: [3]float64{1.234, 9, 9}}, {Name: "ws02", HostStatus: jobs.HostStatus{State: "lost"}}}})
 		at = at.Add(10 * time.Second)
 	}
 	info, err := os.Stat(r.Path(rundir.HostsDir, "ws01.load"))
@@ -27,7 +28,8 @@ func TestLoadsCoverTheWholeRun(t *testing.T) {
 	}
 	loads := ReadLoads(r)
 	list := loads["ws01"]
-	if len(loads) != 1 || len(list) < 1500 || list[0] != (LoadSample{begin, 1.23}) || at.Sub(list[len(list)-1].At) > time.Minute {
+	if len(loads) != 1 || len(list) < 1500 || list[0] != (LoadSample{begin, 1.23}) ||
+		at.Sub(list[len(list)-1].At) > time.Minute {
 		t.Errorf("%d hosts, %d samples", len(loads), len(list))
 	}
 	for i := 1; i < len(list); i++ {
@@ -36,7 +38,8 @@ func TestLoadsCoverTheWholeRun(t *testing.T) {
 		}
 	}
 	// The next dispatcher continues the file.
-	NewLoadLog(r).Record(&State{At: at, Hosts: []Host{{Name: "ws01", HostStatus: jobs.HostStatus{State: "draining"}, Load: [3]float64{7}}}})
+	NewLoadLog(r).Record(&State{At: at, Hosts: []Host{{Name: "ws01", HostStatus: jobs.HostStatus{State: "draining"},
+		Load: [3]float64{7}}}})
 	if more := ReadLoads(r)["ws01"]; len(more) != len(list)+1 || more[len(list)].Load != 7 {
 		t.Errorf("%d samples after %d", len(more), len(list))
 	}
@@ -47,11 +50,13 @@ func TestLoadsCoverTheWholeRun(t *testing.T) {
 func TestForeignLoadsFileIsNotWritten(t *testing.T) {
 	r := newRun(t)
 	other := filepath.Join(t.TempDir(), "other")
-	for path, text := range map[string]string{other: "x", r.Path(rundir.HostsDir, "ws02.load"): "1800000000 1\nx\n1800000030\n1700000000 2\n1800000060 NaN\n1800000090 1e300\n1800000120 3"} {
+	for path, text := range map[string]string{other: "x",
+		r.Path(rundir.HostsDir, "ws02.load"): "1800000000 1\nx\n1800000030\n1700000000 2\n1800000060 NaN\n1800000090 1e300\n1800000120 3"} {
 		must(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	must(t, os.Symlink(other, r.Path(rundir.HostsDir, "ws01.load")))
-	NewLoadLog(r).Record(&State{At: time.Now(), Hosts: []Host{{Name: "ws01", HostStatus: jobs.HostStatus{State: "up"}}}})
+	NewLoadLog(r).Record(&State{At: time.Now(),
+		Hosts: []Host{{Name: "ws01", HostStatus: jobs.HostStatus{State: "up"}}}})
 	if b, err := os.ReadFile(other); string(b) != "x" {
 		t.Errorf("the other file holds %q, %v; want it unchanged", b, err)
 	}

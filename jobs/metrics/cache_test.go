@@ -120,7 +120,8 @@ func TestCacheIsDamaged(t *testing.T) {
 		{"too large", "x", 2 * worthCache},
 		{"changed", strings.Replace(string(whole), `{"acc":"17"}`, `{"acc":"18"}`, 1), 1},
 		{"torn", string(whole[:len(whole)-1]) + "x", 1},
-		{"of another program", string(jobs.AppendLineSum([]byte(`{"attempt":17,"metrics":["acc"]`), 0)) + "\n" + string(jobs.AppendLineSum([]byte(`[1`), 0)) + "\n", 2 * worthCache},
+		{"of another program", string(jobs.AppendLineSum([]byte(`{"attempt":17,"metrics":["acc"]`), 0)) + "\n" +
+			string(jobs.AppendLineSum([]byte(`[1`), 0)) + "\n", 2 * worthCache},
 	} {
 		l.write(path, c.text)
 		if c.name == "too large" {

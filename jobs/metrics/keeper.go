@@ -144,7 +144,8 @@ func (k *Keeper) Close(ctx context.Context) (notes []string) {
 	}
 	f, err := k.reader.Read(ctx, list, nil)
 	if err != nil {
-		return []string{"the metrics of " + text.Plural(len(list), "job") + " are not all kept: the hosts that have the outputs did not answer in time"}
+		return []string{"the metrics of " + text.Plural(len(list), "job") +
+			" are not all kept: the hosts that have the outputs did not answer in time"}
 	}
 	return f.Notes
 }

@@ -52,7 +52,8 @@ func TestMetricsAreKept(t *testing.T) {
 		t.Errorf("%d outputs were fetched", asked.Load())
 	}
 	// This column is found in another way, so its value was not kept.
-	l.expect(l.reader("acc=key:note"), "  ", "what 3 jobs printed is only on far: the metrics are empty; dcs-tui fetch "+l.run.Ref()+" copies it")
+	l.expect(l.reader("acc=key:note"), "  ",
+		"what 3 jobs printed is only on far: the metrics are empty; dcs-tui fetch "+l.run.Ref()+" copies it")
 	if info, err := os.Stat(l.run.Path(KeptFile)); err != nil || info.Mode() != 0o600 {
 		t.Error(info.Mode(), err)
 	}
@@ -126,13 +127,16 @@ func TestKeeperReadsOutputsAsJobsEnd(t *testing.T) {
 	l := farLab(t, 200)
 	l.job("acc=201\n")
 	var asked, refused atomic.Int64
-	k := NewKeeper(fetching(l.reader("acc"), &asked, func(id jobs.ID) bool { return id == 7 && refused.Add(1) == 1 || id == 8 }))
+	k := NewKeeper(fetching(l.reader("acc"), &asked, func(id jobs.ID) bool {
+		return id == 7 && refused.Add(1) == 1 || id == 8
+	}))
 	for i := range l.list {
 		k.Add(&l.list[i])
 	}
 	k.Add(&l.list[7]) // a resume may deliver a result twice
 	notes := k.Close(t.Context())
-	if len(notes) != 1 || notes[0] != "what 1 job wrote cannot be read: far does not answer (job 8)" || asked.Load() != 199 {
+	if len(notes) != 1 || notes[0] != "what 1 job wrote cannot be read: far does not answer (job 8)" ||
+		asked.Load() != 199 {
 		t.Errorf("%q, %d fetched", notes, asked.Load())
 	}
 	f := l.read(l.reader("acc"))
@@ -164,7 +168,8 @@ func TestKeeperDoesNotWaitForEver(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		notes := k.Close(ctx)
-		if len(notes) != 1 || !strings.HasPrefix(notes[0], "the metrics of 2 jobs are not all kept") || time.Since(start) != 10*time.Second {
+		if len(notes) != 1 || !strings.HasPrefix(notes[0], "the metrics of 2 jobs are not all kept") ||
+			time.Since(start) != 10*time.Second {
 			t.Errorf("%q after %s", notes, time.Since(start))
 		}
 	})
@@ -188,7 +193,8 @@ func TestFewOutputsAreRequestedAtATime(t *testing.T) {
 		})
 		start := time.Now()
 		f := l.read(r)
-		if took := time.Since(start); len(f.Notes) != 1 || most.Load() != maxFetches || took < fetchTimeout*10*batch/maxFetches || took > fetchTimeout*10*batch {
+		if took := time.Since(start); len(f.Notes) != 1 || most.Load() != maxFetches ||
+			took < fetchTimeout*10*batch/maxFetches || took > fetchTimeout*10*batch {
 			t.Errorf("%q, %d at a time, after %s", f.Notes, most.Load(), took)
 		}
 	})
@@ -203,7 +209,8 @@ func TestAPartIsNotTheWhole(t *testing.T) {
 		return []byte("x\nacc=1\n"), 1 << 30, nil
 	}
 	l.expect(r, "1,", "only the end of what 1 job wrote is searched, and a metric is not in it (job 1)")
-	l.expect(l.reader("acc", "loss"), "1,", "what 1 job printed is only on far: the metrics are empty; dcs-tui fetch "+l.run.Ref()+" copies it")
+	l.expect(l.reader("acc", "loss"), "1,", "what 1 job printed is only on far: the metrics are empty; dcs-tui fetch "+
+		l.run.Ref()+" copies it")
 	l.expect(l.reader("acc"), "1")
 }
 

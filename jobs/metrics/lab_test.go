@@ -82,7 +82,8 @@ type lab struct {
 
 func newLab(t *testing.T) *lab {
 	d := &lookingDisk{Disk: rundir.OS, t: t, shown: map[string]bool{}, hidden: map[string]bool{}}
-	return &lab{t: t, disk: d, run: &rundir.Run{Dir: t.TempDir(), Disk: d, Settings: &rundir.Settings{Cwd: t.TempDir()}}}
+	return &lab{t: t, disk: d, run: &rundir.Run{Dir: t.TempDir(), Disk: d,
+		Settings: &rundir.Settings{Cwd: t.TempDir()}}}
 }
 
 func (l *lab) write(path, text string) {
@@ -103,7 +104,8 @@ func (l *lab) job(out string, params ...jobs.Param) *results.Result {
 	if out != "" {
 		l.write(path, out)
 	}
-	l.list = append(l.list, results.Result{Job: id.Job, State: jobs.Succeeded, Attempt: id, Host: "melon1", Stdout: path, Params: params})
+	l.list = append(l.list, results.Result{Job: id.Job, State: jobs.Succeeded, Attempt: id, Host: "melon1",
+		Stdout: path, Params: params})
 	l.cwds = append(l.cwds, "")
 	return &l.list[len(l.list)-1]
 }

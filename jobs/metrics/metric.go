@@ -201,7 +201,8 @@ func (c *Metric) Suggest(text string) string {
 	if len(c.path) == 1 {
 		key = c.path[0]
 	}
-	if all := number().FindAllStringIndex(text, 2); key != "" && len(all) == 1 && !strings.ContainsAny(text, "'\"\n\r") {
+	if all := number().FindAllStringIndex(text, 2); key != "" && len(all) == 1 &&
+		!strings.ContainsAny(text, "'\"\n\r") {
 		expr := regexp.QuoteMeta(key) + `\W*?` + regexp.QuoteMeta(text[:all[0][0]]) + "(" + number().String() + ")"
 		how := "re:" + expr
 		if c.File != "" {
@@ -209,7 +210,8 @@ func (c *Metric) Suggest(text string) string {
 		}
 		found := text[all[0][0]:all[0][1]]
 		s, err := New(c.Name, how)
-		if err == nil && !strings.Contains(how, "'") && s.findRE([]byte(key+"="+text)) == found && s.findRE([]byte(`"`+key+`": "`+text+`"`)) == found {
+		if err == nil && !strings.Contains(how, "'") && s.findRE([]byte(key+"="+text)) == found &&
+			s.findRE([]byte(`"`+key+`": "`+text+`"`)) == found {
 			return s.String()
 		}
 	}

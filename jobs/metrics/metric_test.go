@@ -71,7 +71,8 @@ func TestMetricsAreFoundInOutputs(t *testing.T) {
 		{"losses", "losses=[1, 2], acc=3\n", "[1, 2]"},
 		{"acc", "acc=np.float64(0.93), loss=1\n", "np.float64(0.93)"},
 		{"acc", "{'acc': np.float64(0.93), 'n': 1}\n", "np.float64(0.93)"},
-		{"acc", "acc: tensor(0.9300, device='cuda:0', grad_fn=<MeanBackward0>) n=1\n", "tensor(0.9300, device='cuda:0', grad_fn=<MeanBackward0>)"},
+		{"acc", "acc: tensor(0.9300, device='cuda:0', grad_fn=<MeanBackward0>) n=1\n",
+			"tensor(0.9300, device='cuda:0', grad_fn=<MeanBackward0>)"},
 		{"acc", "acc=f(0.9 of 3, not closed\n", "f(0.9"},
 		{"t", "t=0.93s, x=1\n", "0.93s"},
 		{"t", "(t: 3 ms)\n", "3 ms"},
@@ -165,7 +166,9 @@ func TestValuesAreBounded(t *testing.T) {
 // TestSearchIsLinear checks that no output takes quadratic time to search. That would take many
 // minutes and exceed the time limit of the test.
 func TestSearchIsLinear(t *testing.T) {
-	for _, text := range []string{strings.Repeat(`acc=""`, 1<<17), "acc=" + strings.Repeat(")", 1<<20), strings.Repeat("acc=) ", 1<<17), strings.Repeat("{", 1<<20) + "}", strings.Repeat("acc", 1<<18), strings.Repeat("acc='", 1<<18)[:1<<20]} {
+	for _, text := range []string{strings.Repeat(`acc=""`, 1<<17), "acc=" + strings.Repeat(")", 1<<20),
+		strings.Repeat("acc=) ", 1<<17), strings.Repeat("{", 1<<20) +
+			"}", strings.Repeat("acc", 1<<18), strings.Repeat("acc='", 1<<18)[:1<<20]} {
 		for _, how := range []string{"acc", "a=json:acc", "a=re:acc=(?:a+)+(b)$"} {
 			parse(t, how).Find(NewText([]byte(text), true))
 		}
@@ -231,7 +234,8 @@ func TestPlaceholdersInFileNames(t *testing.T) {
 // FuzzParse checks that no column and no output cause a panic. A parsed column survives a round
 // trip through its text and finds the same.
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"acc", "acc=json:test.accuracy", "a=re:Accuracy: ([0-9.]+)", "a=file:out/[C].json:x.y", "a=key:test acc", "a=file:m.jsonl", "=", "a=re:("} {
+	for _, s := range []string{"acc", "acc=json:test.accuracy", "a=re:Accuracy: ([0-9.]+)", "a=file:out/[C].json:x.y",
+		"a=key:test acc", "a=file:m.jsonl", "=", "a=re:("} {
 		f.Add(s, "acc=1 {\"acc\": NaN}\n{\"test\":{\"accuracy\":[1]}}\nAccuracy: .5", true)
 		f.Add(s, "{\"acc\":\"\\", false)
 	}
@@ -271,7 +275,8 @@ func TestSuggestedMetricsFindTheNumber(t *testing.T) {
 			t.Errorf("%s and %q: %s finds %q, want %q", c.column, c.text, how, got, c.want)
 		}
 	}
-	for column, text := range map[string]string{"acc": "bad", "n": "1,234.5", "a=re:acc=(.*)": "~5", "a=json:test.acc": "~5", "b": "it's 5"} {
+	for column, text := range map[string]string{"acc": "bad", "n": "1,234.5", "a=re:acc=(.*)": "~5",
+		"a=json:test.acc": "~5", "b": "it's 5"} {
 		if how := parse(t, column).Suggest(text); how != "" {
 			t.Errorf("%s and %q: %s is suggested", column, text, how)
 		}

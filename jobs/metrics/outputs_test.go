@@ -54,7 +54,8 @@ func TestReadingIsBounded(t *testing.T) {
 	l.job("acc=3\n" + fill(2_000_000))           // before the end
 	l.job(fill(2_000_000) + "acc=4\n" + "tail")  // at the end
 	l.job("acc=5" + strings.Repeat("y", 70_000)) // a long line
-	l.expect(l.reader("acc=re:acc=([0-9])"), "1 2  4 5", "only the end of what 1 job wrote is searched, and a metric is not in it (job 3)")
+	l.expect(l.reader("acc=re:acc=([0-9])"), "1 2  4 5",
+		"only the end of what 1 job wrote is searched, and a metric is not in it (job 3)")
 }
 
 // TestMetricsAreReadFromFiles checks that metrics are read from the files of a job, and that a pipe
@@ -87,7 +88,9 @@ func TestMetricsAreReadFromFiles(t *testing.T) {
 		t.Errorf("values: got %q", got)
 	}
 	notes := strings.Join(f.Notes, "\n")
-	if !strings.Contains(notes, "out/10.json") && !strings.Contains(notes, "2.1.out") || !strings.Contains(notes, "what 2 jobs wrote cannot be read: "+cwd+"/out/pipe.json is not a regular file (job 4)") || len(f.Notes) != 2 {
+	if !strings.Contains(notes, "out/10.json") && !strings.Contains(notes, "2.1.out") ||
+		!strings.Contains(notes, "what 2 jobs wrote cannot be read: "+cwd+
+			"/out/pipe.json is not a regular file (job 4)") || len(f.Notes) != 2 {
 		t.Errorf("notes: got %q, want one about the damaged files and one about the pipe", f.Notes)
 	}
 }
@@ -121,7 +124,8 @@ func TestLinkInPlaceOfAnOutputIsNotRead(t *testing.T) {
 	if err := os.Symlink(l.run.Dir+"/secret", path); err != nil {
 		t.Fatal(err)
 	}
-	l.expect(l.reader("acc"), " 1", "what 1 job wrote cannot be read: "+path+" is a symbolic link that dcs-tui did not create: not read (job 1)")
+	l.expect(l.reader("acc"), " 1", "what 1 job wrote cannot be read: "+path+
+		" is a symbolic link that dcs-tui did not create: not read (job 1)")
 }
 
 // TestPartOfAnOutputIsReadAgain checks that the fetched part of the output of a lost attempt
@@ -193,7 +197,8 @@ func TestOneFileOfManyJobs(t *testing.T) {
 	l.write(l.run.Settings.Cwd+"/1.txt", "loss=1\n")
 	l.cwds[2] = "elsewhere"
 	l.write(l.run.Settings.Cwd+"/elsewhere/log.txt", "loss=3\n")
-	want := "2 jobs name the same file " + l.run.Settings.Cwd + "/log.txt, so each shows its present content; put [PARAMETER] or {id} into the name to tell them apart"
+	want := "2 jobs name the same file " + l.run.Settings.Cwd +
+		"/log.txt, so each shows its present content; put [PARAMETER] or {id} into the name to tell them apart"
 	l.expect(l.reader("l=file:log.txt:key:loss", "m=file:log.txt:key:m"), "9, 9, 3,", want)
 	l.list = l.list[:1]
 	l.expect(l.reader("l=file:log.txt:key:loss"), "9")
@@ -217,7 +222,8 @@ func TestFileOfAnEarlierRound(t *testing.T) {
 			l.list[i].Stdout = jobs.AttemptFile(l.run.Dir, job.Attempt, jobs.FileOut)
 		}
 	}
-	want := "of 1 job the file is older than the start of the attempt that counts: another round or job wrote it: " + l.run.Settings.Cwd + "/m_1.json (job 1)"
+	want := "of 1 job the file is older than the start of the attempt that counts: another round or job wrote it: " +
+		l.run.Settings.Cwd + "/m_1.json (job 1)"
 	l.expect(l.reader("acc=file:m_[C].json", "loss=file:m_[C].json"), "0.9,2 0.9,2 0.9,2", want)
 }
 
@@ -252,7 +258,8 @@ func TestStrangeFilesInTheRunDirectoryAreIgnored(t *testing.T) {
 		}
 		// Nothing is written to such a file either.
 		f = l.read(fetching(l.reader("acc"), new(atomic.Int64)))
-		if v := f.Values[worthCache]; v[0] != "201" || len(f.Notes) != 1 || !strings.Contains(f.Notes[0], "cannot be kept") {
+		if v := f.Values[worthCache]; v[0] != "201" || len(f.Notes) != 1 ||
+			!strings.Contains(f.Notes[0], "cannot be kept") {
 			t.Errorf("%s: %q, %q", name, v, f.Notes)
 		}
 	}

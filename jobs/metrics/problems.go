@@ -91,7 +91,8 @@ func (t *problems) notes() (notes []string) {
 	}
 	for kind, e := range t.of {
 		if e.Count > 0 {
-			notes = append(notes, fmt.Sprintf(problemNotes[kind], text.Plural(e.Count, "job"), e.Text, e.Job, strings.Join(names, ", "), t.ref))
+			notes = append(notes, fmt.Sprintf(problemNotes[kind], text.Plural(e.Count, "job"), e.Text, e.Job,
+				strings.Join(names, ", "), t.ref))
 		}
 		if kind != filesOnHostOnly {
 			continue

@@ -50,7 +50,8 @@ type Reader struct {
 
 // NewReader makes a Reader of the given metrics for a run.
 func NewReader(run *rundir.Run, columns []*Metric) *Reader {
-	r := &Reader{disk: run.Disk, runDir: run.Dir, cwd: run.Settings.Cwd, columns: columns, known: map[jobs.AttemptID][]string{}, kept: &store{disk: run.Disk, dir: run.Dir, name: KeptFile},
+	r := &Reader{disk: run.Disk, runDir: run.Dir, cwd: run.Settings.Cwd, columns: columns,
+		known: map[jobs.AttemptID][]string{}, kept: &store{disk: run.Disk, dir: run.Dir, name: KeptFile},
 		part: 256 * batch, saveInterval: 10 * time.Second}
 	for _, c := range columns {
 		if !slices.Contains(r.files, c.File) {
@@ -77,7 +78,9 @@ func (r *Reader) Read(ctx context.Context, list []results.Result, cwd func(i int
 	if len(r.columns) == 0 {
 		return f, nil
 	}
-	p := reading{Reader: r, list: list, cwd: cwd, values: f.Values, names: &dirListings{disk: r.disk, dirs: map[string]func() (map[string]struct{}, error){}}, problems: newProblems()}
+	p := reading{Reader: r, list: list, cwd: cwd, values: f.Values,
+		names: &dirListings{disk: r.disk,
+			dirs: map[string]func() (map[string]struct{}, error){}}, problems: newProblems()}
 	saved := time.Now()
 	for from := 0; from < len(list) && ctx.Err() == nil; from += r.part {
 		p.read(ctx, from, min(from+r.part, len(list)))
@@ -118,7 +121,8 @@ func (p *reading) read(ctx context.Context, first, end int) {
 	next.Store(int64(first))
 	for range workers(end - first) {
 		tasks.Go(func() {
-			w := worker{Reader: p.Reader, ctx: ctx, names: p.names, fresh: map[jobs.AttemptID][]string{}, problems: newProblems()}
+			w := worker{Reader: p.Reader, ctx: ctx, names: p.names, fresh: map[jobs.AttemptID][]string{},
+				problems: newProblems()}
 			for ctx.Err() == nil {
 				from := int(next.Add(batch)) - batch
 				if from >= end {

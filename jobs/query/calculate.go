@@ -50,7 +50,8 @@ func calculateEstimate(op string, a, b estimate) estimate {
 			r.off = a.off + math.Abs(q.v)*b.off
 		}
 	}
-	isExact := a.off == 0 && b.off == 0 && r.v == math.Trunc(r.v) && math.Abs(r.v) < 1<<53 && (op != "/" || math.Mod(a.v, b.v) == 0)
+	isExact := a.off == 0 && b.off == 0 && r.v == math.Trunc(r.v) && math.Abs(r.v) < 1<<53 &&
+		(op != "/" || math.Mod(a.v, b.v) == 0)
 	if !isExact {
 		r.off += math.Abs(r.v)*epsilon + r.off*epsilon + 4*math.SmallestNonzeroFloat64
 	}

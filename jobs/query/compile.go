@@ -38,7 +38,8 @@ func (c *compiler[R]) compileCondition(n *node) (func(R) bool, error) {
 		}
 		if key, value, ok := strings.Cut(n.text, ":"); ok && !n.quoted && !strings.HasPrefix(value, "/") {
 			if f, err := c.fields(key); err == nil && f.Fact {
-				return nil, c.fail(n.pos, fmt.Errorf("a comparison has no colon: write %s=%s; quotes make it a text", key, text.Clean(value, 40)))
+				return nil, c.fail(n.pos, fmt.Errorf("a comparison has no colon: write %s=%s; quotes make it a text",
+					key, text.Clean(value, 40)))
 			}
 		}
 		return c.search(n.text), nil
@@ -181,7 +182,8 @@ func (c *compiler[R]) compileCalculation(n *node) (*calculation[R], error) {
 		case o.field != nil && (o.field.Type == TextType || o.field.Type == TimeType):
 			return nil, c.fail(n.pos, fmt.Errorf("%s is a text and cannot be calculated with", o.field.Name))
 		case o.field != nil && o.field.NotNumber != "":
-			return nil, c.fail(n.pos, fmt.Errorf("%s cannot be calculated with: its value %s is not a number", o.field.Name, quote(o.field.NotNumber)))
+			return nil, c.fail(n.pos, fmt.Errorf("%s cannot be calculated with: its value %s is not a number",
+				o.field.Name, quote(o.field.NotNumber)))
 		case o.isLiteral() && (n.kind == quotedNode || !isNumeric(n.text)):
 			return nil, c.fail(n.pos, fmt.Errorf("the text %s cannot be calculated with", quote(n.text)))
 		}

@@ -74,7 +74,8 @@ func Unknown(noun, name string, known []string) error {
 	return fmt.Errorf("%s; there are %s%s", msg, text.Clean(strings.Join(known, ", "), 1000), more)
 }
 
-var typeNames = [...]string{NumberType: "a number", DurationType: "a duration such as 90s or 2h", SizeType: "a size such as 512M or 1.5G",
+var typeNames = [...]string{NumberType: "a number", DurationType: "a duration such as 90s or 2h",
+	SizeType: "a size such as 512M or 1.5G",
 	TimeType: "a time such as 2026-03-14 or 2026-03-14T15:02"}
 
 // literal parses the value that a field is compared with.

@@ -144,7 +144,9 @@ func quote(s string) string { return fmt.Sprintf("%q", text.Clean(s, 40)) }
 
 // firstWord returns the word at the beginning of a text. Signs for arithmetic are part of it.
 func firstWord(s string) string {
-	n := strings.IndexFunc(s, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`(),&|=<>!~"'`, r) })
+	n := strings.IndexFunc(s, func(r rune) bool {
+		return unicode.IsSpace(r) || strings.ContainsRune(`(),&|=<>!~"'`, r)
+	})
 	if n < 0 {
 		return s
 	}

@@ -41,7 +41,8 @@ func (p *parser) parseComparison() *node {
 		return p.searchWord()
 	}
 	if op == "" {
-		p.fail(p.at, "a comparison such as = or > is expected after %s, not %s%s", quote(strings.TrimSpace(p.text[start.at:pos])), p.describeNext(), calculationHint(p.rest()))
+		p.fail(p.at, "a comparison such as = or > is expected after %s, not %s%s",
+			quote(strings.TrimSpace(p.text[start.at:pos])), p.describeNext(), calculationHint(p.rest()))
 	}
 	var all []*node
 	for p.err == nil && op != "" {
@@ -74,7 +75,9 @@ func (p *parser) pattern() *regexp.Regexp {
 	if msg != "" && (msg[0] == '"' || msg[0] == '\'') {
 		msg = p.parseQuoted().text
 	} else {
-		if n := strings.IndexFunc(msg, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("(),&|", r) }); n >= 0 {
+		if n := strings.IndexFunc(msg, func(r rune) bool {
+			return unicode.IsSpace(r) || strings.ContainsRune("(),&|", r)
+		}); n >= 0 {
 			msg = msg[:n]
 		}
 		p.at += len(msg)

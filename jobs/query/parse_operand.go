@@ -47,7 +47,8 @@ func (p *parser) parseUnary() *node {
 	p.space()
 	rest := p.rest()
 	if len(rest) > 1 && (rest[0] == '-' || rest[0] == '+') {
-		if after, _ := utf8.DecodeRuneInString(rest[1:]); (unicode.IsLetter(after) || strings.ContainsRune("_[(-+", after)) && !isNumeric(firstWord(rest)) {
+		if after, _ := utf8.DecodeRuneInString(rest[1:]); (unicode.IsLetter(after) ||
+			strings.ContainsRune("_[(-+", after)) && !isNumeric(firstWord(rest)) {
 			pos := p.at
 			p.at++
 			n := p.parseNested(p.parseUnary)
@@ -116,7 +117,8 @@ func (p *parser) searchWord() *node {
 	for ; i < len(rest); i++ {
 		c := rest[i]
 		if !quotes {
-			if r, _ := utf8.DecodeRuneInString(rest[i:]); unicode.IsSpace(r) || c == ')' && deep == 0 && p.open > 0 || c == ',' && i > 0 && endOfWord(rest[i+1:]) {
+			if r, _ := utf8.DecodeRuneInString(rest[i:]); unicode.IsSpace(r) || c == ')' && deep == 0 && p.open > 0 ||
+				c == ',' && i > 0 && endOfWord(rest[i+1:]) {
 				break
 			}
 			deep += strings.Count(rest[i:i+1], "(") - strings.Count(rest[i:i+1], ")")

@@ -37,9 +37,12 @@ func browse(t *testing.T, page string, args ...string) (dom string) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
-		"--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-extensions", "--disable-sync",
-		"--user-data-dir=" + filepath.Join(dir, "profile"), "--enable-logging=stderr", "--virtual-time-budget=20000"}, append(args, "file://"+file)...)...)
+	cmd := exec.CommandContext(ctx, program,
+		append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
+			"--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-extensions", "--disable-sync",
+			"--user-data-dir=" + filepath.Join(dir,
+				"profile"), "--enable-logging=stderr", "--virtual-time-budget=20000"},
+			append(args, "file://"+file)...)...)
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
 	if err := cmd.Run(); err != nil {
@@ -67,7 +70,8 @@ func TestScriptDrawsManyJobs(t *testing.T) {
 	if p := regexp.MustCompile(`id="broken"[^>]*>[^<]*`).FindString(dom); !strings.Contains(p, "hidden") {
 		t.Errorf("the page is broken: %s", p)
 	}
-	for what, least := range map[string]int{`class="cell"`: 24, `<polyline`: 10, `aria-rowindex`: 20, `<canvas width=`: 1, `<figcaption`: 8, `scope="col"`: 8, `load average`: 1} {
+	for what, least := range map[string]int{`class="cell"`: 24, `<polyline`: 10, `aria-rowindex`: 20,
+		`<canvas width=`: 1, `<figcaption`: 8, `scope="col"`: 8, `load average`: 1} {
 		if got := strings.Count(dom, what); got < least || what == "aria-rowindex" && got > 100 {
 			t.Errorf("%d of %s, want at least %d", got, what, least)
 		}
@@ -148,7 +152,8 @@ func TestPageCanBeFilteredAndSorted(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown := regexp.MustCompile(`(?s)<dialog[^>]* open.*?</dialog>`).FindString(dom)
-	for _, text := range []string{fmt.Sprintf(">Job %d ", want.Job(0)), fmt.Sprintf("<td>%d.1</td>", want.Job(0)), "last line of stderr"} {
+	for _, text := range []string{fmt.Sprintf(">Job %d ", want.Job(0)), fmt.Sprintf("<td>%d.1</td>", want.Job(0)),
+		"last line of stderr"} {
 		if !strings.Contains(shown, text) {
 			t.Errorf("the dialog does not have %q: %s", text, shown)
 		}
@@ -163,7 +168,8 @@ func TestAttemptsHaveTheColorsOfTheirStates(t *testing.T) {
 	page := write(t, sample(t, 400, 3, hostile))
 	for i, theme := range []string{"dark", "light"} {
 		file := filepath.Join(t.TempDir(), theme+".png")
-		browse(t, page, "--screenshot="+file, "--window-size=1240,2300", fmt.Sprintf("--blink-settings=preferredColorScheme=%d", i))
+		browse(t, page, "--screenshot="+file, "--window-size=1240,2300",
+			fmt.Sprintf("--blink-settings=preferredColorScheme=%d", i))
 		b, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -179,7 +185,8 @@ func TestAttemptsHaveTheColorsOfTheirStates(t *testing.T) {
 				pixels[[3]uint8{uint8(r >> 8), uint8(g >> 8), uint8(b >> 8)}]++
 			}
 		}
-		for what, wants := range map[string][2]string{"the ground": {"#0f1317", "#f5f6f8"}, "success": {"#35ab9b", "#23998a"}, "failure": {"#ee6c60", "#d2453a"}, "loss": {"#b088e2", "#8a54c2"}} {
+		for what, wants := range map[string][2]string{"the ground": {"#0f1317", "#f5f6f8"},
+			"success": {"#35ab9b", "#23998a"}, "failure": {"#ee6c60", "#d2453a"}, "loss": {"#b088e2", "#8a54c2"}} {
 			var c [3]uint8
 			fmt.Sscanf(wants[i], "#%02x%02x%02x", &c[0], &c[1], &c[2])
 			if pixels[c] < 4 {
@@ -201,7 +208,8 @@ func TestReportOfAnEmptyRun(t *testing.T) {
 		}
 		table.AcceptStored()
 		place := results.RunInfo{Name: "r"}
-		page := write(t, &Input{Run: "r", At: time.Now(), Jobs: table, Table: results.NewTable(results.TableInput{Jobs: place.Unfinished(table)})})
+		page := write(t, &Input{Run: "r", At: time.Now(), Jobs: table,
+			Table: results.NewTable(results.TableInput{Jobs: place.Unfinished(table)})})
 		if want := "0 of " + text.Plural(n, "job"); !strings.Contains(page, want) {
 			t.Errorf("no %q", want)
 		}
@@ -221,7 +229,8 @@ func TestPageFitsItsWindow(t *testing.T) {
 	page := policy.ReplaceAllString(write(t, sample(t, 200, 3, hostile+strings.Repeat("W", 300))), "")
 	var frames strings.Builder
 	for _, width := range []int{400, 800, 1240, 2560} {
-		fmt.Fprintf(&frames, `<iframe style="border:0;width:%dpx;height:900px" srcdoc="%s"></iframe>`, width, html.EscapeString(page))
+		fmt.Fprintf(&frames, `<iframe style="border:0;width:%dpx;height:900px" srcdoc="%s"></iframe>`, width,
+			html.EscapeString(page))
 	}
 	dom := browse(t, frames.String()+`<p id="found"></p><script>setTimeout(() => {
 		const found = [];
@@ -238,7 +247,8 @@ func TestPageFitsItsWindow(t *testing.T) {
 		});
 		document.querySelector('#found').textContent = found.join('; ') || 'all is well';
 	}, 3000)</script>`, "--dump-dom", "--window-size=2600,4000")
-	if found := regexp.MustCompile(`<p id="found">([^<]*)`).FindStringSubmatch(dom); found == nil || found[1] != "all is well" {
+	if found := regexp.MustCompile(`<p id="found">([^<]*)`).FindStringSubmatch(dom); found == nil ||
+		found[1] != "all is well" {
 		t.Errorf("the page found %q, want \"all is well\"", found)
 	}
 }

@@ -94,14 +94,17 @@ func encode(in *Input) (string, error) {
 	return b.String(), err
 }
 
-var roleNames = [...]string{results.Fact: "fact", results.Param: "param", results.Metric: "metric", results.Stat: "metric"}
+var roleNames = [...]string{results.Fact: "fact", results.Param: "param", results.Metric: "metric",
+	results.Stat: "metric"}
 
 var typeNames = map[query.Type]string{query.DurationType: "duration", query.SizeType: "size", query.TimeType: "time"}
 
 func newColumn(t *results.Table, i int, shown bool) column {
 	from := &t.Columns[i]
-	c := column{Name: text.Clean(from.Name, maxText), Role: roleNames[from.Role], Type: typeNames[from.Type], Shown: shown}
-	if from.Role == results.Fact && (from.Type == query.NumberType || from.Type == query.DurationType || from.Type == query.SizeType) {
+	c := column{Name: text.Clean(from.Name, maxText), Role: roleNames[from.Role], Type: typeNames[from.Type],
+		Shown: shown}
+	if from.Role == results.Fact && (from.Type == query.NumberType || from.Type == query.DurationType ||
+		from.Type == query.SizeType) {
 		c.Numbers = make(numbers, t.Len())
 		for row := range t.Len() {
 			c.Numbers[row] = t.At(row, i)

@@ -129,7 +129,8 @@ func newPage(in *Input) *page {
 	s := results.Summarize(in.Jobs)
 	p := &page{
 		Run: text.Clean(in.Run, maxText), Dir: text.Clean(in.Dir, maxText), Program: in.Program,
-		Created: in.Created.Format(timeLayout), AsOf: in.At.Format(timeLayout), Notes: in.Notes[:min(len(in.Notes), maxNotes)],
+		Created: in.Created.Format(timeLayout), AsOf: in.At.Format(timeLayout), Notes: in.Notes[:min(len(in.Notes),
+			maxNotes)],
 	}
 	for i := range p.Notes {
 		p.Notes[i] = text.Clean(p.Notes[i], maxText)
@@ -154,10 +155,12 @@ func newPage(in *Input) *page {
 func (p *page) setStates(s *results.Summary) {
 	const wholeWidth, minWidth = 1000, 4
 	at := 0.0
-	for _, state := range []jobs.JobState{jobs.Succeeded, jobs.Failed, jobs.TimedOut, jobs.Canceled, jobs.Skipped, jobs.Running, jobs.Queued} {
+	for _, state := range []jobs.JobState{jobs.Succeeded, jobs.Failed, jobs.TimedOut, jobs.Canceled, jobs.Skipped,
+		jobs.Running, jobs.Queued} {
 		if n := s.Counts[state]; n > 0 {
 			width := max(minWidth, float64(n)/float64(s.Jobs)*wholeWidth)
-			p.States = append(p.States, share{state.String(), strings.ReplaceAll(state.String(), "_", " "), text.Thousands(n), at, width})
+			p.States = append(p.States, share{state.String(), strings.ReplaceAll(state.String(), "_", " "),
+				text.Thousands(n), at, width})
 			at += width
 		}
 	}
@@ -170,7 +173,8 @@ func (p *page) setFacts(s *results.Summary, left int) {
 	ok, over := s.Counts[jobs.Succeeded], s.Jobs-left
 	p.Lead = fmt.Sprintf("%s of %s succeeded", text.Thousands(ok), text.Plural(s.Jobs, "job"))
 	if left > 0 {
-		p.Lead = fmt.Sprintf("%s of %s over, %s of them succeeded", text.Thousands(over), text.Plural(s.Jobs, "job"), text.Thousands(ok))
+		p.Lead = fmt.Sprintf("%s of %s over, %s of them succeeded", text.Thousands(over), text.Plural(s.Jobs, "job"),
+			text.Thousands(ok))
 	}
 	add := func(name, value, note string) { p.Facts = append(p.Facts, fact{name, value, note}) }
 	if s.First != 0 {
@@ -208,8 +212,9 @@ func (p *page) setCauses(s *results.Summary) {
 			rest += g.Count
 			continue
 		}
-		c := cause{Jobs: text.Thousands(g.Count), Share: (100*g.Count + total/2) / total, Cause: text.Clean(g.Cause, maxText),
-			Last: text.Clean(g.LastLine, maxText)}
+		c := cause{Jobs: text.Thousands(g.Count), Share: (100*g.Count + total/2) / total,
+			Cause: text.Clean(g.Cause, maxText),
+			Last:  text.Clean(g.LastLine, maxText)}
 		for i, e := range g.Examples {
 			host := text.Clean(e.Host, maxText)
 			if i+1 < len(g.Examples) && g.Examples[i+1].Host == e.Host {
@@ -220,7 +225,8 @@ func (p *page) setCauses(s *results.Summary) {
 		p.Causes = append(p.Causes, c)
 	}
 	if rest > 0 {
-		p.MoreCauses = fmt.Sprintf("and %s with %s", text.Plural(rest, "job"), text.Plural(len(s.Failures)-maxCauses, "other cause"))
+		p.MoreCauses = fmt.Sprintf("and %s with %s", text.Plural(rest, "job"),
+			text.Plural(len(s.Failures)-maxCauses, "other cause"))
 	}
 }
 
@@ -230,7 +236,8 @@ func (p *page) setHosts(s *results.Summary) {
 		most = max(most, h.Busy)
 	}
 	for _, h := range s.Hosts[:min(len(s.Hosts), maxHosts)] {
-		p.Hosts = append(p.Hosts, host{text.Clean(h.Host, maxText), text.Thousands(h.Attempts), text.Thousands(h.Failed),
+		p.Hosts = append(p.Hosts, host{text.Clean(h.Host, maxText), text.Thousands(h.Attempts),
+			text.Thousands(h.Failed),
 			text.Thousands(h.Lost), text.Duration(h.Busy), int(100 * h.Busy / most)})
 	}
 	if n := len(s.Hosts) - maxHosts; n > 0 {

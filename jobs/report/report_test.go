@@ -22,7 +22,8 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-const hostile = `</script><img src=x onerror="document.body.dataset.pwned=1"><!--'"` + "\x1b[31m\u202egnp.exe\u0000\u2028\xff"
+const hostile = `</script><img src=x onerror="document.body.dataset.pwned=1"><!--'"` +
+	"\x1b[31m\u202egnp.exe\u0000\u2028\xff"
 
 // sample returns a run of a grid with n jobs on hosts of four slots. Most jobs succeed, some fail,
 // and a few time out, are lost and retried, or are running. text is part of every name and text.
@@ -31,8 +32,12 @@ func sample(t testing.TB, n, numHosts int, text string) *Input {
 	begin := jobs.StampOf(time.Date(2026, 3, 14, 15, 2, 0, 0, time.UTC))
 	var specs []*jobs.Spec
 	for i := range n {
-		specs = append(specs, &jobs.Spec{ID: jobs.ID(i + 1), Name: fmt.Sprintf("%s %d", text, i), Command: "train " + text, Options: jobs.NoOptions,
-			Labels: jobs.NewLabels("", []jobs.Param{{Name: "C", Value: fmt.Sprint([]string{"0.1", "1", "10", "100"}[i%4])}, {Name: text, Value: fmt.Sprint(i / 4 % 6)}, {Name: "rate", Value: fmt.Sprint(float64(1+i*7919%1000) / 1000)}, {Name: "seed", Value: fmt.Sprint(i / 24 % 3)}})})
+		specs = append(specs, &jobs.Spec{ID: jobs.ID(i + 1), Name: fmt.Sprintf("%s %d", text, i), Command: "train " +
+			text, Options: jobs.NoOptions,
+			Labels: jobs.NewLabels("", []jobs.Param{{Name: "C",
+				Value: fmt.Sprint([]string{"0.1", "1", "10", "100"}[i%4])}, {Name: text, Value: fmt.Sprint(i / 4 % 6)},
+				{Name: "rate", Value: fmt.Sprint(float64(1+i*7919%1000) / 1000)}, {Name: "seed",
+					Value: fmt.Sprint(i / 24 % 3)}})})
 	}
 	table := &jobs.Table{Specs: specs}
 	fold := func(r jobs.Record) {
@@ -40,7 +45,8 @@ func sample(t testing.TB, n, numHosts int, text string) *Input {
 			t.Fatal(err)
 		}
 	}
-	in := &Input{Run: text, Dir: "/runs/" + text, Program: "dcs-tui test", Created: begin.Time(), Jobs: table, Ended: map[jobs.AttemptID]jobs.Stamp{}, Notes: []string{text}}
+	in := &Input{Run: text, Dir: "/runs/" + text, Program: "dcs-tui test", Created: begin.Time(), Jobs: table,
+		Ended: map[jobs.AttemptID]jobs.Stamp{}, Notes: []string{text}}
 	fold(jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: n})
 	free := make([]jobs.Stamp, 4*numHosts)
 	seq := int64(0)
@@ -57,14 +63,17 @@ func sample(t testing.TB, n, numHosts int, text string) *Input {
 			host = text
 		}
 		took := jobs.Stamp(20*time.Second) + jobs.Stamp(i*7919%400)*jobs.Stamp(time.Second)/4
-		r := jobs.Record{Kind: jobs.KindExited, Job: jobs.ID(i + 1), N: 1, Host: host, Slot: slot%4 + 1, Next: jobs.Succeeded,
-			Outcome: &jobs.Outcome{Started: start, Ended: start + took, CPU: time.Duration(took) * 9 / 10, MaxRSSBytes: int64(20+i%300) << 20}}
+		r := jobs.Record{Kind: jobs.KindExited, Job: jobs.ID(i + 1), N: 1, Host: host, Slot: slot%4 + 1,
+			Next: jobs.Succeeded,
+			Outcome: &jobs.Outcome{Started: start, Ended: start + took, CPU: time.Duration(took) * 9 / 10,
+				MaxRSSBytes: int64(20+i%300) << 20}}
 		fold(jobs.Record{Kind: jobs.KindLaunching, Job: r.Job, N: 1, Host: host, At: start})
 		fold(jobs.Record{Kind: jobs.KindRunning, Job: r.Job, N: 1, Host: host, Slot: r.Slot, Started: start, At: start})
 		switch {
 		case i%97 == 5: // lost, then retried
 			took /= 3
-			lost := jobs.Record{Kind: jobs.KindLost, Job: r.Job, N: 1, Host: host, Reason: "the host has rebooted", At: start + took}
+			lost := jobs.Record{Kind: jobs.KindLost, Job: r.Job, N: 1, Host: host, Reason: "the host has rebooted",
+				At: start + took}
 			fold(lost)
 			in.Ended[lost.Attempt()] = lost.At
 			r.N, r.Outcome.Started, r.Outcome.Ended = 2, start+2*took, start+3*took
@@ -173,10 +182,12 @@ func TestFailuresNameTheirHosts(t *testing.T) {
 	for i, host := range []string{"node2", "node1", "node1"} {
 		id := jobs.ID(i + 1)
 		fold(jobs.Record{Kind: jobs.KindLaunching, Job: id, N: 1, Host: host})
-		fold(jobs.Record{Kind: jobs.KindExited, Job: id, N: 1, Seq: int64(i + 1), Host: host, Next: jobs.Failed, Outcome: &jobs.Outcome{Exit: 1, Started: 1, Ended: 2}})
+		fold(jobs.Record{Kind: jobs.KindExited, Job: id, N: 1, Seq: int64(i + 1), Host: host, Next: jobs.Failed,
+			Outcome: &jobs.Outcome{Exit: 1, Started: 1, Ended: 2}})
 	}
 	place := results.RunInfo{Dir: "/d"}
-	page := write(t, &Input{Run: "r", At: time.Now(), Jobs: table, Table: results.NewTable(results.TableInput{Jobs: place.Finished(table)})})
+	page := write(t, &Input{Run: "r", At: time.Now(), Jobs: table,
+		Table: results.NewTable(results.TableInput{Jobs: place.Finished(table)})})
 	_, row, _ := strings.Cut(page, `<td class="cause">`)
 	row, _, _ = strings.Cut(row, "</tr>")
 	row = regexp.MustCompile(`<[^>]*>`).ReplaceAllString(row, "")
@@ -245,7 +256,9 @@ func TestDataAgreesWithTheTable(t *testing.T) {
 	for i := range in.Jobs.Jobs {
 		for _, a := range in.Jobs.Jobs[i].Attempts {
 			took := time.Duration(d.Attempts.Took[ran]) * time.Millisecond
-			if int(d.Attempts.Job[ran]) != i+1 || a.Outcome != nil && took != a.Outcome.Elapsed().Truncate(time.Millisecond) || a.State == jobs.AttemptLost && took <= 0 || a.State.Open() != (took < 0) {
+			if int(d.Attempts.Job[ran]) != i+1 || a.Outcome != nil &&
+				took != a.Outcome.Elapsed().Truncate(time.Millisecond) || a.State == jobs.AttemptLost && took <= 0 ||
+				a.State.Open() != (took < 0) {
 				t.Errorf("attempt %s: job %d, %v", a.ID, d.Attempts.Job[ran], took)
 			}
 			ran++
@@ -256,7 +269,8 @@ func TestDataAgreesWithTheTable(t *testing.T) {
 	}
 	for i, points := range d.Attempts.Loads { // samples before the first attempt are omitted
 		end := in.At.Sub(in.Created).Seconds()
-		if n := len(points); n < 20 || n > maxLoads || points[0][0] < 0 || points[n-1][0] > end || points[n-1][0] < end-60 || points[n/2][1] != 2.5 {
+		if n := len(points); n < 20 || n > maxLoads || points[0][0] < 0 || points[n-1][0] > end ||
+			points[n-1][0] < end-60 || points[n/2][1] != 2.5 {
 			t.Errorf("%s: %d points of its load, %v", d.Attempts.Hosts[i], n, points)
 		}
 	}

@@ -30,7 +30,8 @@ func (t *writer) writeAligned() {
 // width.
 func (t *writer) numFixed(widths []int) int {
 	n := 1
-	for t.s.Unit() != "job" && n < len(t.columns) && t.s.Columns[t.columns[n]].Role != Stat && 2*tableWidth(widths[:n+1]) <= t.o.Width {
+	for t.s.Unit() != "job" && n < len(t.columns) && t.s.Columns[t.columns[n]].Role != Stat &&
+		2*tableWidth(widths[:n+1]) <= t.o.Width {
 		n++
 	}
 	return min(n, len(t.columns))

@@ -163,7 +163,8 @@ func (s *Table) withBasis(b *Basis) *Table {
 	}{{"best_of", int(b.Used)}, {"missing", b.Jobs() - int(b.Used)}} {
 		v := query.NumberValue(float64(c.n))
 		t.shown = append(t.shown, len(t.Columns))
-		t.Columns = append(t.Columns, Column{Name: uniqueName(names, c.name, "dcs."), Role: Stat, value: func(int) query.Value { return v }})
+		t.Columns = append(t.Columns, Column{Name: uniqueName(names, c.name, "dcs."), Role: Stat,
+			value: func(int) query.Value { return v }})
 	}
 	return &t
 }

@@ -29,7 +29,8 @@ func TestNumbersSayWhichJobsAreMissing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "the groups", columnNames(g)+"\n"+plainText(g), "C jobs solved acc_count acc_mean\n1 4 2 1 0.5\n2 4 4 3 0.5")
+	same(t, "the groups", columnNames(g)+"\n"+plainText(g),
+		"C jobs solved acc_count acc_mean\n1 4 2 1 0.5\n2 4 4 3 0.5")
 	same(t, "the groups", strings.Join(notes.Basis, "|"), "acc is based on "+halfDoneBasis)
 
 	p, notes, err := s.Pivot(PivotInput{Down: "C", Across: "seed", Metric: "acc", Measure: Mean, Started: true})
@@ -53,8 +54,10 @@ func TestNumbersSayWhichJobsAreMissing(t *testing.T) {
 	}
 	same(t, "the best", strings.Join(best.Notes.Basis, "|"), "the best acc is based on "+halfDoneBasis)
 	only := s.Only(&best)
-	same(t, "the best", write(t, only.Show(only.ShownColumns()[len(only.ShownColumns())-2:]), Options{Format: JSONLFormat}), `{"v":1,"best_of":4,"missing":6}`+"\n")
-	same(t, "a column", strings.Join(s.MissingValues(s.Metrics()).Basis, "|"), "acc is based on 5 of 10 jobs: 3 not over, 1 did not succeed, 1 without a value")
+	same(t, "the best", write(t, only.Show(only.ShownColumns()[len(only.ShownColumns())-2:]),
+		Options{Format: JSONLFormat}), `{"v":1,"best_of":4,"missing":6}`+"\n")
+	same(t, "a column", strings.Join(s.MissingValues(s.Metrics()).Basis, "|"),
+		"acc is based on 5 of 10 jobs: 3 not over, 1 did not succeed, 1 without a value")
 }
 
 // TestCompleteNumbersSayNothing checks that there are no notes and no further columns if no job is
@@ -77,7 +80,8 @@ func TestCompleteNumbersSayNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for what, notes := range map[string][]string{"acc": g, "acc ": of, "the best acc": best.Notes.All(), "acc  ": s.MissingValues(s.Metrics()).All()} {
+		for what, notes := range map[string][]string{"acc": g, "acc ": of, "the best acc": best.Notes.All(),
+			"acc  ": s.MissingValues(s.Metrics()).All()} {
 			got := strings.Join(notes, "|")
 			if got = strings.TrimPrefix(got, strings.TrimSpace(what)+" is based on "); got != want {
 				t.Errorf("%s: %q, not %q", what, got, want)

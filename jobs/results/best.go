@@ -19,7 +19,8 @@ type Order struct {
 func ParseBest(msg string) (Order, error) {
 	name, way := cutLast(msg)
 	if way != "max" && way != "min" {
-		return Order{}, fmt.Errorf("%q needs a direction: %s:max or %s:min", text.Clean(msg, 60), text.Clean(name, 40), text.Clean(name, 40))
+		return Order{}, fmt.Errorf("%q needs a direction: %s:max or %s:min", text.Clean(msg, 60), text.Clean(name, 40),
+			text.Clean(name, 40))
 	}
 	return Order{name, way == "max"}, nil
 }

@@ -149,7 +149,8 @@ func (s *Table) largeEnough(groups []*gathered, minSize int, noun, left string) 
 		notes = append(notes, "only jobs that succeeded count, and none of these has")
 	}
 	if n := len(groups) - len(kept); n > 0 {
-		notes = append(notes, fmt.Sprintf("%s with fewer than %d solved %ss left %s", text.Plural(n, noun), minSize, s.unit, left))
+		notes = append(notes, fmt.Sprintf("%s with fewer than %d solved %ss left %s", text.Plural(n, noun), minSize,
+			s.unit, left))
 	}
 	return kept, notes
 }
@@ -291,17 +292,20 @@ func (s *Table) unusableNotes(o *unusableCells, column int) (notes []string) {
 		if unit := c.unit(); unit != "" {
 			others = "the unit " + unit
 		}
-		notes = append(notes, fmt.Sprintf("%s of %s has another unit and is left out%s: most others have %s", name, text.Plural(n, s.unit), o.otherUnits.example(), others))
+		notes = append(notes, fmt.Sprintf("%s of %s has another unit and is left out%s: most others have %s", name,
+			text.Plural(n, s.unit), o.otherUnits.example(), others))
 	}
 	if n := o.numbers.Count; n > 0 {
-		notes = append(notes, fmt.Sprintf("%s of %s is a number and left out: it was compared with a text%s", name, text.Plural(n, s.unit), o.numbers.example()))
+		notes = append(notes, fmt.Sprintf("%s of %s is a number and left out: it was compared with a text%s", name,
+			text.Plural(n, s.unit), o.numbers.example()))
 	}
 	if n := o.empty.Count; n > 0 {
 		what := s.unit
 		if s.solved != nil {
 			what = "solved " + what
 		}
-		notes = append(notes, fmt.Sprintf("%s %s no %s%s", text.Plural(n, what), text.Verb(n, "has", "have"), name, o.empty.example()))
+		notes = append(notes, fmt.Sprintf("%s %s no %s%s", text.Plural(n, what), text.Verb(n, "has", "have"), name,
+			o.empty.example()))
 	}
 	return notes
 }

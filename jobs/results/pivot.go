@@ -38,7 +38,8 @@ const (
 // measure, as in acc:median. Without a metric, Metric is "".
 func ParsePivot(words []string) (PivotInput, error) {
 	if len(words) != 2 && len(words) != 3 {
-		return PivotInput{}, fmt.Errorf("a pivot is of two columns and a metric, such as C gamma acc, not %s", text.Clean(strings.Join(words, " "), 60))
+		return PivotInput{}, fmt.Errorf("a pivot is of two columns and a metric, such as C gamma acc, not %s",
+			text.Clean(strings.Join(words, " "), 60))
 	}
 	of := PivotInput{Down: words[0], Across: words[1], Measure: Mean}
 	if len(words) == 2 {
@@ -85,12 +86,14 @@ func (s *Table) Pivot(of PivotInput) (p *Pivot, notes Notes, err error) {
 	across.fill(kept, groups)
 	const advice = "choose other columns, or filter the jobs"
 	if n := len(across.values); n > maxAcross {
-		return nil, notes, fmt.Errorf("%s has %d values, more than the %d columns of a pivot: %s", text.Clean(of.Across, 40), n, maxAcross, advice)
+		return nil, notes, fmt.Errorf("%s has %d values, more than the %d columns of a pivot: %s",
+			text.Clean(of.Across, 40), n, maxAcross, advice)
 	}
 	if n := len(down.values) * len(across.values); n > maxCells {
 		return nil, notes, fmt.Errorf("the pivot has %d cells, more than %d: %s", n, maxCells, advice)
 	}
-	p = &Pivot{PivotInput: of, Type: of.Measure.typeOf(&s.Columns[metric]), Rows: down.values, Columns: across.values, Cells: make([][]query.Value, len(down.values)),
+	p = &Pivot{PivotInput: of, Type: of.Measure.typeOf(&s.Columns[metric]), Rows: down.values, Columns: across.values,
+		Cells: make([][]query.Value, len(down.values)),
 		Basis: make([][]Basis, len(down.values))}
 	for i := range p.Cells {
 		p.Cells[i], p.Basis[i] = make([]query.Value, len(across.values)), make([]Basis, len(across.values))

@@ -14,10 +14,13 @@ import (
 func TestCellsOfAPivot(t *testing.T) {
 	s := grid()
 	p, notes := pivot(t, s, PivotInput{Down: "C", Across: "gamma", Measure: Mean}) // acc is the first metric
-	same(t, "the pivot", columnNames(p.Table(false))+"\n"+plainText(p.Table(false)), "C gamma=0 gamma=1\n0.1 0.5 0.75\n1 0.25 nan\n10 - -")
-	same(t, "for programs", columnNames(p.Table(true))+"\n"+plainText(p.Table(true)), "C gamma=0 gamma=1 gamma=0_count gamma=0_jobs gamma=1_count gamma=1_jobs\n"+
-		"0.1 0.5 0.75 1 1 1 1\n1 0.25 nan 1 1 1 1\n10 - - 0 1 0 2")
-	same(t, "notes", strings.Join(notes, "|"), `acc is based on 4 of 7 jobs: 2 did not succeed, 1 not a number|acc of 1 job is not a number and left out (job 5: "bad")`)
+	same(t, "the pivot", columnNames(p.Table(false))+"\n"+plainText(p.Table(false)),
+		"C gamma=0 gamma=1\n0.1 0.5 0.75\n1 0.25 nan\n10 - -")
+	same(t, "for programs", columnNames(p.Table(true))+"\n"+plainText(p.Table(true)),
+		"C gamma=0 gamma=1 gamma=0_count gamma=0_jobs gamma=1_count gamma=1_jobs\n"+
+			"0.1 0.5 0.75 1 1 1 1\n1 0.25 nan 1 1 1 1\n10 - - 0 1 0 2")
+	same(t, "notes", strings.Join(notes, "|"),
+		`acc is based on 4 of 7 jobs: 2 did not succeed, 1 not a number|acc of 1 job is not a number and left out (job 5: "bad")`)
 	same(t, "title", p.Title(), "acc, mean: C down, gamma across")
 	level, lowest, highest := p.Heat(5)
 	same(t, "heat", fmt.Sprint(level, lowest, highest), "[[2 4] [0 -1] [-1 -1]] 0.25 0.75")
@@ -39,7 +42,8 @@ func TestSidesOfAPivotAreSorted(t *testing.T) {
 	}
 	p, _ := pivot(t, NewTable(in), PivotInput{Down: "x", Across: "y", Metric: "job"})
 	same(t, "the columns", columnNames(p.Table(true)), "x y=c y=a y=b y=e y=d")
-	same(t, "the cells", plainText(p.Table(true)), "1e-3 - - 1 - -\n0.1 - - - 1 -\n9 - 1 - - -\n10 1 - - - -\n100 - - - - 1")
+	same(t, "the cells", plainText(p.Table(true)),
+		"1e-3 - - 1 - -\n0.1 - - - 1 -\n9 - 1 - - -\n10 1 - - - -\n100 - - - - 1")
 }
 
 // TestPivotIsBounded checks that a pivot with more than 1,000 columns is refused.
@@ -49,7 +53,8 @@ func TestPivotIsBounded(t *testing.T) {
 		in.solved(params("x", fmt.Sprint(i), "y", fmt.Sprint(i)))
 	}
 	s := NewTable(in)
-	if _, _, err := s.Pivot(PivotInput{Down: "x", Across: "y", Metric: "job"}); err == nil || !strings.Contains(err.Error(), "y has 1001 values") {
+	if _, _, err := s.Pivot(PivotInput{Down: "x", Across: "y", Metric: "job"}); err == nil ||
+		!strings.Contains(err.Error(), "y has 1001 values") {
 		t.Error(err)
 	}
 	s = s.Keep(func(row int) bool { return row < 1000 })

@@ -23,7 +23,8 @@ func attempt(n int, host string, state jobs.AttemptState, o *jobs.Outcome) *jobs
 }
 
 func ended(exit int) *jobs.Outcome {
-	return &jobs.Outcome{Exit: exit, Started: 1795165911102 * 1e6, Ended: 1795165914144 * 1e6, CPU: 1500 * time.Millisecond, MaxRSSBytes: 4 << 20}
+	return &jobs.Outcome{Exit: exit, Started: 1795165911102 * 1e6, Ended: 1795165914144 * 1e6,
+		CPU: 1500 * time.Millisecond, MaxRSSBytes: 4 << 20}
 }
 
 func row(state jobs.JobState, attempts ...*jobs.Attempt) *jobs.Job {
@@ -68,14 +69,16 @@ func TestWhichAttemptCounts(t *testing.T) {
 
 // TestJSONHasEachKey checks that a result has each key, and no others.
 func TestJSONHasEachKey(t *testing.T) {
-	job := row(jobs.Succeeded, attempt(1, "melon4", jobs.AttemptLost, nil), attempt(2, "melon4", jobs.AttemptExited, ended(0)))
+	job := row(jobs.Succeeded, attempt(1, "melon4", jobs.AttemptLost, nil),
+		attempt(2, "melon4", jobs.AttemptExited, ended(0)))
 	job.Spec.Labels = jobs.NewLabels("", []jobs.Param{{Name: "x", Value: "0.1"}, {Name: "a", Value: "b\"c"}})
 	r := (&RunInfo{UID: "u1", Name: "sweep", Created: 1795165900 * second, Dir: "/d"}).Result(job)
 	want := `{"v":1,"run":"sweep","job":17,"uid":"u1.17.1","name":"seventeen","queue":"q","command":"./sim 17",` +
 		`"params":{"x":"0.1","a":"b\"c"},"state":"succeeded","exit":0,"signal":null,"attempts":2,"failures":1,` +
 		`"attempt":"17.2","host":"melon4","slot":3,"created":"2026-11-20T09:11:40.000000Z","started":"2026-11-20T09:11:51.102000Z",` +
 		`"ended":"2026-11-20T09:11:54.144000Z","elapsed_seconds":3.042,"cpu_seconds":1.5,"max_rss_bytes":4194304,` +
-		`"stdout":"/d/attempts/000/17.2.out","stderr":"/d/attempts/000/17.2.err","reason":null,"round":1,"seq":5}` + "\n"
+		`"stdout":"/d/attempts/000/17.2.out","stderr":"/d/attempts/000/17.2.err","reason":null,"round":1,"seq":5}` +
+		"\n"
 	same(t, "the line", string(r.AppendJSON(nil)), want)
 }
 
@@ -91,12 +94,16 @@ func TestUnknownValuesAreNull(t *testing.T) {
 		job  *jobs.Job
 		want map[string]string
 	}{
-		{"never ran", row(jobs.Skipped), map[string]string{"exit": "null", "signal": "null", "attempt": "null", "host": "null", "slot": "null", "started": "null",
+		{"never ran", row(jobs.Skipped), map[string]string{"exit": "null", "signal": "null", "attempt": "null",
+			"host": "null", "slot": "null", "started": "null",
 			"ended": "null", "elapsed_seconds": "null", "cpu_seconds": "null", "max_rss_bytes": "null", "stdout": "null", "stderr": "null", "reason": "null", "state": `"skipped"`}},
 		{"skipped", skipped, map[string]string{"state": `"skipped"`, "reason": `"as hard as job 3, which timed out"`}},
-		{"signal", row(jobs.Failed, attempt(1, "h", jobs.AttemptExited, killed)), map[string]string{"exit": "null", "signal": `"SIGKILL"`, "elapsed_seconds": "3.042"}},
-		{"lost", row(jobs.Failed, attempt(1, "h", jobs.AttemptLost, nil)), map[string]string{"exit": "null", "host": `"h"`, "started": "null", "stdout": "null"}},
-		{"not started", row(jobs.Failed, attempt(1, "h", jobs.AttemptExited, broken)), map[string]string{"exit": "null", "started": "null", "elapsed_seconds": "null"}},
+		{"signal", row(jobs.Failed, attempt(1, "h", jobs.AttemptExited, killed)),
+			map[string]string{"exit": "null", "signal": `"SIGKILL"`, "elapsed_seconds": "3.042"}},
+		{"lost", row(jobs.Failed, attempt(1, "h", jobs.AttemptLost, nil)),
+			map[string]string{"exit": "null", "host": `"h"`, "started": "null", "stdout": "null"}},
+		{"not started", row(jobs.Failed, attempt(1, "h", jobs.AttemptExited, broken)),
+			map[string]string{"exit": "null", "started": "null", "elapsed_seconds": "null"}},
 	} {
 		r := resultOf(c.job)
 		var m map[string]json.RawMessage
@@ -124,7 +131,8 @@ func FuzzJSONText(f *testing.F) {
 		if err := json.Unmarshal(line, &m); err != nil {
 			t.Fatalf("%v: %q", err, line)
 		}
-		if m.Command != strings.ToValidUTF8(command, "\ufffd") && !strings.Contains(m.Command, "\ufffd") || strings.ToValidUTF8(command, "") == command && m.Command != command {
+		if m.Command != strings.ToValidUTF8(command, "\ufffd") && !strings.Contains(m.Command, "\ufffd") ||
+			strings.ToValidUTF8(command, "") == command && m.Command != command {
 			t.Fatalf("%q became %q", command, m.Command)
 		}
 		if msg := strings.TrimSuffix(string(line), "\n"); text.Clean(msg, 0) != msg {
@@ -153,14 +161,17 @@ func TestAnyHistoryHasItsResults(t *testing.T) {
 				t.Fatalf("seed %d: %d and %d of %d jobs", seed, len(over), len(open), len(table.Jobs))
 			}
 			for _, r := range open {
-				if r.State.Terminal() || r.Outcome != nil || r.Stdout != "" || (r.State == jobs.Running) != (r.Host != "") {
+				if r.State.Terminal() || r.Outcome != nil || r.Stdout != "" ||
+					(r.State == jobs.Running) != (r.Host != "") {
 					t.Fatalf("seed %d: %+v", seed, r)
 				}
 			}
 			failed, attempts := 0, 0
 			for _, r := range over {
-				wasOK, hasFailed := r.Outcome != nil && r.Outcome.OK(), r.State == jobs.Failed || r.State == jobs.TimedOut
-				if !r.State.Terminal() || r.Created != 7 || r.State == jobs.Succeeded && (!wasOK || r.Stdout == "") || hasFailed && wasOK {
+				wasOK, hasFailed := r.Outcome != nil && r.Outcome.OK(), r.State == jobs.Failed ||
+					r.State == jobs.TimedOut
+				if !r.State.Terminal() || r.Created != 7 || r.State == jobs.Succeeded && (!wasOK || r.Stdout == "") ||
+					hasFailed && wasOK {
 					t.Fatalf("seed %d: job %d is %s with %+v", seed, r.Job, r.State, r.Outcome)
 				}
 				want := "/d/"
@@ -174,7 +185,8 @@ func TestAnyHistoryHasItsResults(t *testing.T) {
 					failed++
 				}
 				log := string(AppendJobLog(nil, &r))
-				if good := strings.Contains(log, "\t0\t0\t0\t0\t"); good != (r.State == jobs.Succeeded) || strings.Count(log, "\n") > 1 {
+				if good := strings.Contains(log, "\t0\t0\t0\t0\t"); good != (r.State == jobs.Succeeded) ||
+					strings.Count(log, "\n") > 1 {
 					t.Fatalf("seed %d: job %d is %s, its log %q", seed, r.Job, r.State, log)
 				}
 			}
@@ -222,7 +234,8 @@ func TestWhereFilesOfAJobAre(t *testing.T) {
 		}
 	}
 	p.Here = nil
-	if r := p.Result(row(jobs.Succeeded, attempt(1, "far", jobs.AttemptExited, ended(0)))); r.Stdout != "far:/kept/attempts/000/17.1.out" || !r.Apart {
+	if r := p.Result(row(jobs.Succeeded,
+		attempt(1, "far", jobs.AttemptExited, ended(0)))); r.Stdout != "far:/kept/attempts/000/17.1.out" || !r.Apart {
 		t.Errorf("without Here: %q, %v", r.Stdout, r.Apart)
 	}
 }
@@ -239,12 +252,19 @@ func TestJobLogEqualsThatOfParallel(t *testing.T) {
 	}{
 		{"success", jobs.Succeeded, ended(0), "17\tmelon4\t1795165911.102\t     3.042\t0\t0\t0\t0\t./sim 17\n"},
 		{"exit 3", jobs.Failed, ended(3), "17\tmelon4\t1795165911.102\t     3.042\t0\t0\t3\t0\t./sim 17\n"},
-		{"signal", jobs.Failed, with(func(o *jobs.Outcome) { o.Signal = "SIGKILL" }), "17\tmelon4\t1795165911.102\t     3.042\t0\t0\t0\t9\t./sim 17\n"},
-		{"timeout", jobs.TimedOut, with(func(o *jobs.Outcome) { o.TimedOut, o.Signal = true, "SIGTERM" }), "17\tmelon4\t1795165911.102\t     3.042\t0\t0\t-1\t15\t./sim 17\n"},
-		{"stopped, exit 0", jobs.Canceled, with(func(o *jobs.Outcome) { o.Stopped = true }), "17\tmelon4\t1795165911.102\t     3.042\t0\t0\t-1\t0\t./sim 17\n"},
-		{"not started", jobs.Failed, &jobs.Outcome{Error: "no cwd"}, "17\tmelon4\t0.000\t     0.000\t0\t0\t-1\t0\t./sim 17\n"},
-		{"long", jobs.Succeeded, with(func(o *jobs.Outcome) { o.Ended = o.Started + 12345678*second + second/1000*9 - 1 }), "17\tmelon4\t1795165911.102\t12345678.008\t0\t0\t0\t0\t./sim 17\n"},
-		{"clock set back", jobs.Succeeded, with(func(o *jobs.Outcome) { o.Ended = o.Started - second }), "17\tmelon4\t1795165911.102\t     0.000\t0\t0\t0\t0\t./sim 17\n"},
+		{"signal", jobs.Failed, with(func(o *jobs.Outcome) { o.Signal = "SIGKILL" }),
+			"17\tmelon4\t1795165911.102\t     3.042\t0\t0\t0\t9\t./sim 17\n"},
+		{"timeout", jobs.TimedOut, with(func(o *jobs.Outcome) { o.TimedOut, o.Signal = true, "SIGTERM" }),
+			"17\tmelon4\t1795165911.102\t     3.042\t0\t0\t-1\t15\t./sim 17\n"},
+		{"stopped, exit 0", jobs.Canceled, with(func(o *jobs.Outcome) { o.Stopped = true }),
+			"17\tmelon4\t1795165911.102\t     3.042\t0\t0\t-1\t0\t./sim 17\n"},
+		{"not started", jobs.Failed, &jobs.Outcome{Error: "no cwd"},
+			"17\tmelon4\t0.000\t     0.000\t0\t0\t-1\t0\t./sim 17\n"},
+		{"long", jobs.Succeeded, with(func(o *jobs.Outcome) {
+			o.Ended = o.Started + 12345678*second + second/1000*9 - 1
+		}), "17\tmelon4\t1795165911.102\t12345678.008\t0\t0\t0\t0\t./sim 17\n"},
+		{"clock set back", jobs.Succeeded, with(func(o *jobs.Outcome) { o.Ended = o.Started - second }),
+			"17\tmelon4\t1795165911.102\t     0.000\t0\t0\t0\t0\t./sim 17\n"},
 	} {
 		r := resultOf(row(c.state, attempt(1, "melon4", jobs.AttemptExited, c.o)))
 		r.Outcome = c.o
@@ -258,13 +278,15 @@ func TestJobLogEqualsThatOfParallel(t *testing.T) {
 	}
 	// These are the patterns by which `parallel --retry-failed` recognizes the line of a job that
 	// succeeded, and any line.
-	if !regexp.MustCompile(`^(\d+)(?:\t[^\t]+){5}\t0\t0\t`).MatchString(got) || !regexp.MustCompile(`(?m)(\d+)\s+\S+(\s+[-0-9.]+){6}\s+(.*)$`).MatchString(got) {
+	if !regexp.MustCompile(`^(\d+)(?:\t[^\t]+){5}\t0\t0\t`).MatchString(got) ||
+		!regexp.MustCompile(`(?m)(\d+)\s+\S+(\s+[-0-9.]+){6}\s+(.*)$`).MatchString(got) {
 		t.Errorf("GNU parallel cannot read %q", got)
 	}
 	if never := resultOf(row(jobs.Canceled)); AppendJobLog(nil, &never) != nil {
 		t.Error("a job that never ran has a line")
 	}
-	if strings.Join(strings.Fields(JobLogHeader), " ") != "Seq Host Starttime JobRuntime Send Receive Exitval Signal Command" {
+	if strings.Join(strings.Fields(JobLogHeader),
+		" ") != "Seq Host Starttime JobRuntime Send Receive Exitval Signal Command" {
 		t.Error(JobLogHeader)
 	}
 }

@@ -53,7 +53,8 @@ func ParseMeasure(word string) (Measure, error) {
 	if i := slices.Index(measureNames[:], word); i >= 0 {
 		return Measure(i), nil
 	}
-	return 0, fmt.Errorf("there is no measure %q; there are %s", text.Clean(word, 40), strings.Join(measureNames[:], ", "))
+	return 0, fmt.Errorf("there is no measure %q; there are %s", text.Clean(word, 40),
+		strings.Join(measureNames[:], ", "))
 }
 
 // Stats holds each Measure of some numbers. If one of the numbers is NaN, all measures but the

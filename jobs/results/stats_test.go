@@ -62,8 +62,10 @@ func compare(t *testing.T, what string, numbers []float64) {
 	med, lo, hi := middle(numbers), slices.Min(numbers), slices.Max(numbers)
 	most := max(math.Abs(lo), math.Abs(hi))
 	s := StatsOf(slices.Clone(numbers))
-	if int(s[Count]) != len(numbers) || s[Min] != lo || s[Max] != hi || !near(s[Mean], mean, most) || !near(s[SD], sd, most) || !near(s[Median], med, most) {
-		t.Errorf("%s, %d numbers up to %g: %+v; exactly mean %v, sd %v, median %v", what, len(numbers), most, s, mean, sd, med)
+	if int(s[Count]) != len(numbers) || s[Min] != lo || s[Max] != hi || !near(s[Mean], mean, most) ||
+		!near(s[SD], sd, most) || !near(s[Median], med, most) {
+		t.Errorf("%s, %d numbers up to %g: %+v; exactly mean %v, sd %v, median %v", what, len(numbers), most, s, mean,
+			sd, med)
 	}
 }
 
@@ -131,7 +133,8 @@ func TestParseMeasure(t *testing.T) {
 	if m, err := ParseMeasure("std"); m != SD || err != nil {
 		t.Error(m, err)
 	}
-	if _, err := ParseMeasure("variance\x1b"); err == nil || !strings.Contains(err.Error(), "count, mean, sd, min, max, median") || strings.Contains(err.Error(), "\x1b") {
+	if _, err := ParseMeasure("variance\x1b"); err == nil ||
+		!strings.Contains(err.Error(), "count, mean, sd, min, max, median") || strings.Contains(err.Error(), "\x1b") {
 		t.Error(err)
 	}
 }
@@ -169,7 +172,8 @@ func TestGroupsAgainstCountingByHand(t *testing.T) {
 		p, _ := pivot(t, s, PivotInput{Down: "a", Across: "b", Metric: "acc", Measure: Mean, MinSize: least})
 		row := 0
 		for _, k := range order {
-			cell := p.Cells[slices.IndexFunc(p.Rows, func(v query.Value) bool { return v.Text == k.a })][slices.IndexFunc(p.Columns, func(v query.Value) bool { return v.Text == k.b })]
+			cell := p.Cells[slices.IndexFunc(p.Rows,
+				func(v query.Value) bool { return v.Text == k.a })][slices.IndexFunc(p.Columns, func(v query.Value) bool { return v.Text == k.b })]
 			if solved[k] < least {
 				if cell.Kind != query.Absent {
 					t.Fatalf("seed %d: %v in the pivot", seed, k)
@@ -177,18 +181,22 @@ func TestGroupsAgainstCountingByHand(t *testing.T) {
 				continue
 			}
 			numbers := byHand[k]
-			if g.At(row, 0).Text != k.a || g.At(row, 1).Text != k.b || int(g.At(row, 2).Number) != members[k] || int(g.At(row, 3).Number) != solved[k] ||
+			if g.At(row, 0).Text != k.a || g.At(row, 1).Text != k.b || int(g.At(row, 2).Number) != members[k] ||
+				int(g.At(row, 3).Number) != solved[k] ||
 				int(g.At(row, columnIndex(t, g, "acc_count")).Number) != len(numbers) {
-				t.Fatalf("seed %d: row %d of\n%s\nis not %v with %d of %d", seed, row, plainText(g), k, solved[k], members[k])
+				t.Fatalf("seed %d: row %d of\n%s\nis not %v with %d of %d", seed, row, plainText(g), k, solved[k],
+					members[k])
 			}
 			if len(numbers) > 0 {
 				mean, sd := exactly(numbers)
-				for name, want := range map[string]float64{"acc_mean": mean, "acc_median": middle(numbers), "acc_min": slices.Min(numbers), "acc_max": slices.Max(numbers)} {
+				for name, want := range map[string]float64{"acc_mean": mean, "acc_median": middle(numbers),
+					"acc_min": slices.Min(numbers), "acc_max": slices.Max(numbers)} {
 					if got := g.At(row, columnIndex(t, g, name)).Number; !near(got, want, 1) {
 						t.Fatalf("seed %d: %s is %v, not %v", seed, name, got, want)
 					}
 				}
-				if got := g.At(row, columnIndex(t, g, "acc_sd")); len(numbers) > 1 && !near(got.Number, sd, 1) || len(numbers) == 1 && got.Kind != query.Absent {
+				if got := g.At(row, columnIndex(t, g, "acc_sd")); len(numbers) > 1 && !near(got.Number, sd, 1) ||
+					len(numbers) == 1 && got.Kind != query.Absent {
 					t.Fatalf("seed %d: sd is %v, not %v", seed, got, sd)
 				}
 				if !near(cell.Number, mean, 1) {

@@ -68,7 +68,8 @@ func TestSummaryOfARun(t *testing.T) {
 		MaxRSSBytes: 2 << 30, MaxRSSJob: 1, Longest: 10 * time.Second, LongestJob: 1,
 		Hosts: []HostSummary{{"a", 3, 2, 0, 16 * time.Second}, {"b", 5, 3, 1, 12 * time.Second}},
 		Failures: []Group{
-			{"exit 1", "boom 3.1 at 17", 2, []Example{{3, jobs.AttemptID{Job: 3, N: 1}, "a"}, {4, jobs.AttemptID{Job: 4, N: 1}, "b"}}},
+			{"exit 1", "boom 3.1 at 17", 2,
+				[]Example{{3, jobs.AttemptID{Job: 3, N: 1}, "a"}, {4, jobs.AttemptID{Job: 4, N: 1}, "b"}}},
 			{"exit 1", "other", 1, []Example{{5, jobs.AttemptID{Job: 5, N: 1}, "b"}}},
 			{"timed out", "", 1, []Example{{6, jobs.AttemptID{Job: 6, N: 1}, "b"}}},
 			{"no host has the tag gpu", "", 1, []Example{{Job: 7}}},
@@ -101,9 +102,11 @@ jobs  failed with              for example  last line of stderr
 func TestWhichAttemptsAreCounted(t *testing.T) {
 	canceled := exited("a", jobs.Outcome{Signal: "SIGTERM", Stopped: true})
 	canceled.State = jobs.AttemptCanceled
-	table := table(jobOf(jobs.Canceled, canceled), jobOf(jobs.Succeeded, exited("a", jobs.Outcome{Exit: 1}), exited("a", jobs.Outcome{})),
+	table := table(jobOf(jobs.Canceled, canceled), jobOf(jobs.Succeeded, exited("a", jobs.Outcome{Exit: 1}),
+		exited("a", jobs.Outcome{})),
 		jobOf(jobs.Canceled, &jobs.Attempt{Host: "a", State: jobs.AttemptCanceled}),
-		jobOf(jobs.Succeeded, &jobs.Attempt{Host: "b", State: jobs.AttemptSuperseded}, &jobs.Attempt{State: jobs.AttemptLost}, exited("a", jobs.Outcome{})))
+		jobOf(jobs.Succeeded, &jobs.Attempt{Host: "b", State: jobs.AttemptSuperseded},
+			&jobs.Attempt{State: jobs.AttemptLost}, exited("a", jobs.Outcome{})))
 	s := Summarize(table)
 	if len(s.Hosts) != 1 || s.Hosts[0].Attempts != 4 || s.Hosts[0].Failed != 1 || s.Attempts != 4 || s.Retried != 1 {
 		t.Errorf("hosts %+v, %d attempts in all, %d retried", s.Hosts, s.Attempts, s.Retried)
@@ -118,7 +121,8 @@ func TestLargestJobOfASummary(t *testing.T) {
 		0: "with 3.00 s\n", 1: "with 3.00 s, largest job <16 MiB\n", jobs.MemoryFloor: "with 3.00 s, largest job <16 MiB\n",
 		jobs.MemoryFloor + 1<<20: "with 3.00 s, largest job 1 with 17 MiB\n",
 	} {
-		s := Summarize(table(jobOf(jobs.Succeeded, exited("a", jobs.Outcome{Started: 100 * second, Ended: 103 * second, MaxRSSBytes: bytes}))))
+		s := Summarize(table(jobOf(jobs.Succeeded,
+			exited("a", jobs.Outcome{Started: 100 * second, Ended: 103 * second, MaxRSSBytes: bytes}))))
 		if got := textOf(t, s, 80); !strings.HasSuffix(got, want) {
 			t.Errorf("%d bytes: %q, want %q", bytes, got, want)
 		}
@@ -127,7 +131,8 @@ func TestLargestJobOfASummary(t *testing.T) {
 
 // TestSummaryWithoutARun checks that the summary names no longest job if no job could be started.
 func TestSummaryWithoutARun(t *testing.T) {
-	s := Summarize(table(jobOf(jobs.Failed, exited("a", jobs.Outcome{Started: 100 * second, Ended: 100 * second, Error: "its files cannot be sent"}))))
+	s := Summarize(table(jobOf(jobs.Failed,
+		exited("a", jobs.Outcome{Started: 100 * second, Ended: 100 * second, Error: "its files cannot be sent"}))))
 	if got := textOf(t, s, 80); strings.Contains(got, "longest") {
 		t.Errorf("got %q, want no longest job", got)
 	}
@@ -146,7 +151,8 @@ func TestCauseOfAFailure(t *testing.T) {
 		{jobs.Failed, "", &jobs.Outcome{Signal: "SIGSEGV"}, "SIGSEGV"},
 		{jobs.TimedOut, "", &jobs.Outcome{Signal: "SIGKILL", TimedOut: true}, "timed out"},
 		{jobs.Canceled, "", &jobs.Outcome{Signal: "SIGTERM", Stopped: true}, "stopped"},
-		{jobs.Canceled, "halving: poor at step 1", &jobs.Outcome{Signal: "SIGTERM", Stopped: true}, "halving: poor at step 1"},
+		{jobs.Canceled, "halving: poor at step 1", &jobs.Outcome{Signal: "SIGTERM", Stopped: true},
+			"halving: poor at step 1"},
 		{jobs.Canceled, "halving: poor at step 1", &jobs.Outcome{Exit: 75}, "halving: poor at step 1"},
 		{jobs.Failed, "", &jobs.Outcome{Exit: 1, Error: "no directory /x"}, "not started: no directory /x"},
 		{jobs.Failed, "host lost three times", nil, "host lost three times"},
@@ -159,7 +165,8 @@ func TestCauseOfAFailure(t *testing.T) {
 		{jobs.Failed, "", &jobs.Outcome{Exit: 2, ProcessLimit: jobs.ProcessLimit{Kind: jobs.LimitUser, Max: 9}},
 			"exit 2, its host had reached a limit on processes"},
 		{jobs.Failed, "", &jobs.Outcome{Signal: "SIGKILL", DiskFull: true}, "SIGKILL, its disk was full"},
-		{jobs.Failed, "", &jobs.Outcome{Signal: "SIGTERM", TimedOut: true, DiskFull: true}, "timed out, its disk was full"},
+		{jobs.Failed, "", &jobs.Outcome{Signal: "SIGTERM", TimedOut: true, DiskFull: true},
+			"timed out, its disk was full"},
 	} {
 		same(t, c.o, Cause(c.state, c.reason, c.o), c.want)
 	}
@@ -173,7 +180,8 @@ func TestFailureGroupsAreBounded(t *testing.T) {
 		rows[i] = jobOf(jobs.Failed, exited("h", jobs.Outcome{Exit: 1, LastLine: strings.Repeat("x", i)}))
 	}
 	s := Summarize(table(rows...))
-	if list := s.Failures; len(list) != maxCauses+1 || list[0].Cause != "other causes" || list[0].Count != 500 || len(list[0].Examples) != maxExamples {
+	if list := s.Failures; len(list) != maxCauses+1 || list[0].Cause != "other causes" || list[0].Count != 500 ||
+		len(list[0].Examples) != maxExamples {
 		t.Fatalf("%d groups, first %+v", len(list), list[0])
 	}
 	if got := textOf(t, s, 0); !strings.HasSuffix(got, "and 986 jobs with 986 other causes\n") {
@@ -185,10 +193,12 @@ func TestFailureGroupsAreBounded(t *testing.T) {
 // break the table.
 func TestSummaryTextIsClean(t *testing.T) {
 	nasty := "\x1b[2J\u202e\r" + strings.Repeat("long ", 100)
-	s := Summarize(table(jobOf(jobs.Failed, exited(nasty, jobs.Outcome{Exit: 1, LastLine: nasty, Error: nasty})), jobOf(jobs.Succeeded, exited("b", jobs.Outcome{}))))
+	s := Summarize(table(jobOf(jobs.Failed, exited(nasty, jobs.Outcome{Exit: 1, LastLine: nasty, Error: nasty})),
+		jobOf(jobs.Succeeded, exited("b", jobs.Outcome{}))))
 	for _, width := range []int{0, 1, 80, 120} {
 		for line := range strings.SplitSeq(strings.TrimSuffix(textOf(t, s, width), "\n"), "\n") {
-			if strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) || len([]rune(line)) > max(width, 120) {
+			if strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) ||
+				len([]rune(line)) > max(width, 120) {
 				t.Errorf("width %d: %q", width, line)
 			}
 		}
@@ -202,7 +212,8 @@ func TestSummaryCountsAvoidedJobs(t *testing.T) {
 	why := jobs.TooHardReason(late, 2*time.Second)
 	same(t, "the reason", why, "it is at least as hard as job 7, which timed out after 2s: variant=bnb n=10")
 	same(t, "a job that was stopped", Cause(jobs.Skipped, why, &jobs.Outcome{Stopped: true}), why)
-	stopped := &jobs.Attempt{Host: "a", State: jobs.AttemptCanceled, Outcome: &jobs.Outcome{Stopped: true, Started: second, Ended: 2 * second}}
+	stopped := &jobs.Attempt{Host: "a", State: jobs.AttemptCanceled,
+		Outcome: &jobs.Outcome{Stopped: true, Started: second, Ended: 2 * second}}
 	s := Summarize(table(
 		jobs.Job{State: jobs.Skipped, Reason: why, ReasonKind: jobs.ReasonTooHard},
 		jobs.Job{State: jobs.Skipped, Reason: why, ReasonKind: jobs.ReasonTooHard, Attempts: []*jobs.Attempt{stopped}},

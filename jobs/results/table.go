@@ -130,7 +130,8 @@ func (s *Table) Column(name string) (int, error) {
 // Heading returns a column's name as shown to people: time, not elapsed_seconds.
 func (s *Table) Heading(column int) string {
 	name, role := s.Columns[column].Name, s.Columns[column].Role
-	if rest, ok := strings.CutPrefix(name, elapsedColumn); ok && (role == Fact || role == Stat) && s.find("time"+rest) < 0 {
+	if rest, ok := strings.CutPrefix(name, elapsedColumn); ok && (role == Fact || role == Stat) &&
+		s.find("time"+rest) < 0 {
 		return "time" + rest
 	}
 	return name
@@ -143,7 +144,9 @@ func (s *Table) find(name string) int {
 // findFold is a case-insensitive find. The screen shows the names of facts in capitals, so if two
 // columns match, it returns the fact.
 func (s *Table) findFold(name string) int {
-	if i := slices.IndexFunc(s.Columns, func(c Column) bool { return c.Role == Fact && strings.EqualFold(c.fact(), name) }); i >= 0 {
+	if i := slices.IndexFunc(s.Columns, func(c Column) bool {
+		return c.Role == Fact && strings.EqualFold(c.fact(), name)
+	}); i >= 0 {
 		return i
 	}
 	return slices.IndexFunc(s.Columns, func(c Column) bool { return strings.EqualFold(c.Name, name) })

@@ -26,7 +26,8 @@ func grid() *Table {
 	}
 	in := TableInput{Names: []string{"acc", "note"}}
 	for i, r := range rows {
-		job := Result{Job: jobs.ID(i + 1), State: jobs.Succeeded, Host: fmt.Sprintf("melon%d", 1+i%2), Round: 1, Command: "./train", Name: fmt.Sprint("job ", i+1),
+		job := Result{Job: jobs.ID(i + 1), State: jobs.Succeeded, Host: fmt.Sprintf("melon%d", 1+i%2), Round: 1,
+			Command: "./train", Name: fmt.Sprint("job ", i+1),
 			Params:  params("C", r.c, "gamma", r.gamma),
 			Outcome: &jobs.Outcome{Started: 1e9, Ended: jobs.Stamp((i + 2) * 1e9)}}
 		metrics := []string{r.acc, r.note}
@@ -141,15 +142,18 @@ func TestTableHasParametersAndMetrics(t *testing.T) {
 7 10 1 - - skipped - -`
 	same(t, "the rows", plainText(s), want)
 	in := TableInput{Jobs: []Result{{Job: 3}, {Job: 1}, {Job: 2, Command: "x"}}}
-	same(t, "without parameters", jobIDs(NewTable(in))+": "+columnNames(NewTable(in)), "1 2 3: job name state elapsed_seconds host")
+	same(t, "without parameters", jobIDs(NewTable(in))+": "+columnNames(NewTable(in)),
+		"1 2 3: job name state elapsed_seconds host")
 	same(t, "an empty table", NewTable(TableInput{}).Len(), 0)
 }
 
 // TestTemplatesMayHaveDifferentParameters checks that jobs of several templates may have different
 // parameters in different orders.
 func TestTemplatesMayHaveDifferentParameters(t *testing.T) {
-	s := NewTable(TableInput{Jobs: []Result{{Job: 1, Params: params("a", "1", "b", "2")}, {Job: 2, Params: params("b", "3", "c", "4")}, {Job: 3}}})
-	same(t, "the table", columnNames(s.Show(s.ShownColumns()[:4]))+"\n"+plainText(s.Show(s.ShownColumns()[:4])), "job a b c\n1 1 2 -\n2 - 3 4\n3 - - -")
+	s := NewTable(TableInput{Jobs: []Result{{Job: 1, Params: params("a", "1", "b", "2")},
+		{Job: 2, Params: params("b", "3", "c", "4")}, {Job: 3}}})
+	same(t, "the table", columnNames(s.Show(s.ShownColumns()[:4]))+"\n"+plainText(s.Show(s.ShownColumns()[:4])),
+		"job a b c\n1 1 2 -\n2 - 3 4\n3 - - -")
 }
 
 // TestColumnNamesAreUnique checks that columns of the program get another name if a parameter or a
@@ -158,7 +162,8 @@ func TestColumnNamesAreUnique(t *testing.T) {
 	s := NewTable(TableInput{Jobs: []Result{{Job: 1, State: jobs.Failed, Params: params("host", "h", "acc", "p")}},
 		Names: []string{"acc", "state", "time"}, Metrics: [][]string{{"1", "fine", "2"}}})
 	same(t, "the columns", columnNames(s), "job host acc result.acc state time dcs.state elapsed_seconds dcs.host")
-	for name, want := range map[string]string{"host": "h", "state": "fine", "dcs.state": "failed", "time": "2", "[acc]": "p"} {
+	for name, want := range map[string]string{"host": "h", "state": "fine", "dcs.state": "failed", "time": "2",
+		"[acc]": "p"} {
 		same(t, name, s.At(0, columnIndex(t, s, name)).Text, want)
 	}
 }
@@ -170,8 +175,10 @@ func TestColumnIsFoundByName(t *testing.T) {
 	for name, want := range map[string]string{"acc": "acc", " gamma ": "gamma", "[C]": "C", "time": "elapsed_seconds"} {
 		same(t, name, s.Columns[columnIndex(t, s, name)].Name, want)
 	}
-	for name, want := range map[string]string{"gama": "did you mean \"gamma\"?", "zzzzzz": "there are job, ", "\x1b": "there are job", "": "no column"} {
-		if _, err := s.Column(name); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\x1b") {
+	for name, want := range map[string]string{"gama": "did you mean \"gamma\"?", "zzzzzz": "there are job, ",
+		"\x1b": "there are job", "": "no column"} {
+		if _, err := s.Column(name); err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "\x1b") {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
@@ -268,8 +275,10 @@ func TestGroupsAverageSolvedJobs(t *testing.T) {
 1 2 2 2 nan nan nan nan nan
 10 3 1 0 - - - - -`
 	same(t, "the groups", columnNames(g)+"\n"+plainText(g), want)
-	same(t, "notes", strings.Join(notes, "|"), `acc is based on 4 of 7 jobs: 2 did not succeed, 1 not a number|acc of 1 job is not a number and left out (job 5: "bad")`)
-	g, notes = group(t, s, Grouping{By: []string{"C", "gamma"}, Metrics: []string{"time"}, Measures: []Measure{Mean, SD}, MinSize: 1})
+	same(t, "notes", strings.Join(notes, "|"),
+		`acc is based on 4 of 7 jobs: 2 did not succeed, 1 not a number|acc of 1 job is not a number and left out (job 5: "bad")`)
+	g, notes = group(t, s, Grouping{By: []string{"C", "gamma"}, Metrics: []string{"time"},
+		Measures: []Measure{Mean, SD}, MinSize: 1})
 	want = `C gamma jobs solved elapsed_seconds_count elapsed_seconds_mean elapsed_seconds_sd
 0.1 0 1 1 1 1 -
 0.1 1 1 1 1 2 -
@@ -279,7 +288,8 @@ func TestGroupsAverageSolvedJobs(t *testing.T) {
 	same(t, "the groups", columnNames(g)+"\n"+plainText(g), want)
 	// C=10, gamma=1: failed and skipped.
 	same(t, "notes", strings.Join(notes, "|"), "1 group with fewer than 1 solved jobs left out")
-	if best, err := g.BestBy(Order{"time", true}); err != nil || g.At(best.Row, 0).Text != "10" || g.Job(best.Row) != 0 || !best.Basis.IsComplete() {
+	if best, err := g.BestBy(Order{"time", true}); err != nil || g.At(best.Row, 0).Text != "10" ||
+		g.Job(best.Row) != 0 || !best.Basis.IsComplete() {
 		t.Errorf("BestBy: got %+v, %v; want the group with time 10", best, err)
 	}
 	same(t, "the mean by the name of the metric", columnIndex(t, g, "elapsed_seconds"), 5)

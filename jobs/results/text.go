@@ -63,7 +63,8 @@ func RunningText(running, sent int, dispatched bool) string {
 // StateCounts describes counts of jobs by state: "10 succeeded", "2 running". States that no
 // job is in are left out.
 func StateCounts(counts [jobs.Skipped + 1]int, sent int, dispatched bool) (parts []string) {
-	for _, st := range []jobs.JobState{jobs.Succeeded, jobs.Failed, jobs.TimedOut, jobs.Canceled, jobs.Skipped, jobs.Running, jobs.Queued} {
+	for _, st := range []jobs.JobState{jobs.Succeeded, jobs.Failed, jobs.TimedOut, jobs.Canceled, jobs.Skipped,
+		jobs.Running, jobs.Queued} {
 		switch n := counts[st]; {
 		case n == 0:
 		case st == jobs.Running:
@@ -85,7 +86,8 @@ func (s *Summary) writeCost(b *strings.Builder) {
 	}
 	if s.Retried > 0 || s.Lost > 0 {
 		fmt.Fprintf(b, "%s in all; %s more than once, %s lost with a host; %s of known run time did not count\n",
-			text.Plural(s.Attempts, "attempt"), text.Plural(s.Retried, "job"), text.Plural(s.Lost, "attempt"), text.Duration(s.Wasted))
+			text.Plural(s.Attempts, "attempt"), text.Plural(s.Retried, "job"), text.Plural(s.Lost,
+				"attempt"), text.Duration(s.Wasted))
 	}
 }
 
@@ -104,7 +106,8 @@ func (s *Summary) largestMemory() string {
 func (s *Summary) writeHosts(b *strings.Builder) {
 	rows := [][]string{{"host", "attempts", "failed", "run time"}}
 	for _, h := range s.Hosts {
-		rows = append(rows, []string{text.Clean(h.Host, 30), strconv.Itoa(h.Attempts), strconv.Itoa(h.Failed), text.Duration(h.Busy)})
+		rows = append(rows, []string{text.Clean(h.Host, 30), strconv.Itoa(h.Attempts), strconv.Itoa(h.Failed),
+			text.Duration(h.Busy)})
 	}
 	b.WriteByte('\n')
 	writeTable(b, rows, "lrrr")
@@ -123,7 +126,8 @@ func writeFailures(b *strings.Builder, list []Group, width int) {
 			example = first.Attempt.String() + " on " + text.Clean(first.Host, 20)
 		}
 		row := []string{strconv.Itoa(g.Count), text.Clean(g.Cause, 40), example, ""}
-		used = max(used, 3*2+max(4, len(row[0]))+max(11, utf8.RuneCountInString(row[1]))+max(11, utf8.RuneCountInString(example)))
+		used = max(used, 3*2+max(4, len(row[0]))+max(11, utf8.RuneCountInString(row[1]))+
+			max(11, utf8.RuneCountInString(example)))
 		rows = append(rows, row)
 	}
 	for i := range rows[1:] {

@@ -44,7 +44,8 @@ func ParseMetric(text string) (v query.Value, unit string) {
 	}
 	if text[len(text)-1] == ')' {
 		if m := wrapped().FindStringSubmatch(text); m != nil {
-			if n := query.ValueOf(m[1] + m[2] + strings.TrimSuffix(m[3], ".")); n.Kind == query.Number && !strings.HasSuffix(n.Text, "%") {
+			if n := query.ValueOf(m[1] + m[2] + strings.TrimSuffix(m[3], ".")); n.Kind == query.Number &&
+				!strings.HasSuffix(n.Text, "%") {
 				return n, ""
 			}
 		}

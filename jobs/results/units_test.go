@@ -42,7 +42,8 @@ func TestMetricsAreParsedAsLibrariesPrintThem(t *testing.T) {
 // TestUnitsAreNeverMixed checks that no statistic combines numbers with different units, and that a
 // note names the others.
 func TestUnitsAreNeverMixed(t *testing.T) {
-	in := TableInput{Names: []string{"t", "acc"}, Suggest: func(k int, text string) string { return fmt.Sprintf("a%d=re:%s", k, text) }}
+	in := TableInput{Names: []string{"t", "acc"},
+		Suggest: func(k int, text string) string { return fmt.Sprintf("a%d=re:%s", k, text) }}
 	for _, v := range []string{"3 ms", "1s", "2 sec", "6 s", "0.5", "nan"} {
 		in.solved(params("C", "1"), v, "0.5")
 	}
@@ -53,10 +54,12 @@ func TestUnitsAreNeverMixed(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, "the groups", plainText(g), "1 6 6 4 nan 4 0.5")
-	same(t, "the bases", strings.Join(notes.Basis, "|"), "t is based on 4 of 6 jobs: 2 not a number|acc is based on 4 of 6 jobs: 2 not a number")
-	same(t, "the notes", strings.Join(notes.Others, "|"), `t of 2 jobs has another unit and is left out (job 1: "3 ms"): most others have the unit s|`+
-		`acc of 1 job is not a number and left out (job 2: "~0.5"); --result 'a1=re:~0.5' finds the number|`+
-		`acc of 1 job has another unit and is left out (job 1: "50%"): most others have no unit`)
+	same(t, "the bases", strings.Join(notes.Basis, "|"),
+		"t is based on 4 of 6 jobs: 2 not a number|acc is based on 4 of 6 jobs: 2 not a number")
+	same(t, "the notes", strings.Join(notes.Others, "|"),
+		`t of 2 jobs has another unit and is left out (job 1: "3 ms"): most others have the unit s|`+
+			`acc of 1 job is not a number and left out (job 2: "~0.5"); --result 'a1=re:~0.5' finds the number|`+
+			`acc of 1 job has another unit and is left out (job 1: "50%"): most others have no unit`)
 	best, err := s.BestBy(Order{"t", false})
 	if err != nil || s.Job(best.Row) != 2 {
 		t.Errorf("the best is %+v, %v; want job 2", best, err)

@@ -54,7 +54,8 @@ func (s *Table) missingValues(queries []*query.Query) (notes []string) {
 				continue
 			}
 			told = append(told, at)
-			if !slices.ContainsFunc(s.rows, func(i int32) bool { return s.Columns[at].value(int(i)).Kind != query.Absent }) {
+			if !slices.ContainsFunc(s.rows,
+				func(i int32) bool { return s.Columns[at].value(int(i)).Kind != query.Absent }) {
 				notes = append(notes, fmt.Sprintf("no %s has %s", s.unit, s.Columns[at].Name))
 			}
 		}
@@ -67,7 +68,8 @@ func (s *Table) missingValues(queries []*query.Query) (notes []string) {
 func (s *Table) Split(queries []*query.Query) (rows, others []*query.Query) {
 	for _, q := range queries {
 		for _, c := range q.Conditions() {
-			if slices.ContainsFunc(c.Names(false), func(name string) bool { _, err := s.Column(name); return err != nil }) {
+			if slices.ContainsFunc(c.Names(false),
+				func(name string) bool { _, err := s.Column(name); return err != nil }) {
 				others = append(others, c)
 			} else {
 				rows = append(rows, c)
@@ -125,7 +127,8 @@ func SignalWord[R any](signal func(R) string) func(word string) (func(R) bool, e
 	return func(word string) (func(R) bool, error) {
 		name := jobs.FullSignalName(word)
 		if jobs.SignalNumber(name) == 0 {
-			return nil, fmt.Errorf("there is no signal %s; write a name such as SIGKILL, or KILL", strconv.Quote(text.Clean(word, 40)))
+			return nil, fmt.Errorf("there is no signal %s; write a name such as SIGKILL, or KILL",
+				strconv.Quote(text.Clean(word, 40)))
 		}
 		return func(r R) bool { return signal(r) == name }, nil
 	}

@@ -60,7 +60,8 @@ func TestWhereIgnoresCase(t *testing.T) {
 // signals without SIG.
 func TestCausesOfRetriesSelectResults(t *testing.T) {
 	var in TableInput
-	for i, o := range []jobs.Outcome{{Signal: "SIGKILL", Memory: jobs.MemoryLimit}, {Signal: "SIGKILL"}, {TimedOut: true, Signal: "SIGTERM"}, {Exit: 3}} {
+	for i, o := range []jobs.Outcome{{Signal: "SIGKILL", Memory: jobs.MemoryLimit}, {Signal: "SIGKILL"},
+		{TimedOut: true, Signal: "SIGTERM"}, {Exit: 3}} {
 		in.Jobs = append(in.Jobs, Result{Job: jobs.ID(i + 1), State: jobs.Failed, Outcome: &o})
 	}
 	s := NewTable(in)
@@ -77,7 +78,8 @@ func TestCausesOfRetriesSelectResults(t *testing.T) {
 // parameters.
 func TestWordsAreSearchedFor(t *testing.T) {
 	s := grid()
-	for text, want := range map[string]string{"JOB": "1 2 3 4 5 6 7", `"job 3"`: "3", "gamma=1 train not C=10": "2 4", `"C=10" state=ok`: "5", "melon1": "", "gam": "1 2 3 4 5 6 7"} {
+	for text, want := range map[string]string{"JOB": "1 2 3 4 5 6 7", `"job 3"`: "3", "gamma=1 train not C=10": "2 4",
+		`"C=10" state=ok`: "5", "melon1": "", "gam": "1 2 3 4 5 6 7"} {
 		q, err := query.ParseSearch(text)
 		if err != nil {
 			t.Fatal(err)
@@ -168,7 +170,8 @@ func TestExit137MatchesSIGKILL(t *testing.T) {
 		{Job: 4, State: jobs.Succeeded, Outcome: &jobs.Outcome{Started: 1}},
 		{Job: 5, State: jobs.Skipped},
 	}})
-	for text, want := range map[string]string{"exit=137": "1 2", "exit>128": "1 2 3", "exit!=0": "1 2 3 5", "exit=''": "5", "signal=SIGKILL": "1", "exit=137 and signal=''": "2"} {
+	for text, want := range map[string]string{"exit=137": "1 2", "exit>128": "1 2 3", "exit!=0": "1 2 3 5",
+		"exit=''": "5", "signal=SIGKILL": "1", "exit=137 and signal=''": "2"} {
 		got, _ := where(t, s, text)
 		same(t, text, jobIDs(got), want)
 	}
@@ -182,5 +185,6 @@ func TestColumnsWithoutJobs(t *testing.T) {
 	w, notes := where(t, s, "C>1 and acc>0.5")
 	same(t, "rows and notes", fmt.Sprint(w.Len(), notes), "0 []")
 	some := []Result{{Job: 1, Params: []jobs.Param{{Name: "C", Value: "1"}, {Name: "x", Value: "2"}}}}
-	same(t, "the rows", plainText(NewTable(TableInput{Jobs: some, Params: []string{"gamma", "C"}})), "1 - 1 2 queued - -")
+	same(t, "the rows", plainText(NewTable(TableInput{Jobs: some, Params: []string{"gamma", "C"}})),
+		"1 - 1 2 queued - -")
 }

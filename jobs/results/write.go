@@ -34,7 +34,8 @@ const (
 func (f Format) IsForPrograms() bool { return f == CSVFormat || f == TSVFormat || f == JSONLFormat }
 
 // Formats holds all formats, in the order in which they are explained.
-var Formats = []string{string(TableFormat), string(CSVFormat), string(TSVFormat), string(JSONLFormat), string(MarkdownFormat)}
+var Formats = []string{string(TableFormat), string(CSVFormat), string(TSVFormat), string(JSONLFormat),
+	string(MarkdownFormat)}
 
 // Options describe how a table is written.
 type Options struct {
@@ -64,7 +65,8 @@ func Write(w io.Writer, s *Table, o Options) error {
 	case MarkdownFormat:
 		t.writeMarkdown()
 	default:
-		return fmt.Errorf("there is no format %q; there are %s", text.Clean(string(o.Format), 40), strings.Join(Formats, ", "))
+		return fmt.Errorf("there is no format %q; there are %s", text.Clean(string(o.Format), 40),
+			strings.Join(Formats, ", "))
 	}
 	return b.Flush()
 }
@@ -121,7 +123,8 @@ func (t *writer) value(row, column int) string {
 // limit.
 func shorter(c *Column, v query.Value, digits int) string {
 	text := FormatForPeople(c, v)
-	if digits == 0 || c.Role != Stat || (c.Type == query.DurationType || c.Type == query.SizeType) || v.Number != v.Number || math.Abs(v.Number) >= 1e3 {
+	if digits == 0 || c.Role != Stat || (c.Type == query.DurationType || c.Type == query.SizeType) ||
+		v.Number != v.Number || math.Abs(v.Number) >= 1e3 {
 		return text // fewer digits would change the integer part
 	}
 	if short := strconv.FormatFloat(v.Number, 'g', digits, 64); len(short) < len(text) {

@@ -83,7 +83,8 @@ func TestEmptyTableHasAHeading(t *testing.T) {
 	} {
 		same(t, format, write(t, s, Options{Format: format}), want)
 	}
-	if err := Write(&bytes.Buffer{}, s, Options{Format: "excel"}); err == nil || !strings.Contains(err.Error(), "table, csv, tsv, jsonl, markdown") {
+	if err := Write(&bytes.Buffer{}, s, Options{Format: "excel"}); err == nil ||
+		!strings.Contains(err.Error(), "table, csv, tsv, jsonl, markdown") {
 		t.Error(err)
 	}
 }
@@ -133,23 +134,29 @@ func FuzzWrite(f *testing.F) {
 		}
 		lines := strings.Split(strings.TrimSuffix(write(t, s, Options{Format: TSVFormat}), "\n"), "\n")
 		if back := strings.NewReplacer(`\\`, `\`, `\t`, "\t", `\n`, "\n", `\r`, "\r"); len(lines) != 2 ||
-			back.Replace(strings.TrimPrefix(lines[0], "job\t")) != name || back.Replace(strings.TrimPrefix(lines[1], "1\t")) != cell {
+			back.Replace(strings.TrimPrefix(lines[0], "job\t")) != name ||
+			back.Replace(strings.TrimPrefix(lines[1], "1\t")) != cell {
 			t.Fatalf("TSV: %q", lines)
 		}
 		var object map[string]any
 		line := write(t, s, Options{Format: JSONLFormat})
-		if err := json.Unmarshal([]byte(line), &object); err != nil || len(object) != 3 || strings.Count(line, "\n") != 1 {
+		if err := json.Unmarshal([]byte(line), &object); err != nil || len(object) != 3 ||
+			strings.Count(line, "\n") != 1 {
 			t.Fatalf("JSON: %q %v", line, err)
 		}
-		if v, is := object[name].(string); is && v != cell && query.ValueOf(cell).Kind == query.Text && strings.ToValidUTF8(cell, "") == cell {
+		if v, is := object[name].(string); is && v != cell && query.ValueOf(cell).Kind == query.Text &&
+			strings.ToValidUTF8(cell, "") == cell {
 			t.Fatalf("JSON: %q became %q", cell, v)
 		}
 		for format, want := range map[Format]int{TableFormat: 2, MarkdownFormat: 3, CSVFormat: 2, TSVFormat: 2} {
 			msg := write(t, s, Options{Format: format, Terminal: true})
-			if strings.Count(msg, "\n") != want || text.Clean(strings.ReplaceAll(msg, "\n", ""), 0) != strings.ReplaceAll(strings.ReplaceAll(msg, "\n", ""), "\t", " ") {
+			if strings.Count(msg, "\n") != want ||
+				text.Clean(strings.ReplaceAll(msg, "\n", ""), 0) != strings.ReplaceAll(strings.ReplaceAll(msg, "\n",
+					""), "\t", " ") {
 				t.Fatalf("%s: %q", format, msg)
 			}
-			if rest := strings.ReplaceAll(strings.ReplaceAll(msg, `\\`, ""), `\|`, ""); format == MarkdownFormat && strings.Count(rest, "|") != 9 {
+			if rest := strings.ReplaceAll(strings.ReplaceAll(msg, `\\`, ""), `\|`, ""); format == MarkdownFormat &&
+				strings.Count(rest, "|") != 9 {
 				t.Fatalf("Markdown: %q", msg)
 			}
 		}
@@ -159,7 +166,8 @@ func FuzzWrite(f *testing.F) {
 // TestNumbersInJSON checks that numbers keep their digits in JSON, and that what JSON cannot hold
 // is a text.
 func TestNumbersInJSON(t *testing.T) {
-	for text, want := range map[string]string{"0": "0", "-0.50": "-0.50", "1e5": "1e5", "1E+05": "1E+05", "007": "7", "+1": "1", ".5": "0.5", "5.": "5", "91%": "91", "-": `"-"`,
+	for text, want := range map[string]string{"0": "0", "-0.50": "-0.50", "1e5": "1e5", "1E+05": "1E+05", "007": "7",
+		"+1": "1", ".5": "0.5", "5.": "5", "91%": "91", "-": `"-"`,
 		"nan": `"NaN"`, "inf": `"Infinity"`, "-Infinity": `"-Infinity"`, "": "null", "1e999": `"1e999"`, "x": `"x"`, "1.5.2": `"1.5.2"`, "123456789012345678901234567890": "123456789012345678901234567890"} {
 		if got := string(appendJSON(nil, query.ValueOf(text))); got != want || !json.Valid([]byte(got)) {
 			t.Errorf("%q: %s, want %s", text, got, want)
@@ -181,7 +189,8 @@ func TestFormulasOfSpreadsheetsAreReported(t *testing.T) {
 	if got := of("-0.5", "+1e3", "-inf", "a=b", "", "-3%"); got != nil {
 		t.Errorf("notes on harmless texts: got %q, want none", got)
 	}
-	if got := of("ok", "=1+1", "@x", "-2+3", "\t=1", "+cmd"); len(got) != 1 || got[0] != `5 texts begin like a formula, which a spreadsheet may execute: import the file as text (job 2: "=1+1")` {
+	if got := of("ok", "=1+1", "@x", "-2+3", "\t=1", "+cmd"); len(got) != 1 ||
+		got[0] != `5 texts begin like a formula, which a spreadsheet may execute: import the file as text (job 2: "=1+1")` {
 		t.Errorf("notes on formulas: got %q, want one that counts 5", got)
 	}
 }
@@ -193,15 +202,18 @@ func TestPythonReadsIt(t *testing.T) {
 		t.Skip("there is no python3")
 	}
 	s := run()
-	s = s.Show([]int{columnIndex(t, s, "job"), columnIndex(t, s, "C"), columnIndex(t, s, "acc"), columnIndex(t, s, "note")})
+	s = s.Show([]int{columnIndex(t, s, "job"), columnIndex(t, s, "C"), columnIndex(t, s, "acc"),
+		columnIndex(t, s, "note")})
 	dir := t.TempDir()
 	for _, f := range []Format{CSVFormat, TSVFormat, JSONLFormat} {
-		if err := os.WriteFile(filepath.Join(dir, string(f)), []byte(write(t, s, Options{Format: f})), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, string(f)), []byte(write(t, s, Options{Format: f})),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	one := s.Show([]int{columnIndex(t, s, "acc")})
-	if err := os.WriteFile(filepath.Join(dir, "one"), []byte(write(t, one, Options{Format: CSVFormat})), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "one"), []byte(write(t, one, Options{Format: CSVFormat})),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "bad"), []byte(bad), 0o600); err != nil {
@@ -251,7 +263,8 @@ func TestWidePivotsFitTheTerminal(t *testing.T) {
 	}
 	for _, width := range []int{40, 80, 132} {
 		text := draw(width)
-		if !strings.Contains(text, "0.333 ") && !strings.Contains(text, "0.333\n") || strings.Contains(text, "0.333333") {
+		if !strings.Contains(text, "0.333 ") && !strings.Contains(text, "0.333\n") ||
+			strings.Contains(text, "0.333333") {
 			t.Errorf("width %d: digits are as many as before\n%s", width, text)
 		}
 		seen := map[string]bool{}

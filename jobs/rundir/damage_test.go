@@ -17,8 +17,10 @@ import (
 func inMemory(t testing.TB) (*memdisk.Mount, *rundir.Run) {
 	t.Helper()
 	m := memdisk.New().Mount("a")
-	r, err := rundir.CreateOn(m, "/runs", "x", rundir.Settings{Version: "1", Cwd: "/home/ada", Shell: "/bin/bash", Setup: "source ~/v/bin/activate\nmodule load x",
-		JobsFile: "jobs.txt", InventoryText: "[[host]]\nname = \"melon1\"\n", Options: map[string]any{"tries": int64(2), "tags": []any{"a"}},
+	r, err := rundir.CreateOn(m, "/runs", "x", rundir.Settings{Version: "1", Cwd: "/home/ada", Shell: "/bin/bash",
+		Setup:    "source ~/v/bin/activate\nmodule load x",
+		JobsFile: "jobs.txt", InventoryText: "[[host]]\nname = \"melon1\"\n", Options: map[string]any{"tries": int64(2),
+			"tags": []any{"a"}},
 		EnvNames: []rundir.EnvRef{{Name: "A", Value: "1", Stored: true}}}, nil)
 	must(t, err)
 	return m, r
@@ -159,7 +161,8 @@ func TestAppendAfterALostEnd(t *testing.T) {
 				t.Fatalf("cut at %d: %d jobs, %v", cut, len(got.Specs), err)
 			}
 			for i, s := range got.Specs {
-				if lost := i >= len(before.Specs) && i < known; lost != (s.Damage != "") || !lost && !reflect.DeepEqual(s, all[i]) || s.ID != jobs.ID(i+1) {
+				if lost := i >= len(before.Specs) && i < known; lost != (s.Damage != "") || !lost &&
+					!reflect.DeepEqual(s, all[i]) || s.ID != jobs.ID(i+1) {
 					t.Fatalf("cut at %d: job %d is %q, %q", cut, i+1, s.Command, s.Damage)
 				}
 			}

@@ -41,8 +41,10 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range []error{unix.Mkfifo(path("pipe"), 0o600), os.Mkdir(path("dir"), 0o700), os.Symlink("/dev/zero", path("device")),
-		os.Symlink("/etc/passwd", path("link")), huge.Truncate(1 << 40), huge.Close(), os.WriteFile(path("file"), []byte("text"), 0o600)} {
+	for _, err := range []error{unix.Mkfifo(path("pipe"), 0o600), os.Mkdir(path("dir"), 0o700),
+		os.Symlink("/dev/zero", path("device")),
+		os.Symlink("/etc/passwd", path("link")), huge.Truncate(1 << 40), huge.Close(), os.WriteFile(path("file"),
+			[]byte("text"), 0o600)} {
 		if err != nil {
 			t.Fatal(err)
 		}

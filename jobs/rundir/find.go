@@ -43,7 +43,8 @@ func list(d Disk, base string) ([]Entry, error) {
 		if made, ok := isRun(d, dir); ok {
 			found = append(found, Entry{Name: name, Dir: dir, Made: made})
 		} else if err := lostError(d, dir); err != nil && !strings.HasPrefix(name, ".") { // otherwise it is being removed
-			found = append(found, Entry{Name: name, Dir: dir, Made: madeAt(d, dir, NonceFile, JournalDir, AttemptsDir), Lost: err})
+			found = append(found, Entry{Name: name, Dir: dir, Made: madeAt(d, dir, NonceFile, JournalDir, AttemptsDir),
+				Lost: err})
 		}
 	}
 	slices.SortFunc(found, func(a, b Entry) int {
@@ -158,7 +159,8 @@ func OpenOn(d Disk, dir string) (*Run, error) {
 		if !slices.Contains(names, need) {
 			advice := ""
 			if (&Run{Disk: d, Dir: dir}).HasAttempts() {
-				advice = fmt.Sprintf("; keep it, it has what the run's jobs have printed, and restore %s from a backup", need)
+				advice = fmt.Sprintf("; keep it, it has what the run's jobs have printed, and restore %s from a backup",
+					need)
 			}
 			return nil, fmt.Errorf("%s is not a whole run directory: it has no %s%s", dir, need, advice)
 		}
@@ -176,7 +178,8 @@ func OpenOn(d Disk, dir string) (*Run, error) {
 		return nil, fmt.Errorf("cannot read the run's nonce: %w", err)
 	}
 	if len(bytes.TrimSpace(nonce)) < nonceLen {
-		return nil, fmt.Errorf("%s: it is damaged: it has %d bytes of %d", filepath.Join(dir, NonceFile), len(bytes.TrimSpace(nonce)), nonceLen)
+		return nil, fmt.Errorf("%s: it is damaged: it has %d bytes of %d", filepath.Join(dir, NonceFile),
+			len(bytes.TrimSpace(nonce)), nonceLen)
 	}
 	return &Run{Dir: dir, Nonce: strings.TrimSpace(string(nonce)), Settings: settings, Disk: d}, nil
 }
@@ -223,7 +226,8 @@ func DefaultName(jobsFile string, now time.Time) string {
 	for _, r := range base {
 		switch {
 		case b.Len() >= 40:
-		case r < utf8.RuneSelf && (r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || strings.ContainsRune("._+", r)):
+		case r < utf8.RuneSelf && (r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' ||
+			strings.ContainsRune("._+", r)):
 			b.WriteRune(r)
 		case b.Len() > 0: // never first, because a name does not begin with a dash
 			b.WriteByte('-')
@@ -267,7 +271,8 @@ func (e *LostError) Error() string {
 no command can open the run without that file: restore it from a backup (it is never changed after the start), then resume, cancel and results work again
 outputs are in %[3]s, jobs in %[4]s, the journal in %[5]s
 a live dispatcher goes on without it: create a file %[6]s in the directory to drain the run, or %[7]s to cancel it`,
-		e.Dir, SettingsFile, filepath.Join(e.Dir, AttemptsDir, "*", "JOB.ATTEMPT.out and .err"), SpecsFile, JournalDir, StopFile, StopNowFile)
+		e.Dir, SettingsFile, filepath.Join(e.Dir, AttemptsDir, "*",
+			"JOB.ATTEMPT.out and .err"), SpecsFile, JournalDir, StopFile, StopNowFile)
 }
 
 // lostError returns a *LostError if dir lists no run.toml but something shows that a run was

@@ -14,7 +14,8 @@ func TestOnlyAFileOfTheUserNamesAHostDirectory(t *testing.T) {
 	must(t, os.Mkdir(run.Path(HostsDir), 0o700))
 	must(t, run.WriteHostDir("ws01", "/scratch/x"))
 	other := t.TempDir() + "/secret"
-	for path, text := range map[string]string{other: "secret", run.Path(HostsDir, "ws02.dir"): strings.Repeat("x", maxHostDir+1), run.Path(HostsDir, "ws03.log"): "x"} {
+	for path, text := range map[string]string{other: "secret", run.Path(HostsDir, "ws02.dir"): strings.Repeat("x",
+		maxHostDir+1), run.Path(HostsDir, "ws03.log"): "x"} {
 		must(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	must(t, os.Symlink(other, run.Path(HostsDir, "ws04.dir")))

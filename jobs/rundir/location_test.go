@@ -70,8 +70,10 @@ func TestDeletedIsNotUnreachable(t *testing.T) {
 	}{
 		{"nothing", func(*Run, string, *elsewhereDisk) error { return nil }, false},
 		{"removed", func(r *Run, _ string, _ *elsewhereDisk) error { return os.RemoveAll(r.Dir) }, true},
-		{"removed with the directory above", func(r *Run, _ string, _ *elsewhereDisk) error { return os.RemoveAll(filepath.Dir(r.Dir)) }, true},
-		{"moved", func(r *Run, top string, _ *elsewhereDisk) error { return os.Rename(r.Dir, filepath.Join(top, "x")) }, true},
+		{"removed with the directory above",
+			func(r *Run, _ string, _ *elsewhereDisk) error { return os.RemoveAll(filepath.Dir(r.Dir)) }, true},
+		{"moved", func(r *Run, top string, _ *elsewhereDisk) error { return os.Rename(r.Dir, filepath.Join(top, "x")) },
+			true},
 		{"moved and back", func(r *Run, top string, _ *elsewhereDisk) error {
 			return errors.Join(os.Rename(r.Dir, filepath.Join(top, "x")), os.Rename(filepath.Join(top, "x"), r.Dir))
 		}, false},
@@ -88,10 +90,11 @@ func TestDeletedIsNotUnreachable(t *testing.T) {
 			_, err := CreateOn(d, filepath.Dir(r.Dir), "r", Settings{Cwd: "/"}, nil)
 			return err
 		}, true},
-		{"under another inode number, as FUSE gives when it has forgotten the first", func(_ *Run, _ string, d *elsewhereDisk) error {
-			d.renumbered = true
-			return nil
-		}, false},
+		{"under another inode number, as FUSE gives when it has forgotten the first",
+			func(_ *Run, _ string, d *elsewhereDisk) error {
+				d.renumbered = true
+				return nil
+			}, false},
 		{"lost its run.toml only", func(r *Run, _ string, _ *elsewhereDisk) error { return os.Remove(r.Path(SettingsFile)) }, false},
 		{"unmounted", func(_ *Run, _ string, d *elsewhereDisk) error { d.unmounted = true; return nil }, false},
 		{"unmounted, the run is the mount", func(r *Run, _ string, d *elsewhereDisk) error {
@@ -99,9 +102,16 @@ func TestDeletedIsNotUnreachable(t *testing.T) {
 			return nil
 		}, false},
 		{"stale handle", func(_ *Run, _ string, d *elsewhereDisk) error { d.err = syscall.ESTALE; return nil }, false},
-		{"stale handle of the run alone", func(r *Run, _ string, d *elsewhereDisk) error { d.top, d.err = r.Dir, syscall.ESTALE; return nil }, false},
-		{"the server knows no name for the moment", func(_ *Run, _ string, d *elsewhereDisk) error { d.err = syscall.EIO; return nil }, false},
-		{"the name is unknown, and listed", func(r *Run, _ string, d *elsewhereDisk) error { d.top, d.err = r.Dir, syscall.ENOENT; return nil }, false},
+		{"stale handle of the run alone", func(r *Run, _ string, d *elsewhereDisk) error {
+			d.top, d.err = r.Dir, syscall.ESTALE
+			return nil
+		}, false},
+		{"the server knows no name for the moment",
+			func(_ *Run, _ string, d *elsewhereDisk) error { d.err = syscall.EIO; return nil }, false},
+		{"the name is unknown, and listed", func(r *Run, _ string, d *elsewhereDisk) error {
+			d.top, d.err = r.Dir, syscall.ENOENT
+			return nil
+		}, false},
 	} {
 		top := filepath.Join(t.TempDir(), "mnt")
 		must(t, os.Mkdir(top, 0o700))
@@ -122,7 +132,8 @@ func TestDeletedIsNotUnreachable(t *testing.T) {
 func TestARunWithoutSettingsIsKept(t *testing.T) {
 	file := func(r *Run, elem ...string) {
 		t.Helper()
-		must(t, errors.Join(os.MkdirAll(filepath.Dir(r.Path(elem...)), 0o700), os.WriteFile(r.Path(elem...), []byte("x"), 0o600)))
+		must(t, errors.Join(os.MkdirAll(filepath.Dir(r.Path(elem...)), 0o700),
+			os.WriteFile(r.Path(elem...), []byte("x"), 0o600)))
 	}
 	for _, c := range []struct {
 		what   string
@@ -133,7 +144,10 @@ func TestARunWithoutSettingsIsKept(t *testing.T) {
 		{"a journal", func(r *Run) { file(r, JournalDir, "1.jsonl") }, true},
 		{"attempts", func(r *Run) { file(r, AttemptsDir, "000", "1.1.status") }, true},
 		{"an owner", func(r *Run) { file(r, OwnerFile) }, true},
-		{"attempts and no journal", func(r *Run) { file(r, AttemptsDir, "000", "1.1.out"); os.Remove(r.Path(JournalDir)) }, true},
+		{"attempts and no journal", func(r *Run) {
+			file(r, AttemptsDir, "000", "1.1.out")
+			os.Remove(r.Path(JournalDir))
+		}, true},
 		{"a journal and no nonce", func(r *Run) { file(r, JournalDir, "1.jsonl"); os.Remove(r.Path(NonceFile)) }, true},
 		{"what cannot be listed", func(r *Run) { os.Remove(r.Path(AttemptsDir)); file(r, AttemptsDir) }, true},
 	} {
@@ -184,7 +198,8 @@ func TestARunWithoutJournalIsKept(t *testing.T) {
 	must(t, err)
 	err = errors.Join(os.Remove(r.Path(JournalDir)), os.MkdirAll(r.Path(AttemptsDir, "000"), 0o700))
 	must(t, err)
-	if _, err := Open(r.Dir); err == nil || !strings.Contains(err.Error(), "has no journal; keep it") || !strings.Contains(err.Error(), "restore journal from a backup") {
+	if _, err := Open(r.Dir); err == nil || !strings.Contains(err.Error(), "has no journal; keep it") ||
+		!strings.Contains(err.Error(), "restore journal from a backup") {
 		t.Error(err)
 	}
 }
@@ -193,7 +208,8 @@ func TestARunWithoutJournalIsKept(t *testing.T) {
 // run that has lost its run.toml.
 func TestNoRunIsNotLost(t *testing.T) {
 	dir := t.TempDir()
-	must(t, errors.Join(os.Mkdir(filepath.Join(dir, JournalDir), 0o700), os.WriteFile(filepath.Join(dir, JournalDir, "diary"), nil, 0o600)))
+	must(t, errors.Join(os.Mkdir(filepath.Join(dir, JournalDir), 0o700),
+		os.WriteFile(filepath.Join(dir, JournalDir, "diary"), nil, 0o600)))
 	if err := lostError(OS, dir); err != nil {
 		t.Error(err)
 	}

@@ -119,7 +119,8 @@ func NewFileReader() *FileReader { return &FileReader{places: make(chan struct{}
 
 // Read reads at most limit bytes of a file and returns them and the size of the file. A negative
 // offset counts from the end. Read returns when ctx ends, even if the file system hangs.
-func (r *FileReader) Read(ctx context.Context, path string, offset int64, limit int) (data []byte, size int64, err error) {
+func (r *FileReader) Read(ctx context.Context, path string, offset int64,
+	limit int) (data []byte, size int64, err error) {
 	select {
 	case r.places <- struct{}{}:
 	case <-ctx.Done():

@@ -75,7 +75,8 @@ func TestReadReturnsOnlyThePiece(t *testing.T) {
 		offset int64
 		limit  int
 		want   string
-	}{{0, 4, "0123"}, {8, 4, "89\x00\x00"}, {1 << 30, 4, ""}, {1 << 40, 4, ""}, {-1 << 40, 2, "01"}, {-2, 9, "\x00\x00"}} {
+	}{{0, 4, "0123"}, {8, 4, "89\x00\x00"}, {1 << 30, 4, ""}, {1 << 40, 4, ""}, {-1 << 40, 2, "01"}, {-2, 9,
+		"\x00\x00"}} {
 		data, size, err := readPiece(path, c.offset, c.limit)
 		if err != nil || size != 1<<30 || string(data) != c.want {
 			t.Errorf("%d, %d: %q of %d, %v", c.offset, c.limit, data, size, err)

@@ -100,7 +100,8 @@ func (r *Run) FileRequestAs(name string, q *Request) error {
 	path := r.Path(RequestsDir, name+requestSuffix)
 	if err := Replace(r.Disk, path, append(text, '\n')); err != nil {
 		// The file may exist without being durable, so it is removed.
-		return fmt.Errorf("the request cannot be written to the run directory: %w", errors.Join(err, removeIfThere(r.Disk, path)))
+		return fmt.Errorf("the request cannot be written to the run directory: %w",
+			errors.Join(err, removeIfThere(r.Disk, path)))
 	}
 	return nil
 }
@@ -219,7 +220,8 @@ func decodeRequest(text []byte) (q *Request, why string) {
 		return nil, "it is not JSON: " + err.Error()
 	}
 	if version.V != 1 {
-		return nil, fmt.Sprintf("it has version %d and this dcs-tui knows version 1: use the dcs-tui that left it", version.V)
+		return nil, fmt.Sprintf("it has version %d and this dcs-tui knows version 1: use the dcs-tui that left it",
+			version.V)
 	}
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
@@ -244,7 +246,8 @@ func (r *Run) SetRequestAside(name string) error { return r.SetStrangerAside(nam
 
 // SetStrangerAside is SetRequestAside for a file that is not a request.
 func (r *Run) SetStrangerAside(file string) error {
-	if err := r.Disk.Rename(r.Path(RequestsDir, file), r.Path(RequestsDir, file+refusedSuffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := r.Disk.Rename(r.Path(RequestsDir, file), r.Path(RequestsDir, file+refusedSuffix)); err != nil &&
+		!errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("the request %s cannot be set aside: %w", file, err)
 	}
 	return nil

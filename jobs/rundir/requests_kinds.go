@@ -58,11 +58,15 @@ type kind struct {
 const whyUndispatched = "nobody dispatches the run"
 
 var kinds = map[string]kind{
-	DoCancel:   {takes: "jobs all spare", needs: "jobs all", check: checkCancel, text: textJobs("cancel"), stopped: IsCarriedOut, finished: IsFulfilled},
-	DoRequeue:  {takes: "jobs spare", needs: "jobs", check: checkSpareSucceeded, text: textJobs("requeue"), stopped: IsLeft, finished: IsLeft, addsJobs: true},
-	DoEdit:     {takes: "jobs spare edit", needs: "jobs", check: checkEdit, text: textEdit, stopped: IsLeft, finished: IsLeft, addsJobs: true},
-	DoPriority: {takes: "jobs priority relative", needs: "jobs", check: checkPriority, text: textPriority, stopped: IsLeft, finished: IsRefused},
-	DoSubmit:   {takes: "specs", check: checkSubmit, text: textSubmit, stopped: IsLeft, finished: IsLeft, addsJobs: true},
+	DoCancel: {takes: "jobs all spare", needs: "jobs all", check: checkCancel, text: textJobs("cancel"),
+		stopped: IsCarriedOut, finished: IsFulfilled},
+	DoRequeue: {takes: "jobs spare", needs: "jobs", check: checkSpareSucceeded, text: textJobs("requeue"),
+		stopped: IsLeft, finished: IsLeft, addsJobs: true},
+	DoEdit: {takes: "jobs spare edit", needs: "jobs", check: checkEdit, text: textEdit, stopped: IsLeft,
+		finished: IsLeft, addsJobs: true},
+	DoPriority: {takes: "jobs priority relative", needs: "jobs", check: checkPriority, text: textPriority,
+		stopped: IsLeft, finished: IsRefused},
+	DoSubmit: {takes: "specs", check: checkSubmit, text: textSubmit, stopped: IsLeft, finished: IsLeft, addsJobs: true},
 
 	DoPause:    {text: constantText("pause launching"), stopped: IsLeft, finished: IsRefused},
 	DoContinue: {text: constantText("continue launching"), stopped: IsLeft, finished: IsRefused},
@@ -94,7 +98,8 @@ func (q *Request) fields() (set []string) {
 	for i := range v.NumField() {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
 		f := v.Field(i)
-		if f.IsZero() || f.Kind() == reflect.Slice && f.Len() == 0 || slices.Contains([]string{"v", "do", "why", "by", "at"}, name) {
+		if f.IsZero() || f.Kind() == reflect.Slice && f.Len() == 0 ||
+			slices.Contains([]string{"v", "do", "why", "by", "at"}, name) {
 			continue
 		}
 		set = append(set, name)

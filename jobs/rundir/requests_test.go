@@ -39,14 +39,20 @@ func TestRequestsAreReadBackInOrder(t *testing.T) {
 	}
 	at := time.Date(2026, 3, 14, 15, 2, 0, 123456000, time.UTC)
 	hostile := []*jobs.Spec{
-		{ID: 1, Line: 3, Command: "echo '<&>' \xff\u2028 \"x\"\nmore", Name: "ü", Labels: jobs.NewLabels("", []jobs.Param{{Name: "C", Value: "1"}}), Options: &jobs.Options{Queue: "q", Share: 2}},
-		{ID: 2, Command: "true", Options: &jobs.Options{After: []jobs.ID{1}, Env: []jobs.EnvVar{{Name: "A", Value: "\x01"}}}},
+		{ID: 1, Line: 3, Command: "echo '<&>' \xff\u2028 \"x\"\nmore", Name: "ü",
+			Labels: jobs.NewLabels("", []jobs.Param{{Name: "C", Value: "1"}}), Options: &jobs.Options{Queue: "q",
+				Share: 2}},
+		{ID: 2, Command: "true", Options: &jobs.Options{After: []jobs.ID{1},
+			Env: []jobs.EnvVar{{Name: "A", Value: "\x01"}}}},
 	}
 	left := []*rundir.Request{
 		{Do: rundir.DoCancel, All: true, Why: "enough", By: "me on here", At: at.Add(time.Second)},
 		{Do: rundir.DoRequeue, Jobs: ranges(t, "3-17,20"), At: at},
-		{Do: rundir.DoPriority, Jobs: ranges(t, "1"), Priority: -5, At: at.Add(2 * time.Second), By: strings.Repeat("ä", 999)},
-		{Do: rundir.DoEdit, Jobs: ranges(t, "1-3"), Edit: &jobs.Change{Timeout: new(2 * time.Hour), Command: new("echo <&> ü")}, Spare: rundir.SpareSucceeded, At: at.Add(3 * time.Second)},
+		{Do: rundir.DoPriority, Jobs: ranges(t, "1"), Priority: -5, At: at.Add(2 * time.Second),
+			By: strings.Repeat("ä", 999)},
+		{Do: rundir.DoEdit, Jobs: ranges(t, "1-3"),
+			Edit: &jobs.Change{Timeout: new(2 * time.Hour),
+				Command: new("echo <&> ü")}, Spare: rundir.SpareSucceeded, At: at.Add(3 * time.Second)},
 		{Do: rundir.DoSubmit, Specs: rundir.JobsText(hostile), At: at.Add(4 * time.Second)},
 	}
 	var want []string
@@ -64,7 +70,8 @@ func TestRequestsAreReadBackInOrder(t *testing.T) {
 		got, err := r.ReadRequest(names[i])
 		must(t, err)
 		if got.V != 1 || got.Do != q.Do || !reflect.DeepEqual(got.Jobs, q.Jobs) || got.All != q.All ||
-			!reflect.DeepEqual(got.Edit, q.Edit) || got.Priority != q.Priority || got.Spare != q.Spare || got.Why != q.Why || !got.At.Equal(q.At) || !strings.HasPrefix(q.By, strings.TrimSuffix(got.By, "…")) {
+			!reflect.DeepEqual(got.Edit, q.Edit) || got.Priority != q.Priority || got.Spare != q.Spare ||
+			got.Why != q.Why || !got.At.Equal(q.At) || !strings.HasPrefix(q.By, strings.TrimSuffix(got.By, "…")) {
 			t.Errorf("%+v, want %+v", got, q)
 		}
 		if q.Do == rundir.DoSubmit {
@@ -73,7 +80,8 @@ func TestRequestsAreReadBackInOrder(t *testing.T) {
 			}
 		}
 	}
-	if err := errors.Join(r.RemoveRequest(names[0]), r.RemoveRequest(names[0]), r.SetRequestAside(names[1])); err != nil {
+	if err := errors.Join(r.RemoveRequest(names[0]), r.RemoveRequest(names[0]),
+		r.SetRequestAside(names[1])); err != nil {
 		t.Error(err)
 	}
 	if names, strangers, err := r.RequestNames(); err != nil || len(names) != 3 || len(strangers) != 0 {
@@ -91,17 +99,24 @@ func TestImpossibleRequestIsNotWritten(t *testing.T) {
 	const one = `{"id":1,"command":"true"}` + "\n"
 	for _, q := range []*rundir.Request{
 		{Do: rundir.DoCancel}, {Do: "drain", All: true}, {Do: rundir.DoRequeue, All: true},
-		{Do: rundir.DoCancel, All: true, Jobs: ranges(t, "1")}, {Do: rundir.DoPriority, Jobs: ranges(t, "1"), Priority: 1 << 40},
+		{Do: rundir.DoCancel, All: true, Jobs: ranges(t, "1")}, {Do: rundir.DoPriority, Jobs: ranges(t, "1"),
+			Priority: 1 << 40},
 		{Do: rundir.DoEdit, Jobs: ranges(t, "1")}, {Do: rundir.DoEdit, Jobs: ranges(t, "1"), Edit: &jobs.Change{}},
 		{Do: rundir.DoEdit, Jobs: ranges(t, "1"), Edit: &jobs.Change{Tries: new(-1)}},
 		{Do: rundir.DoEdit, Jobs: ranges(t, "1"), Edit: &jobs.Change{Command: new("\xff")}},
-		{Do: rundir.DoEdit, Edit: &jobs.Change{Tries: new(1)}}, {Do: rundir.DoEdit, All: true, Edit: &jobs.Change{Tries: new(1)}},
+		{Do: rundir.DoEdit, Edit: &jobs.Change{Tries: new(1)}}, {Do: rundir.DoEdit, All: true,
+			Edit: &jobs.Change{Tries: new(1)}},
 		{Do: rundir.DoCancel, Jobs: ranges(t, "1"), Edit: &jobs.Change{Tries: new(1)}},
-		{Do: rundir.DoCancel, Jobs: ranges(t, "1"), Spare: rundir.SpareSucceeded}, {Do: rundir.DoCancel, All: true, Spare: rundir.SpareStarted},
-		{Do: rundir.DoRequeue, Jobs: ranges(t, "1"), Spare: rundir.SpareStarted}, {Do: rundir.DoRequeue, Jobs: ranges(t, "1"), Spare: "9"},
-		{Do: rundir.DoSubmit, Specs: one, Spare: rundir.SpareSucceeded}, {Do: rundir.DoPriority, Jobs: ranges(t, "1"), Spare: rundir.SpareStarted},
-		{Do: rundir.DoSubmit}, {Do: rundir.DoSubmit, Jobs: ranges(t, "1"), Specs: one}, {Do: rundir.DoSubmit, Specs: "{}\n"},
-		{Do: rundir.DoSubmit, Specs: one + one}, {Do: rundir.DoSubmit, Specs: `{"id":1,"command":" "}` + "\n"}, {Do: rundir.DoCancel, All: true, Specs: one},
+		{Do: rundir.DoCancel, Jobs: ranges(t, "1"), Spare: rundir.SpareSucceeded}, {Do: rundir.DoCancel, All: true,
+			Spare: rundir.SpareStarted},
+		{Do: rundir.DoRequeue, Jobs: ranges(t, "1"), Spare: rundir.SpareStarted}, {Do: rundir.DoRequeue,
+			Jobs: ranges(t, "1"), Spare: "9"},
+		{Do: rundir.DoSubmit, Specs: one, Spare: rundir.SpareSucceeded}, {Do: rundir.DoPriority, Jobs: ranges(t, "1"),
+			Spare: rundir.SpareStarted},
+		{Do: rundir.DoSubmit}, {Do: rundir.DoSubmit, Jobs: ranges(t, "1"), Specs: one}, {Do: rundir.DoSubmit,
+			Specs: "{}\n"},
+		{Do: rundir.DoSubmit, Specs: one + one}, {Do: rundir.DoSubmit, Specs: `{"id":1,"command":" "}` +
+			"\n"}, {Do: rundir.DoCancel, All: true, Specs: one},
 		{Do: rundir.DoSubmit, Specs: one + `{"id":2,"command":"true","options":{"after":[2]}}` + "\n"},
 	} {
 		if _, err := r.FileRequest(q); err == nil {
@@ -130,7 +145,8 @@ func TestEachKindOfRequestHasItsFields(t *testing.T) {
 		{rundir.Request{Do: rundir.DoSlots, Host: "a", Number: -1}, "give host a -1 slots", "1 to"},
 		{rundir.Request{Do: rundir.DoDrain, Epoch: 3}, "drain the run", ""},
 		{rundir.Request{Do: rundir.DoDrain}, "drain the run", "needs epoch"},
-		{rundir.Request{Do: rundir.DoStop, Epoch: 3, Why: "enough", By: "ada"}, "ada asked: stop the dispatcher (enough)", ""},
+		{rundir.Request{Do: rundir.DoStop, Epoch: 3, Why: "enough", By: "ada"},
+			"ada asked: stop the dispatcher (enough)", ""},
 		{rundir.Request{Do: rundir.DoStop, Epoch: -3}, "stop the dispatcher", "epoch"},
 		{rundir.Request{Do: rundir.DoCancel}, "cancel jobs ", "needs jobs or all"},
 		{rundir.Request{Do: rundir.DoCancel, All: true}, "cancel all jobs", ""},
@@ -198,7 +214,8 @@ func TestInvalidRequestIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		case len(fmt.Sprint(err)) > 2000: // the error is written to the journal
 			t.Errorf("%s: what is wrong is told in %d bytes", c.name, len(err.Error()))
-		case c.want != "" && (!errors.As(err, &refused) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), name)):
+		case c.want != "" && (!errors.As(err, &refused) || !strings.Contains(err.Error(), c.want) ||
+			!strings.Contains(err.Error(), name)):
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 		os.RemoveAll(path)
@@ -258,7 +275,8 @@ func TestRangesAreParsed(t *testing.T) {
 		}
 	}
 	l := ranges(t, "2-4,7")
-	if l.Count() != 4 || l.Last() != 7 || !slices.Equal(l.IDs(3), []jobs.ID{2, 3}) || !slices.Equal(l.IDs(100), []jobs.ID{2, 3, 4, 7}) {
+	if l.Count() != 4 || l.Last() != 7 || !slices.Equal(l.IDs(3), []jobs.ID{2, 3}) ||
+		!slices.Equal(l.IDs(100), []jobs.ID{2, 3, 4, 7}) {
 		t.Errorf("got %d jobs, the last one %d, and %v; want 4, 7, [2 3 4 7]", l.Count(), l.Last(), l.IDs(100))
 	}
 	for id := jobs.ID(0); id < 10; id++ {
@@ -292,7 +310,8 @@ func FuzzRanges(f *testing.F) {
 // FuzzRequest checks that no file makes ReadRequest panic, and that an accepted request can be
 // written again unchanged.
 func FuzzRequest(f *testing.F) {
-	for _, s := range []string{`{"v":1,"do":"cancel","jobs":"1-3","at":"2026-03-14T15:02:00Z"}`, `{"v":1,"do":"cancel","all":true}`,
+	for _, s := range []string{`{"v":1,"do":"cancel","jobs":"1-3","at":"2026-03-14T15:02:00Z"}`,
+		`{"v":1,"do":"cancel","all":true}`,
 		`{"v":1,"do":"priority","jobs":"7","priority":-1}`, `{"v":1,"do":"edit","jobs":"7","edit":{"timeout_ns":5,"command":"a","tags":["b"]}}`, `{"v":1,"do":"submit","specs":"{\"id\":1,\"command\":\"true\",\"options\":{\"after\":[1]}}\n"}`,
 		`{"v":1,"do":"submit","specs":"{\"id\":1,\"command\":\"true\"}\n{\"id\":2,\"command\":\"x\",\"options\":{\"after\":[1],\"share\":2}}\n"}`, `{"v":2}`, `{}`, `[]`, `{"v":1,"do":"requeue","jobs":{}}`} {
 		f.Add([]byte(s))
@@ -313,7 +332,8 @@ func FuzzRequest(f *testing.F) {
 		b, err := json.Marshal(q)
 		must(t, err)
 		os.WriteFile(r.Path(rundir.RequestsDir, name+".json"), b, 0o600)
-		if again, err := r.ReadRequest(name); err != nil || !reflect.DeepEqual(again.Jobs, q.Jobs) || again.Do != q.Do || again.All != q.All || !reflect.DeepEqual(again.Edit, q.Edit) {
+		if again, err := r.ReadRequest(name); err != nil || !reflect.DeepEqual(again.Jobs, q.Jobs) ||
+			again.Do != q.Do || again.All != q.All || !reflect.DeepEqual(again.Edit, q.Edit) {
 			t.Fatalf("%+v became %+v, %v", q, again, err)
 		}
 	})

@@ -129,7 +129,8 @@ func makeBase(d Disk, base string) error {
 			_, err = trust.Check(info, base, trust.Strict)
 		}
 		if err != nil {
-			return fmt.Errorf("cannot make a run in %s: %w (or use --run-dir to name another directory for the run)", base, err)
+			return fmt.Errorf("cannot make a run in %s: %w (or use --run-dir to name another directory for the run)",
+				base, err)
 		}
 		return nil
 	}
@@ -137,7 +138,8 @@ func makeBase(d Disk, base string) error {
 		err = syncParent(d, base)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot create %s for the run: %w (start in a directory you can write to, or use --run-dir)", base, err)
+		return fmt.Errorf("cannot create %s for the run: %w (start in a directory you can write to, or use --run-dir)",
+			base, err)
 	}
 	return nil
 }
@@ -262,7 +264,8 @@ func checkDir(d Disk, dir string) error {
 		return fmt.Errorf("%s is not a directory", dir)
 	}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
-		return fmt.Errorf("the run directory %s belongs to user %d, not to you (%d): use a directory of your own", dir, st.Uid, os.Geteuid())
+		return fmt.Errorf("the run directory %s belongs to user %d, not to you (%d): use a directory of your own", dir,
+			st.Uid, os.Geteuid())
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
 		return fmt.Errorf("the run directory %s is open to others (mode %04o): chmod 700 %s", dir, mode, dir)

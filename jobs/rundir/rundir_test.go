@@ -44,7 +44,8 @@ func TestCreatedRunIsOpened(t *testing.T) {
 		Created: time.Date(2026, 3, 14, 15, 2, 7, 0, time.UTC), JobsFile: "sweep.txt",
 		InventoryFile: "hosts.toml", InventoryText: "[[host]]\nname = \"melon[1-4]\" # '''\n\ttags = []\r\n",
 		EnvNames: []EnvRef{{Name: "A", Value: "b\nc", Stored: true}, {Name: "TOKEN", Hash: "00ff"}},
-		Options:  map[string]any{"tries": int64(3), "timeout": "30m", "halt": true, "weights": 1.5, "tags": []any{"a", "b"}},
+		Options: map[string]any{"tries": int64(3), "timeout": "30m", "halt": true, "weights": 1.5,
+			"tags": []any{"a", "b"}},
 	}
 	made, err := Create(base(t), "sweep", asked)
 	must(t, err)
@@ -100,7 +101,8 @@ func TestCreateIsExclusive(t *testing.T) {
 		switch {
 		case err == nil:
 			won++
-		case !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "resume "+filepath.Join(dir, "x")) && !strings.Contains(err.Error(), "being created"):
+		case !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "resume "+filepath.Join(dir, "x")) &&
+			!strings.Contains(err.Error(), "being created"):
 			t.Errorf("the loser is told: %v", err)
 		}
 	}
@@ -134,7 +136,8 @@ func TestEachUnnamedRunIsItsOwn(t *testing.T) {
 
 // TestValidNamesOfRuns checks which names a run may have, and that a default name is one of them.
 func TestValidNamesOfRuns(t *testing.T) {
-	for _, bad := range []string{"", ".", "..", "...", "a/b", "/", "-x", "a\nb", "a\x00", "a\x1b[2J", "\xff", strings.Repeat("x", MaxName+1)} {
+	for _, bad := range []string{"", ".", "..", "...", "a/b", "/", "-x", "a\nb", "a\x00", "a\x1b[2J", "\xff",
+		strings.Repeat("x", MaxName+1)} {
 		if err := CheckName(bad); err == nil {
 			t.Errorf("%q is taken for a name", bad)
 		}
@@ -176,7 +179,8 @@ func TestUnsafeDirectoryIsNotUsed(t *testing.T) {
 	file := filepath.Join(dir, "file")
 	must(t, os.WriteFile(file, nil, 0o600))
 	for path, want := range map[string]string{
-		full: "not empty", file: "not a directory", mk("open", 0o755): "chmod 700", filepath.Join(dir, "no", "where"): "no such file",
+		full: "not empty", file: "not a directory", mk("open", 0o755): "chmod 700", filepath.Join(dir, "no",
+			"where"): "no such file",
 	} {
 		if _, err := CreateAt(path, "x", Settings{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", path, err)
@@ -194,11 +198,13 @@ func TestUnsafeDirectoryIsNotUsed(t *testing.T) {
 // reason.
 func TestDamagedRunIsNotOpened(t *testing.T) {
 	for name, spoil := range map[string]func(dir string) error{
-		"no run.toml":    func(dir string) error { return os.Remove(filepath.Join(dir, SettingsFile)) },
-		"no nonce":       func(dir string) error { return os.Remove(filepath.Join(dir, NonceFile)) },
-		"chmod 700":      func(dir string) error { return os.Chmod(dir, 0o750) },
-		"names no run":   func(dir string) error { return os.WriteFile(filepath.Join(dir, SettingsFile), nil, 0o600) },
-		"run.toml: line": func(dir string) error { return os.WriteFile(filepath.Join(dir, SettingsFile), []byte("x = ["), 0o600) },
+		"no run.toml":  func(dir string) error { return os.Remove(filepath.Join(dir, SettingsFile)) },
+		"no nonce":     func(dir string) error { return os.Remove(filepath.Join(dir, NonceFile)) },
+		"chmod 700":    func(dir string) error { return os.Chmod(dir, 0o750) },
+		"names no run": func(dir string) error { return os.WriteFile(filepath.Join(dir, SettingsFile), nil, 0o600) },
+		"run.toml: line": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, SettingsFile), []byte("x = ["), 0o600)
+		},
 	} {
 		r := newRun(t)
 		must(t, spoil(r.Dir))
@@ -291,7 +297,8 @@ func TestHalfMadeDirectoryIsNoRun(t *testing.T) {
 	_, again := Create(base, "half", Settings{})
 	_, inIt := CreateAt(dir, "", Settings{})
 	for _, err := range []error{byName, byDir, again, inIt} {
-		if err == nil || !strings.Contains(err.Error(), "its creation was interrupted") || !strings.Contains(err.Error(), "remove it") {
+		if err == nil || !strings.Contains(err.Error(), "its creation was interrupted") ||
+			!strings.Contains(err.Error(), "remove it") {
 			t.Errorf("got error %v, want one that says that the creation was interrupted and what to remove", err)
 		}
 	}

@@ -59,7 +59,8 @@ func (a *Settings) encode() ([]byte, error) {
 	}
 	for _, s := range slices.Concat(a.Send, a.Return) {
 		if !utf8.ValidString(s) {
-			return nil, fmt.Errorf("--send or --return is not valid UTF-8 and cannot be kept in run.toml: %q", text.Shorten(s))
+			return nil, fmt.Errorf("--send or --return is not valid UTF-8 and cannot be kept in run.toml: %q",
+				text.Shorten(s))
 		}
 	}
 	var b bytes.Buffer

@@ -114,7 +114,8 @@ func (r *Run) writeSpecs(specs []*jobs.Spec) (end int64, err error) {
 	}
 	if size != l.end {
 		if size < l.end || !l.dirty {
-			return 0, fmt.Errorf("%s has %d bytes where we left %d: another dispatcher may have taken the run over", name, size, l.end)
+			return 0, fmt.Errorf("%s has %d bytes where we left %d: another dispatcher may have taken the run over",
+				name, size, l.end)
 		}
 		// The rest of a failed append must not follow a shorter block.
 		if err := f.Truncate(l.end); err != nil {

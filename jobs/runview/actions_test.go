@@ -21,10 +21,12 @@ func TestActionsAreCarriedOutWhenDoReturns(t *testing.T) {
 		l.submit(specs...)
 		time.Sleep(5 * time.Second)
 		ans := l.do(Action{Do: Cancel, Jobs: jobs.Ranges{{First: 4, Last: 5}, {First: 9, Last: 9}}})
-		if ans.Done != 2 || ans.Left != 1 || len(ans.Changed) != 1 || ans.Changed[0] != (jobs.Range{First: 4, Last: 6}) {
+		if ans.Done != 2 || ans.Left != 1 || len(ans.Changed) != 1 ||
+			ans.Changed[0] != (jobs.Range{First: 4, Last: 6}) {
 			t.Errorf("%+v: job 6, which comes after 5, is skipped with it", ans)
 		}
-		if got := phasesOf(l.look(Query{Jobs: &JobsWindow{Rows: 9, Sort: SortID}})); got != "run run queue cancel cancel skip" {
+		if got := phasesOf(l.look(Query{Jobs: &JobsWindow{Rows: 9,
+			Sort: SortID}})); got != "run run queue cancel cancel skip" {
 			t.Errorf("got phases %q", got)
 		}
 		if ans = l.do(Action{Do: Requeue, Jobs: ans.Changed}); ans.Done != 3 {
@@ -38,13 +40,16 @@ func TestActionsAreCarriedOutWhenDoReturns(t *testing.T) {
 			t.Errorf("%+v: it is the next to start", r)
 		}
 		name := "other"
-		if ans = l.do(Action{Do: Edit, Jobs: jobs.One(3), Edit: &jobs.Change{Command: new("true"), Name: &name}}); ans.Done != 1 {
+		if ans = l.do(Action{Do: Edit, Jobs: jobs.One(3),
+			Edit: &jobs.Change{Command: new("true"), Name: &name}}); ans.Done != 1 {
 			t.Errorf("Edit: got %+v, want 1 job", ans)
 		}
-		if ans = l.do(Action{Do: Edit, Jobs: jobs.One(1), Edit: &jobs.Change{Command: new("true")}}); ans.Done != 0 || ans.Left != 1 || ans.Text == "" {
+		if ans = l.do(Action{Do: Edit, Jobs: jobs.One(1), Edit: &jobs.Change{Command: new("true")}}); ans.Done != 0 ||
+			ans.Left != 1 || ans.Text == "" {
 			t.Errorf("Edit of a running job: got %+v, want a refusal with its reason", ans)
 		}
-		if r := l.look(Query{Jobs: &JobsWindow{Filter: "other", Rows: 5}}).Jobs; r.Matched != 1 || r.Rows[0].Title != "other" {
+		if r := l.look(Query{Jobs: &JobsWindow{Filter: "other", Rows: 5}}).Jobs; r.Matched != 1 ||
+			r.Rows[0].Title != "other" {
 			t.Errorf("after Edit: got %+v, want 1 job with the new name", r)
 		}
 		if ans = l.do(Cancel.Jobs(1)); ans.Done != 1 || ans.Changed.Count() != 1 {
@@ -61,7 +66,8 @@ func TestActionsAreCarriedOutWhenDoReturns(t *testing.T) {
 		}
 		l.do(Action{Do: UseHost, Host: "a"})
 		for _, a := range []Action{{Do: Resume}, {Do: "dance"}, {Do: Cancel}, {Do: Cancel, Jobs: jobs.One(77)},
-			{Do: DrainHost, Host: "b"}, {Do: Edit, Jobs: jobs.One(1)}, {Do: Edit, Jobs: jobs.One(1), Edit: &jobs.Change{Command: new(" ")}}} {
+			{Do: DrainHost, Host: "b"}, {Do: Edit, Jobs: jobs.One(1)}, {Do: Edit, Jobs: jobs.One(1),
+				Edit: &jobs.Change{Command: new(" ")}}} {
 			_, err := l.v.Do(t.Context(), a)
 			if r := (*Refused)(nil); !errors.As(err, &r) {
 				t.Errorf("%+v: %v", a, err)
@@ -119,7 +125,9 @@ func TestNotableEventsAreSeparate(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		all := l.look(Query{Events: &EventsWindow{All: true, Rows: 100}}).Events
 		some := l.look(Query{Events: &EventsWindow{Rows: 100}}).Events
-		if !strings.HasSuffix(all.Lines[0].Text, "dispatches the run (epoch 1)") || some.Lines[0].Text != all.Lines[0].Text || len(all.Lines) <= len(some.Lines) || all.Total != len(all.Lines) {
+		if !strings.HasSuffix(all.Lines[0].Text, "dispatches the run (epoch 1)") ||
+			some.Lines[0].Text != all.Lines[0].Text || len(all.Lines) <= len(some.Lines) ||
+			all.Total != len(all.Lines) {
 			t.Errorf("%d of %d", len(some.Lines), len(all.Lines))
 		}
 		texts := ""
@@ -129,7 +137,8 @@ func TestNotableEventsAreSeparate(t *testing.T) {
 				t.Error("the numbers do not grow")
 			}
 		}
-		if !strings.Contains(texts, "2.1 has ended") || !strings.Contains(texts, "2.2 has ended") || strings.Contains(texts, "1.1 has started") {
+		if !strings.Contains(texts, "2.1 has ended") || !strings.Contains(texts, "2.2 has ended") ||
+			strings.Contains(texts, "1.1 has started") {
 			t.Errorf("events: got\n%s\nwant the ends of both attempts of job 2 and no start of job 1", texts)
 		}
 		last := l.look(Query{Events: &EventsWindow{All: true, Rows: 2, Back: 1}}).Events
@@ -142,7 +151,8 @@ func TestNotableEventsAreSeparate(t *testing.T) {
 				t.Errorf("filtered events: got %+v, want only those of job 2 on host a that do not start it", e)
 			}
 		}
-		if e := l.look(Query{Events: &EventsWindow{Filter: "job:x", Rows: 5}}).Events; len(one.Lines) == 0 || e.Wrong == "" {
+		if e := l.look(Query{Events: &EventsWindow{Filter: "job:x", Rows: 5}}).Events; len(one.Lines) == 0 ||
+			e.Wrong == "" {
 			t.Errorf("%d lines; %+v", len(one.Lines), e)
 		}
 		if e := l.look(Query{Events: &EventsWindow{All: true, Rows: 3, Back: 1000}}).Events; e.Lines[0].Seq != 1 {
@@ -168,7 +178,8 @@ func TestEachActionIsOneEvent(t *testing.T) {
 			want string
 		}{
 			{Action{Do: Cancel, Jobs: jobs.Ranges{{First: 1, Last: 3}}}, "user asked: cancel jobs 1-3"},
-			{Action{Do: Priority, Jobs: jobs.One(5), Number: -1, Relative: true}, "user asked: add -1 to the priority of job 5"},
+			{Action{Do: Priority, Jobs: jobs.One(5), Number: -1, Relative: true},
+				"user asked: add -1 to the priority of job 5"},
 			{Action{Do: Slots, Host: "a", Number: 1, Relative: true}, "user asked: give host a 1 slot more"},
 			{Action{Do: Pause}, "user asked: pause launching"},
 			{Action{Do: StopHost, Host: "a"}, "user asked: stop host a"},
@@ -199,16 +210,19 @@ func TestProgressAndOutputAreShown(t *testing.T) {
 		if r := p.Jobs.Rows[0]; r.ID != 1 || r.Progress != 0.42 || p.Jobs.Rows[1].Said != "warming up" {
 			t.Errorf("rows by progress: got %+v, want job 1 with 0.42 and then a text", p.Jobs.Rows)
 		}
-		x, err := l.v.Read(t.Context(), Read{Attempt: jobs.AttemptID{Job: 1, N: 1}, File: jobs.FileOut, Offset: -4, Limit: 100})
+		x, err := l.v.Read(t.Context(), Read{Attempt: jobs.AttemptID{Job: 1, N: 1}, File: jobs.FileOut, Offset: -4,
+			Limit: 100})
 		if err != nil || string(x.Data) != "two\n" || x.Offset != 4 || x.Size != 8 || x.Over {
 			t.Errorf("Read of the end: got %+v, %v; want \"two\\n\" at 4 of 8", x, err)
 		}
-		for _, r := range []Read{{Attempt: jobs.AttemptID{Job: 9, N: 1}, File: jobs.FileOut}, {Attempt: jobs.AttemptID{Job: 1, N: 1}, File: jobs.FileStatus}} {
+		for _, r := range []Read{{Attempt: jobs.AttemptID{Job: 9, N: 1}, File: jobs.FileOut},
+			{Attempt: jobs.AttemptID{Job: 1, N: 1}, File: jobs.FileStatus}} {
 			if _, err := l.v.Read(t.Context(), r); err == nil {
 				t.Errorf("%+v was read", r)
 			}
 		}
-		if x, err := l.v.Read(t.Context(), Read{Attempt: jobs.AttemptID{Job: 2, N: 1}, File: jobs.FileErr}); err != nil || len(x.Data) > 0 || x.Over {
+		if x, err := l.v.Read(t.Context(),
+			Read{Attempt: jobs.AttemptID{Job: 2, N: 1}, File: jobs.FileErr}); err != nil || len(x.Data) > 0 || x.Over {
 			t.Errorf("Read of standard error: got %+v, %v; want nothing", x, err)
 		}
 		time.Sleep(time.Minute)

@@ -20,10 +20,12 @@ func millionJobs() tab {
 	now := jobs.StampOf(time.Now())
 	for i := range n {
 		s, j := &specs[i], &t.Jobs[i]
-		*s = jobs.Spec{ID: jobs.ID(i + 1), Command: fmt.Sprintf("python train.py --C %d --gamma %d", i/1000, i%1000), Options: jobs.NoOptions}
+		*s = jobs.Spec{ID: jobs.ID(i + 1), Command: fmt.Sprintf("python train.py --C %d --gamma %d", i/1000, i%1000),
+			Options: jobs.NoOptions}
 		t.Specs[i] = s
 		*j = jobs.Job{Spec: s, Round: 1}
-		a := &jobs.Attempt{ID: jobs.AttemptID{Job: s.ID, N: 1}, Host: fmt.Sprintf("ws%02d", i%40), Launched: now, Started: now, Round: 1}
+		a := &jobs.Attempt{ID: jobs.AttemptID{Job: s.ID, N: 1}, Host: fmt.Sprintf("ws%02d", i%40), Launched: now,
+			Started: now, Round: 1}
 		switch {
 		case i%2 == 0 && i%50 == 0:
 			j.State, a.State, a.Outcome = jobs.Failed, jobs.AttemptExited, fails

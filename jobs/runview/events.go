@@ -86,7 +86,8 @@ func (e *eventLog) window(w *EventsWindow) *Events {
 		}
 		v.Total++
 		if v.Total > back && len(lines) < rows {
-			lines = append(lines, Event{Seq: l.seq, At: l.rec.At.Time(), Host: l.rec.Host, Job: jobOf(&l.rec), Text: l.text, Bad: IsFailure(&l.rec)})
+			lines = append(lines, Event{Seq: l.seq, At: l.rec.At.Time(), Host: l.rec.Host, Job: jobOf(&l.rec),
+				Text: l.text, Bad: IsFailure(&l.rec)})
 		}
 	}
 	if v.Total < back+rows && v.Total > rows { // Back goes beyond the oldest: the oldest are shown
@@ -270,7 +271,8 @@ func requestText(r *jobs.Record) string {
 	case r.Reason != "":
 		return "the request is refused: " + r.Reason
 	case r.N > 0:
-		return fmt.Sprintf("the request is carried out, except for %s that it did not apply to", text.Plural(r.N, "job"))
+		return fmt.Sprintf("the request is carried out, except for %s that it did not apply to",
+			text.Plural(r.N, "job"))
 	}
 	return "the request is carried out"
 }
@@ -411,7 +413,8 @@ type EventJSON struct {
 
 // EventOf returns the event of a record that the dispatcher epoch wrote.
 func EventOf(epoch int, r *jobs.Record) *EventJSON {
-	e := &EventJSON{V: 1, At: r.At.Time().UTC(), Epoch: epoch, Kind: r.Kind, Job: r.Job, Host: r.Host, Count: r.Count, Request: r.Request, Text: Text(r)}
+	e := &EventJSON{V: 1, At: r.At.Time().UTC(), Epoch: epoch, Kind: r.Kind, Job: r.Job, Host: r.Host, Count: r.Count,
+		Request: r.Request, Text: Text(r)}
 	if r.Kind == jobs.KindRequest {
 		e.Refused = r.Reason
 	}

@@ -21,7 +21,8 @@ func TestEventsOfAFinishedRunAreFound(t *testing.T) {
 		for id := jobs.ID(1); int(id) <= n; id++ {
 			host := fmt.Sprintf("ws%d", id%3)
 			e.add(&jobs.Record{Kind: jobs.KindRunning, Job: id, N: 1, Host: host})
-			e.add(&jobs.Record{Kind: jobs.KindExited, Job: id, N: 1, Host: host, Next: jobs.Succeeded, Outcome: &jobs.Outcome{}})
+			e.add(&jobs.Record{Kind: jobs.KindExited, Job: id, N: 1, Host: host, Next: jobs.Succeeded,
+				Outcome: &jobs.Outcome{}})
 		}
 	}
 	var few eventLog

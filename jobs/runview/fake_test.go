@@ -106,7 +106,8 @@ func (l *lab) start(names ...string) {
 	must(l.t, j.SetSocket("/fake"))
 	var hs []*hosts.Host
 	for _, n := range names {
-		hs = append(hs, &hosts.Host{Name: n, Link: "ssh", Addresses: []string{n}, Slots: hosts.SlotRule{Fixed: 2}, Weight: 1})
+		hs = append(hs, &hosts.Host{Name: n, Link: "ssh", Addresses: []string{n}, Slots: hosts.SlotRule{Fixed: 2},
+			Weight: 1})
 	}
 	d, err := dispatch.Start(dispatch.Config{
 		RunUID: l.run.UID(), RunName: l.run.Name(), RunDir: l.run.Dir, Created: jobs.StampOf(time.Now()), Sched: sched.Config{Seed: 1, Tries: 2},
@@ -122,7 +123,8 @@ func (l *lab) start(names ...string) {
 	})
 	must(l.t, err)
 	l.d, l.journal, l.over = d, j, make(chan struct{})
-	in := inbox.New(inbox.Options{Run: l.run, Dispatcher: d, Print: func(func() string) {}, IsCanceled: func() bool { return false }, Cancel: func() {},
+	in := inbox.New(inbox.Options{Run: l.run, Dispatcher: d, Print: func(func() string) {},
+		IsCanceled: func() bool { return false }, Cancel: func() {},
 		OnContinue: func() {}, DrainText: func() string { return "" }, LeavesSubmits: func() bool { return false }, MakeDirsAbsolute: func([]*jobs.Spec) {}})
 	in.TakeWaiting()
 	l.conn = &fakeConn{d: d, in: in, ended: make(chan struct{}), followers: map[*caller]bool{}}
@@ -322,8 +324,9 @@ func (l *lab) Connect(_ context.Context, h *hosts.Host, _ *hosts.Open) (hosts.Wo
 		return nil, &hosts.Error{Host: h.Name, Class: hosts.Unreachable, Err: l.refuse}
 	}
 	w := &worker{lab: l, host: h.Name}
-	w.Worker = hosttest.NewWorker(hosts.Hello{Version: 1, BootID: h.Name, OS: "linux", Cores: 4, Slots: 2, MemBytes: 1 << 33,
-		Shared: h.Name != apart, Dir: l.dir}, 20*time.Millisecond, w.progress)
+	w.Worker = hosttest.NewWorker(hosts.Hello{Version: 1, BootID: h.Name, OS: "linux", Cores: 4, Slots: 2,
+		MemBytes: 1 << 33,
+		Shared:   h.Name != apart, Dir: l.dir}, 20*time.Millisecond, w.progress)
 	l.workers[h.Name] = w
 	return w, nil
 }
@@ -369,7 +372,8 @@ func (w *worker) Send(ms ...hosts.Message) error {
 		case *hosts.Withdraw:
 			w.Say(&hosts.Withdrawn{Attempts: m.Attempts})
 		case *hosts.Read:
-			data, size, err := rundir.NewFileReader().Read(context.Background(), jobs.AttemptFile(cmp.Or(w.lab.far, w.lab.dir), m.Attempt, m.File), m.Offset, m.Limit)
+			data, size, err := rundir.NewFileReader().Read(context.Background(),
+				jobs.AttemptFile(cmp.Or(w.lab.far, w.lab.dir), m.Attempt, m.File), m.Offset, m.Limit)
 			if errors.Is(err, os.ErrNotExist) {
 				size, err = 0, nil
 			}

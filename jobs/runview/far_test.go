@@ -29,14 +29,16 @@ func TestOutputsOfAHostThatKeepsThem(t *testing.T) {
 	id := jobs.AttemptID{Job: 2, N: 2}
 	read := func(want string) {
 		t.Helper()
-		if p, err := b.Read(t.Context(), Read{Attempt: id, File: jobs.FileOut}); err != nil || string(p.Data) != want || !p.Over {
+		if p, err := b.Read(t.Context(), Read{Attempt: id, File: jobs.FileOut}); err != nil || string(p.Data) != want ||
+			!p.Over {
 			t.Errorf("%+v, %v; want %q", p, err, want)
 		}
 	}
 	path := jobs.AttemptFile(b.run.Dir, id, jobs.FileOut)
 	shown := func() string { return lookAt(t, b, Query{Focus: 2}).Detail.Attempts[1].Out }
 	read("there")
-	if _, err := b.Read(t.Context(), Read{Attempt: id, File: jobs.FileErr}); err == nil || err.Error() != "the output of 2.2 is only on its host: no route" {
+	if _, err := b.Read(t.Context(), Read{Attempt: id, File: jobs.FileErr}); err == nil ||
+		err.Error() != "the output of 2.2 is only on its host: no route" {
 		t.Errorf("Read: got error %v, want one that says where the output is and why it cannot be read", err)
 	}
 	if asked != "ws01 2.2;ws01 2.2;" || !strings.HasPrefix(shown(), "ws01:/far/") {

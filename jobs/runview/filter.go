@@ -131,7 +131,8 @@ func phasesMeant(word string) (func(candidate) bool, error) {
 	}
 	states, err := results.ParseStates(word)
 	if err != nil {
-		return nil, query.Unknown("state", word, append(known, "open", "done", "bad", "running", "queued", "succeeded", "failed", "timed_out", "canceled", "skipped"))
+		return nil, query.Unknown("state", word, append(known, "open", "done", "bad", "running", "queued", "succeeded",
+			"failed", "timed_out", "canceled", "skipped"))
 	}
 	for p := range Phases {
 		set[p] = slices.Contains(states, stateOf[p])
@@ -189,14 +190,17 @@ var factsOfRows = map[string]func(candidate) query.Value{
 	},
 	"elapsed_seconds": func(c candidate) query.Value { return optional(c.r.hasRun(), float64(c.r.took)) },
 	"max_rss_bytes":   func(c candidate) query.Value { return optional(c.r.mem > 0, float64(c.r.mem)*1024) },
-	"cpu_seconds":     func(c candidate) query.Value { return optional(c.r.hasRun(), time.Duration(c.r.when).Seconds()) },
-	"failures":        func(c candidate) query.Value { return query.NumberValue(float64(c.r.failures)) },
-	"try":             func(c candidate) query.Value { return query.NumberValue(float64(c.r.tryNumber())) },
+	"cpu_seconds": func(c candidate) query.Value {
+		return optional(c.r.hasRun(), time.Duration(c.r.when).Seconds())
+	},
+	"failures": func(c candidate) query.Value { return query.NumberValue(float64(c.r.failures)) },
+	"try":      func(c candidate) query.Value { return query.NumberValue(float64(c.r.tryNumber())) },
 }
 
 // onlyOfRows are the fields of the list of jobs that results do not have.
 var onlyOfRows = map[string]*query.Field[candidate]{
-	"prio": {Name: "prio", Type: query.NumberType, Fact: true, Value: func(c candidate) query.Value { return query.NumberValue(float64(c.r.priority)) }},
+	"prio": {Name: "prio", Type: query.NumberType, Fact: true,
+		Value: func(c candidate) query.Value { return query.NumberValue(float64(c.r.priority)) }},
 	"progress": {Name: "progress", Type: query.NumberType, Fact: true, Value: func(c candidate) query.Value {
 		return optional(c.r.progress != noProgress, float64(c.r.progress)/10_000)
 	}},

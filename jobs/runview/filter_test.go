@@ -157,7 +157,8 @@ func TestFilterIsAQueryOrWords(t *testing.T) {
 // FuzzFilter checks that no filter makes the parser fail, and that an accepted filter can be
 // applied.
 func FuzzFilter(f *testing.F) {
-	for _, s := range []string{"", `-a "b c" !d`, "state=failed,open", "C>=0.1", "exit!=SIGKILL", `"\\`, "id=1-,", "host=[", "try>", "=", "a!b", "-\"", "\xff:\x00"} {
+	for _, s := range []string{"", `-a "b c" !d`, "state=failed,open", "C>=0.1", "exit!=SIGKILL", `"\\`, "id=1-,",
+		"host=[", "try>", "=", "a!b", "-\"", "\xff:\x00"} {
 		f.Add(s)
 	}
 	k := FromTable(runAt(""), sampleRun().Table, Options{})

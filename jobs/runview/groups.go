@@ -219,7 +219,8 @@ func causeOf(name, text string) string {
 		text = r.pattern.ReplaceAllString(text, r.with)
 	}
 	// Match the name as a word, and as the first label of a domain name.
-	named, err := regexp.Compile(`(^|[^A-Za-z0-9_.-])` + regexp.QuoteMeta(name) + `(\.[A-Za-z0-9.-]*[A-Za-z0-9])?($|[^A-Za-z0-9_-])`)
+	named, err := regexp.Compile(`(^|[^A-Za-z0-9_.-])` + regexp.QuoteMeta(name) +
+		`(\.[A-Za-z0-9.-]*[A-Za-z0-9])?($|[^A-Za-z0-9_-])`)
 	if err != nil { // never: the name is quoted
 		return text
 	}

@@ -15,17 +15,21 @@ func TestFailuresAreGroupedByCause(t *testing.T) {
 	for i := range 60 {
 		switch {
 		case i%2 == 0:
-			x.add(jobs.Spec{Command: "c"}, jobs.Failed, withEnded(fmt.Sprintf("ws%02d", i%7), jobs.Outcome{Exit: 1, LastLine: "no file"}, time.Second))
+			x.add(jobs.Spec{Command: "c"}, jobs.Failed,
+				withEnded(fmt.Sprintf("ws%02d", i%7), jobs.Outcome{Exit: 1, LastLine: "no file"}, time.Second))
 		case i%3 == 0:
-			x.add(jobs.Spec{Command: "c"}, jobs.TimedOut, withEnded("ws09", jobs.Outcome{TimedOut: true, Signal: "SIGTERM"}, time.Second))
+			x.add(jobs.Spec{Command: "c"}, jobs.TimedOut,
+				withEnded("ws09", jobs.Outcome{TimedOut: true, Signal: "SIGTERM"}, time.Second))
 		default:
-			x.add(jobs.Spec{Command: "c"}, jobs.Queued, withEnded("ws09", jobs.Outcome{TimedOut: true, Signal: "SIGTERM"}, time.Second))
+			x.add(jobs.Spec{Command: "c"}, jobs.Queued,
+				withEnded("ws09", jobs.Outcome{TimedOut: true, Signal: "SIGTERM"}, time.Second))
 		}
 	}
 	b := boardOf(t, x)
 	g := lookAt(t, b, Query{Groups: true}).Groups
 	if len(g) != 2 || g[0].Cause != "exit 1" || g[0].Last != "no file" || g[0].Count != 30 || len(g[0].Hosts) != 5 ||
-		len(g[0].Jobs) != MaxGroupRows || g[0].Which.Count() != 30 || g[0].Jobs[0].ID != 59 || g[1].Count != 10 || g[1].Tries != 20 {
+		len(g[0].Jobs) != MaxGroupRows || g[0].Which.Count() != 30 || g[0].Jobs[0].ID != 59 || g[1].Count != 10 ||
+		g[1].Tries != 20 {
 		t.Errorf("groups: got %+v, want 30 failed jobs with the first cause and 10 with the second", g)
 	}
 	k := b
@@ -62,7 +66,8 @@ func TestFailuresAreGroupedByCause(t *testing.T) {
 func TestCausesAreBounded(t *testing.T) {
 	x := newTab()
 	for i := range 3000 {
-		x.add(jobs.Spec{Command: "c"}, jobs.Failed, withEnded("h", jobs.Outcome{Exit: 1, LastLine: strings.Repeat("x", i)}, time.Second))
+		x.add(jobs.Spec{Command: "c"}, jobs.Failed,
+			withEnded("h", jobs.Outcome{Exit: 1, LastLine: strings.Repeat("x", i)}, time.Second))
 	}
 	b := boardOf(t, x)
 	g := lookAt(t, b, Query{Groups: true}).Groups

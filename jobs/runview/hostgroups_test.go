@@ -25,7 +25,8 @@ func TestHostsWithOneProblemAreOneGroup(t *testing.T) {
 	for _, name := range []string{"a1", "a2"} { // the name is the address
 		texts = append(texts, HostText{Host: name, Text: name + ":22 does not answer"})
 	}
-	texts = append(texts, HostText{Host: "here", Text: "here: the disk is full"}, HostText{Host: "port", Text: "port: 10.0.0.1:23 refuses connections (does sshd run there, on port 23?)"})
+	texts = append(texts, HostText{Host: "here", Text: "here: the disk is full"},
+		HostText{Host: "port", Text: "port: 10.0.0.1:23 refuses connections (does sshd run there, on port 23?)"})
 	want := []string{
 		"ws[001-300] (300 hosts): <host>:22 refuses connections (does sshd run there, on port 22?)",
 		"nws[001-300] (300 hosts): no machine is called <host> (check its address for a typing error)",

@@ -14,9 +14,11 @@ func TestOverSaysWhatIsLeft(t *testing.T) {
 	x := newTab()
 	x.add(jobs.Spec{Command: "a"}, jobs.Succeeded, withEnded("ws01", jobs.Outcome{}, time.Minute))
 	x.add(jobs.Spec{Command: "b"}, jobs.Succeeded, func(j *jobs.Job) {
-		j.Attempts = append(j.Attempts, &jobs.Attempt{ID: jobs.AttemptID{Job: 2, N: 1}, Host: "ws02", State: jobs.AttemptLost, Round: 1})
+		j.Attempts = append(j.Attempts, &jobs.Attempt{ID: jobs.AttemptID{Job: 2, N: 1}, Host: "ws02",
+			State: jobs.AttemptLost, Round: 1})
 	}, withEnded("ws01", jobs.Outcome{}, time.Minute))
-	if p := lookAt(t, boardOf(t, x), Query{}); !strings.HasPrefix(p.Over, "all jobs succeeded; ") || !strings.Contains(p.Over, "alive on ws02: resume") {
+	if p := lookAt(t, boardOf(t, x), Query{}); !strings.HasPrefix(p.Over, "all jobs succeeded; ") ||
+		!strings.Contains(p.Over, "alive on ws02: resume") {
 		t.Errorf("Over: got %q, want what is alive on ws02", p.Over)
 	}
 	x.Ended = true // nothing was left on any host

@@ -38,7 +38,8 @@ func (v *View) keepConnected() {
 	if l.conn != nil && (owner == nil || owner.Token != l.token) {
 		v.disconnect()
 	}
-	if v.opt.Socket == nil || l.conn != nil || l.dialing || v.closed || !v.facts.dispatched || owner.Socket == "" || time.Now().Before(l.after) {
+	if v.opt.Socket == nil || l.conn != nil || l.dialing || v.closed || !v.facts.dispatched || owner.Socket == "" ||
+		time.Now().Before(l.after) {
 		return
 	}
 	l.dialing = true
@@ -162,7 +163,8 @@ func (v *View) Read(ctx context.Context, r Read) (*Piece, error) {
 // output reads a part of a file. While the attempt runs, the dispatcher reads it on the host: that
 // is newer than what a file server shows, and works if only the host has the file. there is the
 // place of the file on a host that does not share the run directory.
-func (v *View) output(ctx context.Context, r Read, a *jobs.Attempt, there string, conn Conn) (data []byte, size int64, err error) {
+func (v *View) output(ctx context.Context, r Read, a *jobs.Attempt, there string,
+	conn Conn) (data []byte, size int64, err error) {
 	path := jobs.AttemptFile(v.run.Dir, r.Attempt, r.File)
 	var far error // why the dispatcher could not read it
 	if conn != nil && (a.State.Open() || there != "") {
@@ -182,7 +184,8 @@ func (v *View) output(ctx context.Context, r Read, a *jobs.Attempt, there string
 	case far != nil && !errors.Is(far, socket.ErrGone):
 		return nil, 0, far
 	case v.opt.Far == nil:
-		return nil, 0, fmt.Errorf("the output of %s is only on its host, dcs-tui fetch copies it here: %s", r.Attempt, jobs.AttemptFile(there, r.Attempt, r.File))
+		return nil, 0, fmt.Errorf("the output of %s is only on its host, dcs-tui fetch copies it here: %s", r.Attempt,
+			jobs.AttemptFile(there, r.Attempt, r.File))
 	}
 	data, size, err = v.opt.Far(ctx, a.Host, r)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -43,23 +43,27 @@ func TestASnapshotOfARun(t *testing.T) {
 				t.Errorf("job %d starts behind %d others, want %d", r.ID, r.Place, i)
 			}
 		}
-		if r := p.Jobs.Rows[0]; r.Tries != 2 || r.Attempt != 1 || r.Host == "" || p.At.Sub(r.Started) < 9*time.Second || r.Progress != -1 {
+		if r := p.Jobs.Rows[0]; r.Tries != 2 || r.Attempt != 1 || r.Host == "" || p.At.Sub(r.Started) < 9*time.Second ||
+			r.Progress != -1 {
 			t.Errorf("got row %+v, want a running first attempt with its host and start", r)
 		}
-		if d := p.Detail; d == nil || d.Row.ID != 6 || !strings.HasPrefix(d.Why, "Job 6 waits: ") || d.Command != "sleep 60" {
+		if d := p.Detail; d == nil || d.Row.ID != 6 || !strings.HasPrefix(d.Why, "Job 6 waits: ") ||
+			d.Command != "sleep 60" {
 			t.Errorf("details: got %+v, want job 6 with its command and why it waits", p.Detail)
 		}
 		if p.Run.Name != "test" || p.Run.UID != l.run.UID() || p.Run.Lab != "lab" || p.Run.Epoch != 1 {
 			t.Errorf("got run %+v, want the name test, its uid, lab, and epoch 1", p.Run)
 		}
 		h := p.Hosts[0]
-		if h.State != "up" || h.Delay < 20*time.Millisecond || h.Delay > 30*time.Millisecond || h.Down != 0 || h.Heartbeat == 0 || len(h.History) == 0 {
+		if h.State != "up" || h.Delay < 20*time.Millisecond || h.Delay > 30*time.Millisecond || h.Down != 0 ||
+			h.Heartbeat == 0 || len(h.History) == 0 {
 			t.Errorf("got host %+v, want it up, with a delay from 20 to 30 ms", h)
 		}
 		time.Sleep(2 * time.Minute)
 		p = l.look(Query{Jobs: windowOf(10)})
 		if p.Phases[Succeeded] != 7 || p.Status != StatusFinished || p.Over == "" {
-			t.Errorf("phases %v, status %v, over %q; want 7 succeeded jobs of a finished run", p.Phases, p.Status, p.Over)
+			t.Errorf("phases %v, status %v, over %q; want 7 succeeded jobs of a finished run", p.Phases, p.Status,
+				p.Over)
 		}
 		if first := p.Jobs.Rows[0]; first.ID < 5 {
 			t.Errorf("job %d comes first of those that are over, and is not the newest", first.ID)
@@ -130,7 +134,8 @@ func TestSnapshotEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
 		start := time.Now()
-		if _, err := l.v.Snapshot(ctx, Query{After: p.Version + 100, Wait: time.Hour}); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 500*time.Millisecond {
+		if _, err := l.v.Snapshot(ctx, Query{After: p.Version + 100, Wait: time.Hour}); !errors.Is(err,
+			context.DeadlineExceeded) || time.Since(start) != 500*time.Millisecond {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 		gone := make(chan error, 1)
@@ -213,7 +218,8 @@ func TestPhasesWithoutARecord(t *testing.T) {
 		if got := phasesOf(p); got != "run retry waits" {
 			t.Errorf("got phases %q, want \"run retry waits\"", got)
 		}
-		if r := p.Jobs.Rows[1]; r.Cause != "exit 3" || r.Last != "no luck" || r.Failures != 1 || r.Retry.IsZero() || r.Host != "a" {
+		if r := p.Jobs.Rows[1]; r.Cause != "exit 3" || r.Last != "no luck" || r.Failures != 1 || r.Retry.IsZero() ||
+			r.Host != "a" {
 			t.Errorf("got row %+v, want a failure with its cause, last line, host, and retry", r)
 		}
 		if len(p.Groups) != 1 || p.Groups[0].Count != 0 || p.Groups[0].Tries != 1 {

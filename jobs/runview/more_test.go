@@ -33,7 +33,8 @@ func TestStragglersAreFlagged(t *testing.T) {
 		l.submit(sleepJobs(12)...)
 		time.Sleep(10 * time.Minute)
 		p := l.look(Query{Jobs: &JobsWindow{Filter: "straggler=yes", Rows: 5}, Focus: 12})
-		if p.Stragglers != 1 || p.Jobs.Matched != 1 || p.Jobs.Rows[0].ID != 12 || !p.Jobs.Rows[0].Straggler || p.Detail.Estimate == 0 {
+		if p.Stragglers != 1 || p.Jobs.Matched != 1 || p.Jobs.Rows[0].ID != 12 || !p.Jobs.Rows[0].Straggler ||
+			p.Detail.Estimate == 0 {
 			t.Errorf("%d stragglers, %+v, %+v", p.Stragglers, p.Jobs, p.Detail)
 		}
 		l.do(Cancel.Jobs(12))
@@ -64,7 +65,8 @@ func TestSlotsChangeAbsolutelyAndRelatively(t *testing.T) {
 		if p := l.look(Query{}); p.Draining != "asked" || p.Paused {
 			t.Errorf("draining %q, paused %v; want \"asked\", and not paused", p.Draining, p.Paused)
 		}
-		if _, err := l.v.Do(t.Context(), Action{Do: Slots, Host: "a", Number: -9, Relative: true}); !errors.As(err, new(*Refused)) {
+		if _, err := l.v.Do(t.Context(), Action{Do: Slots, Host: "a", Number: -9, Relative: true}); !errors.As(err,
+			new(*Refused)) {
 			t.Error(err)
 		}
 	})
@@ -80,7 +82,8 @@ func TestQuickRelativeChangesAddUp(t *testing.T) {
 		job := before.Jobs.Rows[len(before.Jobs.Rows)-1]
 		var pressed sync.WaitGroup
 		for range 3 {
-			for _, a := range []Action{{Do: Slots, Host: "a", Number: 1, Relative: true}, {Do: Priority, Jobs: jobs.One(job.ID), Number: 1, Relative: true}} {
+			for _, a := range []Action{{Do: Slots, Host: "a", Number: 1, Relative: true},
+				{Do: Priority, Jobs: jobs.One(job.ID), Number: 1, Relative: true}} {
 				pressed.Go(func() {
 					if _, err := l.v.Do(t.Context(), a); err != nil {
 						t.Error(err)
@@ -176,7 +179,8 @@ func TestProgressOfOthersIsNotHeard(t *testing.T) {
 		}
 		other := map[string]string{"a": "b", "b": "a"}
 		l.mu.Lock()
-		l.say = map[string]string{other[host[1]] + " 1.1": "0.9", host[2] + " 2.1": "0.3", host[3] + " 3.1": strings.Repeat("9", 10_000), host[4] + " 4.7": "0.5"}
+		l.say = map[string]string{other[host[1]] + " 1.1": "0.9", host[2] + " 2.1": "0.3",
+			host[3] + " 3.1": strings.Repeat("9", 10_000), host[4] + " 4.7": "0.5"}
 		l.mu.Unlock()
 		time.Sleep(4 * time.Second)
 		for _, r := range l.look(Query{Jobs: &JobsWindow{Rows: 9, Sort: SortProgress}}).Jobs.Rows {

@@ -488,7 +488,8 @@ func (v *View) placeRows(rows []Row) {
 		mine := &v.rows[r.ID-1]
 		r.Place, _ = slices.BinarySearchFunc(l.ids, uint32(r.ID), func(id, me uint32) int {
 			other := &v.rows[id-1]
-			return cmp.Or(cmp.Compare(v.startKey(other), v.startKey(mine)), cmp.Compare(v.hardnessOf(other), v.hardnessOf(mine)), cmp.Compare(id, me))
+			return cmp.Or(cmp.Compare(v.startKey(other), v.startKey(mine)),
+				cmp.Compare(v.hardnessOf(other), v.hardnessOf(mine)), cmp.Compare(id, me))
 		})
 	}
 }

@@ -35,8 +35,10 @@ func TestPlaceIsTheNumberOfEarlierJobs(t *testing.T) {
 		want  string // ids and positions of the queued jobs, in the order shown
 	}{
 		{"in their order", []*jobs.Spec{of("a"), of("a"), of("a"), of("a")}, "3#0 4#1"},
-		{"priorities and deadlines", []*jobs.Spec{in(0, 9), in(0, 9), in(0, 9), in(1, 1), in(0, 5), in(-1, 0)}, "1#0 2#1 3#2 4#3"},
-		{"the easiest first", []*jobs.Spec{hard("9"), hard("3"), hard("5"), hard("4"), hard("10"), hard("4")}, "6#0 3#1 1#2 5#3"},
+		{"priorities and deadlines", []*jobs.Spec{in(0, 9), in(0, 9), in(0, 9), in(1, 1), in(0, 5), in(-1, 0)},
+			"1#0 2#1 3#2 4#3"},
+		{"the easiest first", []*jobs.Spec{hard("9"), hard("3"), hard("5"), hard("4"), hard("10"), hard("4")},
+			"6#0 3#1 1#2 5#3"},
 		{"two queues", []*jobs.Spec{of("a"), of("b"), of("a"), of("b")}, "3#-1 4#-1"},
 		{"too many to put in order", many, "3#-1 4#-1 5#-1 6#-1 7#-1 8#-1 9#-1 10#-1"},
 	} {

@@ -39,7 +39,8 @@ func TestActionsBecomeValidRequests(t *testing.T) {
 		{Action{Do: Cancel, Jobs: jobs.Ranges{{First: 5, Last: 9}}}, "cancel job 5 spare= epoch=0"},
 		{Action{Do: Cancel, Jobs: jobs.One(9)}, "the run has no such job"},
 		{Action{Do: Priority, Jobs: three, Number: -1}, "priority -1 for jobs 1-3 spare= epoch=0"},
-		{Action{Do: Priority, Jobs: three, Number: -1, Relative: true}, "add -1 to the priority of jobs 1-3 spare= epoch=0"},
+		{Action{Do: Priority, Jobs: three, Number: -1, Relative: true},
+			"add -1 to the priority of jobs 1-3 spare= epoch=0"},
 		{Action{Do: Edit, Jobs: three}, "nothing is to be changed"},
 		{Action{Do: Edit, Jobs: three, Edit: &jobs.Change{Command: new("true")}}, "edit jobs 1-3: "},
 		{Action{Do: Pause}, "pause launching spare= epoch=0"},
@@ -82,10 +83,13 @@ func TestAnswerCountsChanges(t *testing.T) {
 		trace requests.Trace
 		want  string
 	}{
-		{Action{Do: Cancel, Jobs: three}, requests.Trace{Done: 2, Left: 1, Affected: []jobs.ID{1, 3}}, "2 jobs canceled; 1 left alone, 2 1 1,3-4"},
+		{Action{Do: Cancel, Jobs: three}, requests.Trace{Done: 2, Left: 1, Affected: []jobs.ID{1, 3}},
+			"2 jobs canceled; 1 left alone, 2 1 1,3-4"},
 		{Action{Do: Priority, Jobs: jobs.One(3)}, requests.Trace{Done: 1}, "priority of job 3 changed, 1 0 "},
-		{Action{Do: Priority, Jobs: three}, requests.Trace{Done: 1, Left: 2}, "priority of 1 job changed; 2 left alone, 1 2 "},
-		{Action{Do: Requeue, Jobs: three}, requests.Trace{Left: 3}, "nothing to requeue: it has not finished yet, 0 3 "},
+		{Action{Do: Priority, Jobs: three}, requests.Trace{Done: 1, Left: 2},
+			"priority of 1 job changed; 2 left alone, 1 2 "},
+		{Action{Do: Requeue, Jobs: three}, requests.Trace{Left: 3},
+			"nothing to requeue: it has not finished yet, 0 3 "},
 		{Action{Do: Priority, Jobs: three}, requests.Trace{Done: 3}, "priority of 3 jobs changed, 3 0 "},
 		{Action{Do: Pause}, requests.Trace{Done: 1}, "launching is paused, 1 0 "},
 		{Action{Do: Pause}, requests.Trace{Why: "launching is paused already"}, "launching is paused already"},
@@ -104,7 +108,8 @@ func TestAnswerCountsChanges(t *testing.T) {
 		}
 	}
 	for verb := range answers {
-		if !slices.Contains([]Verb{Cancel, Requeue, Edit, Priority, Pause, Continue, DrainHost, StopHost, UseHost, Slots, AddHost, RemoveHost, ReloadHosts, DrainRun, StopRun, CancelRun}, verb) {
+		if !slices.Contains([]Verb{Cancel, Requeue, Edit, Priority, Pause, Continue, DrainHost, StopHost, UseHost,
+			Slots, AddHost, RemoveHost, ReloadHosts, DrainRun, StopRun, CancelRun}, verb) {
 			t.Errorf("%s is not known here", verb)
 		}
 		if has := strings.Contains(answers[verb].done, "%s"); has != (verb.isOnJobs() || verb.isOnHost()) {
@@ -122,18 +127,23 @@ func TestAnswersFitTheHost(t *testing.T) {
 		host live.Host
 		want string
 	}{
-		{"stop, busy", StopHost, live.Host{Linked: true, Running: 1}, "a is stopped: what ran there is ended and queued again"},
+		{"stop, busy", StopHost, live.Host{Linked: true, Running: 1},
+			"a is stopped: what ran there is ended and queued again"},
 		{"stop, idle", StopHost, live.Host{Linked: true}, "a is stopped; nothing ran there"},
-		{"stop, silent", StopHost, live.Host{Running: 1}, "a is stopped, but cannot be reached: what ran there may still run; " +
-			"dcs-tui status says when its jobs are queued again"},
-		{"remove, busy", RemoveHost, live.Host{Linked: true, Buffered: 1}, "a is removed: what runs there finishes, then it leaves the run"},
+		{"stop, silent", StopHost, live.Host{Running: 1},
+			"a is stopped, but cannot be reached: what ran there may still run; " +
+				"dcs-tui status says when its jobs are queued again"},
+		{"remove, busy", RemoveHost, live.Host{Linked: true, Buffered: 1},
+			"a is removed: what runs there finishes, then it leaves the run"},
 		{"remove, dead and idle", RemoveHost, live.Host{}, "a is removed from the run"},
-		{"remove, silent", RemoveHost, live.Host{Running: 1}, "a is removed, but cannot be reached: what ran there may still run; " +
-			"dcs-tui status says when its jobs are queued again"},
+		{"remove, silent", RemoveHost, live.Host{Running: 1},
+			"a is removed, but cannot be reached: what ran there may still run; " +
+				"dcs-tui status says when its jobs are queued again"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.host.Name = "a"
-			got, err := AnswerTo(Action{Do: tt.do, Host: "a"}, &requests.Trace{}, nil, &live.State{Hosts: []live.Host{tt.host}})
+			got, err := AnswerTo(Action{Do: tt.do, Host: "a"}, &requests.Trace{}, nil,
+				&live.State{Hosts: []live.Host{tt.host}})
 			if err != nil || got.Text != tt.want {
 				t.Errorf("got %v, %v, want %q", got, err, tt.want)
 			}

@@ -77,7 +77,8 @@ const (
 	Sorts // number of columns
 )
 
-var sortNames = [...]string{"age", "id", "state", "host", "try", "time", "progress", "name", "priority", "queue", "memory"}
+var sortNames = [...]string{"age", "id", "state", "host", "try", "time", "progress", "name", "priority", "queue",
+	"memory"}
 
 // String returns the word in the header of the list and in `:sort`.
 func (s Sort) String() string {
@@ -180,7 +181,8 @@ const (
 	Phases // number of phases
 )
 
-var phaseNames = [...]string{"ending", "run", "away", "sent", "retry", "fail", "timeout", "queue", "waits", "ok", "cancel", "skip"}
+var phaseNames = [...]string{"ending", "run", "away", "sent", "retry", "fail", "timeout", "queue", "waits", "ok",
+	"cancel", "skip"}
 
 // String returns the word in the list, at most seven letters.
 func (p Phase) String() string {

@@ -51,8 +51,10 @@ type facts struct {
 
 // equal reports whether both look the same to an observer.
 func (f *facts) equal(o *facts) bool {
-	return f.err == nil && o.err == nil && f.dispatched == o.dispatched && f.problem == o.problem && f.missing == o.missing && f.requests == o.requests &&
-		(f.owner == nil) == (o.owner == nil) && (f.owner == nil || f.owner.Token == o.owner.Token) && slices.Equal(f.trouble, o.trouble)
+	return f.err == nil && o.err == nil && f.dispatched == o.dispatched && f.problem == o.problem &&
+		f.missing == o.missing && f.requests == o.requests &&
+		(f.owner == nil) == (o.owner == nil) && (f.owner == nil || f.owner.Token == o.owner.Token) &&
+		slices.Equal(f.trouble, o.trouble)
 }
 
 // facts returns what the last poll found out. before is what the poll before found out, and
@@ -249,7 +251,8 @@ func (v *View) handleProgress(progress map[string]string) {
 		}
 		r := &v.rows[id.Job-1]
 		share, _ := jobs.ReadProgress(text)
-		if n := uint16(share * 10_000); share >= 0 && isRunningPhase(r.phase) && int(r.attempts) == id.N && n != r.progress {
+		if n := uint16(share * 10_000); share >= 0 && isRunningPhase(r.phase) && int(r.attempts) == id.N &&
+			n != r.progress {
 			r.progress = n
 			v.edition++
 		}
@@ -284,7 +287,8 @@ func (v *View) hosts() []live.Host {
 func (v *View) inventory(reason string) []live.Host {
 	list := make([]live.Host, len(v.opt.Hosts))
 	for i, h := range v.opt.Hosts {
-		list[i] = live.Host{Name: h.Name, HostStatus: jobs.HostStatus{State: jobs.HostUnknown, Reason: reason}, Slots: max(0, h.Slots.Fixed), GPUs: max(0, h.GPUs), DiskFree: -1}
+		list[i] = live.Host{Name: h.Name, HostStatus: jobs.HostStatus{State: jobs.HostUnknown, Reason: reason},
+			Slots: max(0, h.Slots.Fixed), GPUs: max(0, h.GPUs), DiskFree: -1}
 	}
 	return list
 }
@@ -306,7 +310,8 @@ func (v *View) pastHosts() []live.Host {
 			if !ok && a.Host != "" {
 				k = len(list)
 				at[a.Host] = k
-				list = append(list, live.Host{Name: a.Host, HostStatus: jobs.HostStatus{State: jobs.HostUnknown, Reason: reason}, DiskFree: -1})
+				list = append(list, live.Host{Name: a.Host, HostStatus: jobs.HostStatus{State: jobs.HostUnknown,
+					Reason: reason}, DiskFree: -1})
 			}
 			switch {
 			case a.Host == "":
@@ -327,7 +332,8 @@ func (v *View) pastHosts() []live.Host {
 func (v *View) fill(p *Snapshot) {
 	f := &v.facts
 	p.At = v.now()
-	p.Run = Run{Name: v.run.Name(), UID: v.run.UID(), Dir: v.run.Dir, Lab: v.opt.Lab, Created: v.run.Settings.Created, Epoch: v.table.Epoch, Best: metrics.Best(v.run.Settings)}
+	p.Run = Run{Name: v.run.Name(), UID: v.run.UID(), Dir: v.run.Dir, Lab: v.opt.Lab, Created: v.run.Settings.Created,
+		Epoch: v.table.Epoch, Best: metrics.Best(v.run.Settings)}
 	if f.dispatched {
 		p.Run.Owner, p.Run.Machine = f.owner.String(), f.owner.Host
 	}
@@ -352,7 +358,8 @@ func (v *View) fill(p *Snapshot) {
 		case q != nil && v.link.conn != nil:
 			p.Question = q
 		case q != nil && p.Problem == "": // only a person on that machine can answer
-			p.Problem = fmt.Sprintf("the dispatcher asks on %s: %s (run dcs-tui attach there to answer)", p.Run.Machine, q.Text)
+			p.Problem = fmt.Sprintf("the dispatcher asks on %s: %s (run dcs-tui attach there to answer)", p.Run.Machine,
+				q.Text)
 		}
 	} else {
 		p.More = !f.dispatched && f.missing != ""

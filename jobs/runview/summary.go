@@ -231,7 +231,8 @@ func forgiveHint(t *jobs.Table, host string) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" %s only once, there: requeue them, and use --forgive-hosts next time", text.Plural(n, "job")+" ran")
+	return fmt.Sprintf(" %s only once, there: requeue them, and use --forgive-hosts next time", text.Plural(n, "job")+
+		" ran")
 }
 
 // InputText describes what is missing of the input of a run.

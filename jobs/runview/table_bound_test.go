@@ -30,11 +30,13 @@ func TestTableIsBounded(t *testing.T) {
 		if n := len(tb.Values[0][0]); n != MaxTableCell {
 			t.Errorf("a cell of %d bytes", n)
 		}
-		if tb = tableOf(t, b, TableQuery{Group: []string{"C"}}); len(tb.Groups.Rows) != MaxTableGroups || tb.Groups.More != 100 {
+		if tb = tableOf(t, b, TableQuery{Group: []string{"C"}}); len(tb.Groups.Rows) != MaxTableGroups ||
+			tb.Groups.More != 100 {
 			t.Errorf("%d groups and %d more", len(tb.Groups.Rows), tb.Groups.More)
 		}
 		tb = tableOf(t, b, TableQuery{Heat: true, Pivot: []string{"C", "job", "loss"}})
-		if h := tb.Heat; h == nil || len(h.Rows) != MaxHeat || len(h.Columns) != MaxHeat || h.MoreRows != 400-MaxHeat || h.MoreColumns != 400-MaxHeat {
+		if h := tb.Heat; h == nil || len(h.Rows) != MaxHeat || len(h.Columns) != MaxHeat || h.MoreRows != 400-MaxHeat ||
+			h.MoreColumns != 400-MaxHeat {
 			t.Errorf("the heat map is not bounded by MaxHeat; Wrong: %q", tb.Wrong)
 		}
 	})
@@ -78,7 +80,8 @@ func BenchmarkTable(b *testing.B) {
 	x, dir, _ := gridRun(b, 100, 100, 10)
 	for b.Loop() {
 		board := FromTable(runAt(dir), x.Table, metricOptions(b, dir, "acc", "loss"))
-		ask := Query{Jobs: windowOf(50), Table: &TableQuery{JobsWindow: JobsWindow{Rows: 200}, Best: "acc:max", Group: []string{"C"}}}
+		ask := Query{Jobs: windowOf(50), Table: &TableQuery{JobsWindow: JobsWindow{Rows: 200}, Best: "acc:max",
+			Group: []string{"C"}}}
 		start, worst := time.Now(), time.Duration(0)
 		if _, err := board.Snapshot(b.Context(), Query{Jobs: windowOf(50)}); err != nil {
 			b.Fatal(err)
@@ -119,14 +122,16 @@ func TestLastOfManyParametersAreOmitted(t *testing.T) {
 	for i := range MaxTableNames + 10 {
 		params = append(params, jobs.Param{Name: fmt.Sprintf("p%d", i), Value: "1"})
 	}
-	x.add(jobs.Spec{Command: "train", Labels: jobs.NewLabels("", params)}, jobs.Succeeded, withEnded("ws01", jobs.Outcome{}, time.Second))
+	x.add(jobs.Spec{Command: "train", Labels: jobs.NewLabels("", params)}, jobs.Succeeded,
+		withEnded("ws01", jobs.Outcome{}, time.Second))
 	write(t, dir, jobs.AttemptID{Job: 1, N: 1}, "acc=1\n")
 	tb := tableOf(t, gridBoard(t, x, dir, "acc"), TableQuery{JobsWindow: JobsWindow{Rows: 9}})
 	has := map[string]bool{}
 	for _, c := range tb.Columns {
 		has[c.Name] = true
 	}
-	if !has["acc"] || !has["time"] || !has["p49"] || has["p50"] || len(tb.Notes) != 1 || tb.Notes[0] != "there is room for 50 parameters: 10 more, p50 and what follows, have no column" {
+	if !has["acc"] || !has["time"] || !has["p49"] || has["p50"] || len(tb.Notes) != 1 ||
+		tb.Notes[0] != "there is room for 50 parameters: 10 more, p50 and what follows, have no column" {
 		t.Errorf("columns: got %v, notes %q; want 50 parameters and a note", tb.Columns, tb.Notes)
 	}
 }

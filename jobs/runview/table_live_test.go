@@ -107,7 +107,8 @@ func TestMissingOutputIsLookedForAgain(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		ask := TableQuery{JobsWindow: JobsWindow{Rows: 10}}
 		tb := tableOf(t, l.v, ask)
-		if got := valuesOf(tb); got != "1 " || len(tb.Notes) != 1 || !strings.Contains(tb.Notes[0], "1 job wrote no such file") {
+		if got := valuesOf(tb); got != "1 " || len(tb.Notes) != 1 ||
+			!strings.Contains(tb.Notes[0], "1 job wrote no such file") {
 			t.Errorf("values: got %q, notes %q; want a note about the missing file", got, tb.Notes)
 		}
 		write(t, l.dir, jobs.AttemptID{Job: 2, N: 1}, "acc=2")
@@ -189,7 +190,8 @@ func TestTableIsNotOldForOthers(t *testing.T) {
 			time.Sleep(time.Second)   // time of the synctest bubble
 			l.submit(sleepJobs(1)...) // it waits, or runs indefinitely
 			p := l.look(Query{Jobs: windowOf(50), Table: &ask})
-			if page := p.Table.Page; i > 20 && (p.Jobs.Matched < 20 || page.Matched != 3 || page.Settled > 2*time.Second) {
+			if page := p.Table.Page; i > 20 &&
+				(p.Jobs.Matched < 20 || page.Matched != 3 || page.Settled > 2*time.Second) {
 				t.Errorf("second %d: %d rows of %d jobs, %s old", i, page.Matched, p.Jobs.Matched, page.Settled)
 			}
 		}

@@ -106,7 +106,8 @@ func (t *tables) fill(m *madeTable, s *results.Table, ask *TableQuery) error {
 		m.table.Notes = append(m.table.Notes, missing[:min(len(missing), 2)]...)
 	}
 	if len(cut) > 0 {
-		m.note(fmt.Sprintf("there is room for %d parameters: %d more, %s and what follows, have no column", MaxTableNames, len(cut), cut[0]))
+		m.note(fmt.Sprintf("there is room for %d parameters: %d more, %s and what follows, have no column",
+			MaxTableNames, len(cut), cut[0]))
 	}
 	all := s
 	s, err = sortRows(s, ask)
@@ -231,8 +232,9 @@ func (m *madeTable) group(s *results.Table, ask *TableQuery, having []*query.Que
 	for _, i := range s.Metrics() {
 		measured = append(measured, s.Columns[i].Name)
 	}
-	g, notes, err := s.Group(results.Grouping{By: ask.Group, Metrics: measured[:min(len(measured), MaxTableNames)], Measures: results.AllMeasures(),
-		MinSize: ask.MinSize, Where: having, Started: true})
+	g, notes, err := s.Group(results.Grouping{By: ask.Group, Metrics: measured[:min(len(measured), MaxTableNames)],
+		Measures: results.AllMeasures(),
+		MinSize:  ask.MinSize, Where: having, Started: true})
 	var wrong *query.Error
 	if errors.As(err, &wrong) {
 		m.table.Page.Wrong = wrong.Error()
@@ -310,12 +312,14 @@ func (m *madeTable) heat(s *results.Table, ask *TableQuery) error {
 		h.Rows = append(h.Rows, formatForPeople(down, v))
 		texts, levels, basis := make([]string, columns), make([]int8, columns), make([]string, columns)
 		for k := range columns {
-			texts[k], levels[k], basis[k] = formatForPeople(&unit, p.Cells[i][k]), level[i][k], p.Basis[i][k].Text("job")
+			texts[k], levels[k], basis[k] = formatForPeople(&unit,
+				p.Cells[i][k]), level[i][k], p.Basis[i][k].Text("job")
 		}
 		h.Cells, h.Levels, h.Basis = append(h.Cells, texts), append(h.Levels, levels), append(h.Basis, basis)
 	}
 	if !math.IsNaN(lowest) {
-		h.Min, h.Max = formatForPeople(&unit, query.NumberValue(lowest)), formatForPeople(&unit, query.NumberValue(highest))
+		h.Min, h.Max = formatForPeople(&unit, query.NumberValue(lowest)), formatForPeople(&unit,
+			query.NumberValue(highest))
 	}
 	m.table.Heat = h
 	return nil

@@ -42,9 +42,13 @@ func gridRun(t testing.TB, cs, gammas, seeds int) (tab, string, func(c, g, s int
 	for c := range cs {
 		for g := range gammas {
 			for s := range seeds {
-				x.add(jobs.Spec{Command: "train", Labels: jobs.NewLabels("", []jobs.Param{{Name: "C", Value: fmt.Sprint(c)}, {Name: "gamma", Value: fmt.Sprint(g)}, {Name: "seed", Value: fmt.Sprint(s)}})},
+				x.add(jobs.Spec{Command: "train",
+					Labels: jobs.NewLabels("",
+						[]jobs.Param{{Name: "C", Value: fmt.Sprint(c)}, {Name: "gamma", Value: fmt.Sprint(g)},
+							{Name: "seed", Value: fmt.Sprint(s)}})},
 					jobs.Succeeded, withEnded("ws01", jobs.Outcome{}, time.Duration(1+s)*time.Second))
-				write(t, dir, jobs.AttemptID{Job: jobs.ID(len(x.Jobs)), N: 1}, fmt.Sprintf("epoch 1\nacc=%g\nloss: %d\n", acc(c, g, s), c))
+				write(t, dir, jobs.AttemptID{Job: jobs.ID(len(x.Jobs)), N: 1},
+					fmt.Sprintf("epoch 1\nacc=%g\nloss: %d\n", acc(c, g, s), c))
 			}
 		}
 	}
@@ -84,12 +88,14 @@ func rowsOf(tb *Table) (ids []int) {
 // best marked (E3, X5). The filter is that of the list of jobs, and may also use metrics.
 func TestRowsHaveTheirMetrics(t *testing.T) {
 	x, dir, acc := gridRun(t, 4, 3, 2)
-	x.add(jobs.Spec{Command: "train", Labels: jobs.NewLabels("", param("C", "9"))}, jobs.Failed, withEnded("ws02", jobs.Outcome{Exit: 1}, time.Second))
+	x.add(jobs.Spec{Command: "train", Labels: jobs.NewLabels("", param("C", "9"))}, jobs.Failed,
+		withEnded("ws02", jobs.Outcome{Exit: 1}, time.Second))
 	x.add(jobs.Spec{Command: "train", Labels: jobs.NewLabels("", param("C", "9"))}, jobs.Queued)
 	b := gridBoard(t, x, dir, "acc")
 	rows := JobsWindow{Rows: 100}
 	tb := tableOf(t, b, TableQuery{JobsWindow: rows, Best: "acc:max"})
-	if tb.Plain || tb.Wrong != "" || tb.Jobs != 25 || tb.Page.Matched != 25 || len(tb.Page.Rows) != 25 || len(tb.Values) != 25 {
+	if tb.Plain || tb.Wrong != "" || tb.Jobs != 25 || tb.Page.Matched != 25 || len(tb.Page.Rows) != 25 ||
+		len(tb.Values) != 25 {
 		t.Fatalf("the table: got %+v, want 25 jobs with values", tb)
 	}
 	best, most := 0, -2.0
@@ -178,7 +184,8 @@ func TestGroupsAgreeWithAComputation(t *testing.T) {
 			fmt.Sscan(text, &v)
 			return math.Abs(v-want) < 1e-5
 		}
-		if row[2] != "5" || row[3] != "5" || row[4] != "5" || !near(row[5], mean) || !near(row[6], math.Sqrt(squares/4)) {
+		if row[2] != "5" || row[3] != "5" || row[4] != "5" || !near(row[5], mean) ||
+			!near(row[6], math.Sqrt(squares/4)) {
 			t.Errorf("%v: mean %g, deviation %g", row, mean, math.Sqrt(squares/4))
 		}
 	}
@@ -191,7 +198,8 @@ func TestGroupsAgreeWithAComputation(t *testing.T) {
 	}
 	// A filter of groups applies conditions on statistics to the groups, and all other conditions
 	// to the jobs.
-	tb = tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Filter: fmt.Sprintf("state=done (C>=1 or gamma=1) acc_mean>%g", least)}, Group: []string{"C", "gamma"}})
+	tb = tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Filter: fmt.Sprintf("state=done (C>=1 or gamma=1) acc_mean>%g",
+		least)}, Group: []string{"C", "gamma"}})
 	for _, row := range tb.Groups.Rows {
 		if row[0] == "0" && row[1] == "0" || row[0] == fmt.Sprint(at/2) && row[1] == fmt.Sprint(at%2) {
 			t.Errorf("the filter leaves %v", row)
@@ -204,12 +212,15 @@ func TestGroupsAgreeWithAComputation(t *testing.T) {
 	if len(tb.Groups.Rows) != 0 || !strings.Contains(tb.Page.Wrong, `did you mean "acc_mean"?`) {
 		t.Errorf("wrong %q, groups %+v; want a suggestion and no groups", tb.Page.Wrong, tb.Groups)
 	}
-	for filter, want := range map[string]string{"acc_mean>1": "acc_mean exists only for groups: m shows them", "solved>1 C=1": "solved exists only for groups", "C_maen>1": "there is no column"} {
-		if tb = tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Filter: filter, Rows: 9}}); !strings.Contains(tb.Page.Wrong, want) || len(tb.Page.Rows) > 0 {
+	for filter, want := range map[string]string{"acc_mean>1": "acc_mean exists only for groups: m shows them",
+		"solved>1 C=1": "solved exists only for groups", "C_maen>1": "there is no column"} {
+		if tb = tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Filter: filter,
+			Rows: 9}}); !strings.Contains(tb.Page.Wrong, want) || len(tb.Page.Rows) > 0 {
 			t.Errorf("%s: %q", filter, tb.Page.Wrong)
 		}
 	}
-	if tb = tableOf(t, b, TableQuery{Group: []string{"C"}, MinSize: 11}); len(tb.Groups.Rows) != 0 || len(tb.Notes) == 0 {
+	if tb = tableOf(t, b, TableQuery{Group: []string{"C"}, MinSize: 11}); len(tb.Groups.Rows) != 0 ||
+		len(tb.Notes) == 0 {
 		t.Errorf("groups of at least 11 jobs: got %+v, want none and a note", tb)
 	}
 }
@@ -225,7 +236,9 @@ func TestHeatMapOfTwoParameters(t *testing.T) {
 	}
 	y, other := newTab(), t.TempDir()
 	for i := range 8 {
-		y.add(jobs.Spec{Command: "train", Labels: jobs.NewLabels("", []jobs.Param{{Name: "C", Value: fmt.Sprint(i / 4)}, {Name: "gamma", Value: fmt.Sprint(i / 2 % 2)}, {Name: "degree", Value: fmt.Sprint(i % 2)}})},
+		y.add(jobs.Spec{Command: "train",
+			Labels: jobs.NewLabels("", []jobs.Param{{Name: "C", Value: fmt.Sprint(i / 4)},
+				{Name: "gamma", Value: fmt.Sprint(i / 2 % 2)}, {Name: "degree", Value: fmt.Sprint(i % 2)}})},
 			jobs.Succeeded, withEnded("ws01", jobs.Outcome{}, time.Second))
 	}
 	tb = tableOf(t, gridBoard(t, y, other), TableQuery{Heat: true})
@@ -248,7 +261,8 @@ func TestHeatMapOfTwoParameters(t *testing.T) {
 		}
 	}
 	tb = tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Filter: "seed=1"}, Heat: true})
-	if tb.Heat == nil || tb.Heat.Down != "C" || tb.Heat.Across != "gamma" || tb.Heat.Cells[1][2] != fmt.Sprint(acc(1, 2, 1)) {
+	if tb.Heat == nil || tb.Heat.Down != "C" || tb.Heat.Across != "gamma" ||
+		tb.Heat.Cells[1][2] != fmt.Sprint(acc(1, 2, 1)) {
 		t.Errorf("two parameters vary, the first metric is shown: %+v", tb)
 	}
 }
@@ -292,10 +306,12 @@ func TestTableOfAWrongQuery(t *testing.T) {
 			t.Errorf("%+v: %d rows", c.ask, len(tb.Page.Rows))
 		}
 	}
-	if tb := tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Filter: "C>=x", Rows: 9}}); tb.Page.Matched != 0 || len(tb.Notes) != 1 || !strings.HasPrefix(tb.Notes[0], "C of 4 jobs is a number and left out") {
+	if tb := tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Filter: "C>=x", Rows: 9}}); tb.Page.Matched != 0 ||
+		len(tb.Notes) != 1 || !strings.HasPrefix(tb.Notes[0], "C of 4 jobs is a number and left out") {
 		t.Errorf("C>=x: got notes %q, page %+v; want a note and no rows", tb.Notes, tb.Page)
 	}
-	if tb := tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Filter: "state=nonsense", Rows: 9}}); tb.Page.Wrong == "" || tb.Page.Matched != 0 {
+	if tb := tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Filter: "state=nonsense",
+		Rows: 9}}); tb.Page.Wrong == "" || tb.Page.Matched != 0 {
 		t.Errorf("an impossible filter: got %+v, want no rows and the reason", tb.Page)
 	}
 }
@@ -310,7 +326,8 @@ func TestPlainRunHasNoTable(t *testing.T) {
 	if tb := tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Rows: 9}}); !tb.Plain {
 		t.Errorf("without metrics: got %+v, want a plain table", tb)
 	}
-	if tb := tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Rows: 9}, Metrics: []string{"acc"}}); tb.Plain || tb.Values[0][0] != "1" {
+	if tb := tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Rows: 9}, Metrics: []string{"acc"}}); tb.Plain ||
+		tb.Values[0][0] != "1" {
 		t.Errorf("with the metric acc: got %+v, want its value 1", tb)
 	}
 }

@@ -206,13 +206,14 @@ func (t *tables) metricsOf(asked []string) *tableMetrics {
 	}
 	if t.v.opt.Outputs != nil && len(columns) > 0 {
 		f.reader = t.v.opt.Outputs(columns)
-		f.reader.Fetch = metrics.NewFetch(hosts.MaxChunk, func(ctx context.Context, id jobs.AttemptID, n int) ([]byte, int64, error) {
-			p, err := t.v.Read(ctx, Read{Attempt: id, File: jobs.FileOut, Offset: -int64(n), Limit: n})
-			if err != nil {
-				return nil, 0, err
-			}
-			return p.Data, p.Size, nil
-		})
+		f.reader.Fetch = metrics.NewFetch(hosts.MaxChunk,
+			func(ctx context.Context, id jobs.AttemptID, n int) ([]byte, int64, error) {
+				p, err := t.v.Read(ctx, Read{Attempt: id, File: jobs.FileOut, Offset: -int64(n), Limit: n})
+				if err != nil {
+					return nil, 0, err
+				}
+				return p.Data, p.Size, nil
+			})
 	}
 	t.metrics, t.done.values = f, make([][]string, len(t.done.list))
 	t.changes++

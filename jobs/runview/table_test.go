@@ -41,8 +41,9 @@ func (t tab) add(s jobs.Spec, state jobs.JobState, change ...func(*jobs.Job)) {
 
 // attempt adds an attempt that was launched some time ago.
 func attempt(j *jobs.Job, host string, ago time.Duration, state jobs.AttemptState) *jobs.Attempt {
-	a := &jobs.Attempt{ID: jobs.AttemptID{Job: j.Spec.ID, N: len(j.Attempts) + 1}, Host: host, Launched: jobs.StampOf(time.Now().Add(-ago)),
-		State: state, Round: j.Round}
+	a := &jobs.Attempt{ID: jobs.AttemptID{Job: j.Spec.ID, N: len(j.Attempts) + 1}, Host: host,
+		Launched: jobs.StampOf(time.Now().Add(-ago)),
+		State:    state, Round: j.Round}
 	if state != jobs.AttemptLaunching {
 		a.Started = a.Launched
 	}
@@ -78,14 +79,20 @@ func param(name, value string) []jobs.Param { return []jobs.Param{{Name: name, V
 func sampleRun() tab {
 	t := newTab()
 	gpu := &jobs.Options{Queue: "night", Tags: []string{"gpu"}, Priority: 5}
-	t.add(jobs.Spec{Command: "train --lr 0.1", Name: "Alpha", Labels: jobs.NewLabels("", param("C", "0.1"))}, jobs.Succeeded, withEnded("ws01", jobs.Outcome{MaxRSSBytes: 9 << 20}, time.Minute))
-	t.add(jobs.Spec{Command: "train --lr 0.5", Labels: jobs.NewLabels("", param("C", "1e-1")), Options: gpu}, jobs.Failed, withEnded("ws02", jobs.Outcome{Exit: 1}, time.Second), withEnded("ws01", jobs.Outcome{Exit: 137, LastLine: "Killed"}, 3*time.Second))
-	t.add(jobs.Spec{Command: "echo Straße", Labels: jobs.NewLabels("", param("C", "10"))}, jobs.Running, withRunning("ws01", time.Hour))
+	t.add(jobs.Spec{Command: "train --lr 0.1", Name: "Alpha", Labels: jobs.NewLabels("", param("C", "0.1"))},
+		jobs.Succeeded, withEnded("ws01", jobs.Outcome{MaxRSSBytes: 9 << 20}, time.Minute))
+	t.add(jobs.Spec{Command: "train --lr 0.5", Labels: jobs.NewLabels("", param("C", "1e-1")), Options: gpu},
+		jobs.Failed, withEnded("ws02", jobs.Outcome{Exit: 1}, time.Second), withEnded("ws01",
+			jobs.Outcome{Exit: 137, LastLine: "Killed"}, 3*time.Second))
+	t.add(jobs.Spec{Command: "echo Straße", Labels: jobs.NewLabels("", param("C", "10"))}, jobs.Running,
+		withRunning("ws01", time.Hour))
 	t.add(jobs.Spec{Command: "sleep 9", Labels: jobs.NewLabels("", param("kernel", "rbf")), Options: gpu}, jobs.Queued)
-	t.add(jobs.Spec{Command: "sleep 8"}, jobs.Queued, withEnded("ws03", jobs.Outcome{Signal: "SIGKILL"}, time.Second), func(j *jobs.Job) { j.Retry = jobs.StampOf(time.Now().Add(time.Hour)) })
+	t.add(jobs.Spec{Command: "sleep 8"}, jobs.Queued, withEnded("ws03", jobs.Outcome{Signal: "SIGKILL"}, time.Second),
+		func(j *jobs.Job) { j.Retry = jobs.StampOf(time.Now().Add(time.Hour)) })
 	t.add(jobs.Spec{Command: "sleep 7", Options: &jobs.Options{After: []jobs.ID{3}}}, jobs.Queued)
 	t.add(jobs.Spec{Command: "sleep 6"}, jobs.Canceled)
-	t.add(jobs.Spec{Command: "a \"quoted\" word"}, jobs.TimedOut, withEnded("ws02", jobs.Outcome{Signal: "SIGTERM", TimedOut: true, CPU: 2 * time.Second}, time.Minute))
+	t.add(jobs.Spec{Command: "a \"quoted\" word"}, jobs.TimedOut,
+		withEnded("ws02", jobs.Outcome{Signal: "SIGTERM", TimedOut: true, CPU: 2 * time.Second}, time.Minute))
 	t.add(jobs.Spec{Command: "sleep 5", Options: &jobs.Options{Priority: -1}}, jobs.Queued)
 	t.add(jobs.Spec{Command: "sleep 4"}, jobs.Running, withLaunching("ws02"))
 	t.add(jobs.Spec{Command: "sleep 3"}, jobs.Skipped)
@@ -102,7 +109,8 @@ func runAt(dir string) *rundir.Run {
 // shareNothing makes ws01 a host that does not share the run directory. here holds the attempts
 // whose files were fetched.
 func shareNothing(v *View, here map[jobs.AttemptID]bool) {
-	v.place = &results.RunInfo{Dir: v.run.Dir, HostDirs: map[string]string{"ws01": "ws01:/far"}, Here: func(id jobs.AttemptID) bool { return here[id] }}
+	v.place = &results.RunInfo{Dir: v.run.Dir, HostDirs: map[string]string{"ws01": "ws01:/far"},
+		Here: func(id jobs.AttemptID) bool { return here[id] }}
 }
 
 func boardOf(t testing.TB, x tab) *View {
@@ -205,7 +213,8 @@ func TestWindowFollowsTheCursor(t *testing.T) {
 	} {
 		p := lookAt(t, b, Query{Jobs: &c.w}).Jobs
 		if p.First != c.first || len(p.Rows) != c.rows || p.Cursor != c.cursor {
-			t.Errorf("%+v: first %d, %d rows, cursor %d; want %d, %d, %d", c.w, p.First, len(p.Rows), p.Cursor, c.first, c.rows, c.cursor)
+			t.Errorf("%+v: first %d, %d rows, cursor %d; want %d, %d, %d", c.w, p.First, len(p.Rows), p.Cursor, c.first,
+				c.rows, c.cursor)
 		}
 		if p.Cursor >= 0 && len(p.Rows) > 0 && p.Rows[p.Cursor-p.First].ID != c.w.Cursor {
 			t.Errorf("%+v: the row of the cursor is that of job %d", c.w, p.Rows[p.Cursor-p.First].ID)
@@ -222,7 +231,8 @@ func TestATableIsReadOnly(t *testing.T) {
 	if _, err := b.Do(t.Context(), Requeue.Jobs(2)); err == nil || !strings.Contains(err.Error(), "looked at") {
 		t.Error(err)
 	}
-	for id, want := range map[jobs.ID]string{3: "was sent to ws01", 4: "nobody dispatches", 2: "exit 137", 7: "canceled"} {
+	for id, want := range map[jobs.ID]string{3: "was sent to ws01", 4: "nobody dispatches", 2: "exit 137",
+		7: "canceled"} {
 		d := lookAt(t, b, Query{Focus: id}).Detail
 		if d == nil || !strings.Contains(d.Why, want) {
 			t.Errorf("%d: %+v", id, d)
@@ -231,8 +241,10 @@ func TestATableIsReadOnly(t *testing.T) {
 	// The view does not claim that there is no dispatcher if it has not checked (X7).
 	unasked := boardOf(t, sampleRun())
 	unasked.facts.dispatched, unasked.facts.owner = true, &journal.Owner{Host: "melon4"}
-	for id, want := range map[jobs.ID]string{3: "was sent to ws01; the run's dispatcher on melon4 knows", 4: "waits; the run's dispatcher on melon4 knows why"} {
-		if d := lookAt(t, unasked, Query{Focus: id}).Detail; !strings.Contains(d.Why, want) || strings.Contains(d.Why, "nobody") {
+	for id, want := range map[jobs.ID]string{3: "was sent to ws01; the run's dispatcher on melon4 knows",
+		4: "waits; the run's dispatcher on melon4 knows why"} {
+		if d := lookAt(t, unasked, Query{Focus: id}).Detail; !strings.Contains(d.Why, want) ||
+			strings.Contains(d.Why, "nobody") {
 			t.Errorf("%d: %s", id, d.Why)
 		}
 	}
@@ -240,10 +252,12 @@ func TestATableIsReadOnly(t *testing.T) {
 		t.Error("a job that does not exist has details")
 	}
 	d := lookAt(t, b, Query{Focus: 2}).Detail
-	if len(d.Attempts) != 2 || d.Attempts[1].Result != "exit 137" || !strings.HasPrefix(d.Attempts[1].Out, "ws01:/far/attempts") || !d.Attempts[0].Charged {
+	if len(d.Attempts) != 2 || d.Attempts[1].Result != "exit 137" ||
+		!strings.HasPrefix(d.Attempts[1].Out, "ws01:/far/attempts") || !d.Attempts[0].Charged {
 		t.Errorf("attempts of job 2: got %+v, want 2, the last one with exit 137 and its place", d.Attempts)
 	}
-	if _, err := b.Read(t.Context(), Read{Attempt: d.Attempts[1].ID, File: jobs.FileErr}); err == nil || !strings.Contains(err.Error(), "ws01:/far/attempts/000/2.2.err") {
+	if _, err := b.Read(t.Context(), Read{Attempt: d.Attempts[1].ID, File: jobs.FileErr}); err == nil ||
+		!strings.Contains(err.Error(), "ws01:/far/attempts/000/2.2.err") {
 		t.Errorf("Read: got error %v, want one with the path on its host", err)
 	}
 	mine := jobs.AttemptID{Job: 8, N: 1} // on ws02, which shares the run directory
@@ -254,7 +268,8 @@ func TestATableIsReadOnly(t *testing.T) {
 	if err != nil || string(x8.Data) != "3456" || x8.Size != 10 || x8.Offset != 3 || !x8.Over {
 		t.Errorf("Read: got %+v, %v; want \"3456\" of 10 bytes", x8, err)
 	}
-	if _, err := b.Read(t.Context(), Read{Attempt: mine, File: jobs.FileErr}); err == nil || !strings.Contains(err.Error(), "ws02") {
+	if _, err := b.Read(t.Context(), Read{Attempt: mine, File: jobs.FileErr}); err == nil ||
+		!strings.Contains(err.Error(), "ws02") {
 		t.Errorf("a file that is gone: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -35,7 +35,8 @@ func TestTwoViewsAndATakeover(t *testing.T) {
 			for _, v := range []*View{l.v, files} {
 				p, err := v.Snapshot(t.Context(), Query{Jobs: windowOf(10)})
 				if err != nil || !is(p) {
-					t.Errorf("%s, files %v: status %v, epoch %d, %v, %q, %v", what, v == files, p.Status, p.Run.Epoch, p.Phases, p.Over, err)
+					t.Errorf("%s, files %v: status %v, epoch %d, %v, %q, %v", what, v == files, p.Status, p.Run.Epoch,
+						p.Phases, p.Over, err)
 				}
 				if p.Version < last[v] {
 					t.Errorf("%s: the version fell from %d to %d", what, last[v], p.Version)
@@ -43,10 +44,13 @@ func TestTwoViewsAndATakeover(t *testing.T) {
 				last[v] = p.Version
 			}
 		}
-		both("first", func(p *Snapshot) bool { return p.Status == StatusRunning && p.Run.Epoch == 1 && p.Phases[Running] == 2 })
+		both("first", func(p *Snapshot) bool {
+			return p.Status == StatusRunning && p.Run.Epoch == 1 && p.Phases[Running] == 2
+		})
 		l.stop()
 		both("stopped", func(p *Snapshot) bool {
-			return p.Status == StatusStopped && p.Run.Owner == "" && strings.HasPrefix(p.Over, "stopped with 6 jobs left") && p.Phases[Away] == 2
+			return p.Status == StatusStopped && p.Run.Owner == "" &&
+				strings.HasPrefix(p.Over, "stopped with 6 jobs left") && p.Phases[Away] == 2
 		})
 		for _, v := range []*View{l.v, files} {
 			if _, err := v.run.FileRequest(&rundir.Request{Do: rundir.DoContinue, At: time.Now()}); err != nil {
@@ -57,7 +61,8 @@ func TestTwoViewsAndATakeover(t *testing.T) {
 		l.start("a")
 		l.submit()
 		both("second", func(p *Snapshot) bool {
-			return p.Requests == 0 && p.Status == StatusRunning && p.Run.Epoch == 2 && p.Run.Owner != "" && p.Phases[Running] == 2 && p.Over == ""
+			return p.Requests == 0 && p.Status == StatusRunning && p.Run.Epoch == 2 && p.Run.Owner != "" &&
+				p.Phases[Running] == 2 && p.Over == ""
 		})
 		if ans, err := files.Do(t.Context(), Cancel.Jobs(6)); err != nil || ans.Done != 1 || ans.Changed.Count() != 1 {
 			t.Errorf("a cancel through a file: %+v, %v", ans, err)
@@ -131,7 +136,8 @@ func TestKeysWorkWhileTheDiskHangs(t *testing.T) {
 		l.submit(sleepJobs(5)...)
 		time.Sleep(5 * time.Second)
 		d := &disk{Disk: rundir.OS}
-		v := Open(&rundir.Run{Dir: l.dir, Settings: l.run.Settings, Nonce: l.run.Nonce, Disk: d}, Options{Socket: l.dial})
+		v := Open(&rundir.Run{Dir: l.dir, Settings: l.run.Settings, Nonce: l.run.Nonce, Disk: d},
+			Options{Socket: l.dial})
 		defer v.Close()
 		v.Connect(t.Context())
 		if p := lookAt(t, v, Query{}); p.Phases[Running] != 2 {
@@ -146,7 +152,8 @@ func TestKeysWorkWhileTheDiskHangs(t *testing.T) {
 		l.conn.Publish(nil, &state)
 		began := time.Now()
 		p := lookAt(t, v, Query{Jobs: &JobsWindow{Rows: 5, Filter: "state=queue"}, Focus: 4})
-		if took := time.Since(began); took > time.Second || p.Jobs.Matched != 3 || p.Stuck != "pushed meanwhile" || !strings.Contains(p.Problem, "does not answer") {
+		if took := time.Since(began); took > time.Second || p.Jobs.Matched != 3 || p.Stuck != "pushed meanwhile" ||
+			!strings.Contains(p.Problem, "does not answer") {
 			t.Errorf("after %v: %d jobs match, stuck %q, problem %q", took, p.Jobs.Matched, p.Stuck, p.Problem)
 		}
 		if _, _, err := v.Match(t.Context(), "sleep"); err != nil {
@@ -249,7 +256,8 @@ func TestOwnerElsewhereLivesByItsHeartbeat(t *testing.T) {
 			}
 		}
 		time.Sleep(journal.StaleAfter + 3*time.Second)
-		if p := lookAt(t, v, Query{}); p.Status != StatusSilent || !strings.Contains(p.Over, "no heartbeat") || p.Total != 1 {
+		if p := lookAt(t, v, Query{}); p.Status != StatusSilent || !strings.Contains(p.Over, "no heartbeat") ||
+			p.Total != 1 {
 			t.Errorf("status %v, %q, %d jobs", p.Status, p.Over, p.Total)
 		}
 		heartbeats()
@@ -302,7 +310,8 @@ func TestLateRecordsOfAFencedDispatcherDisappear(t *testing.T) {
 		d.mu.Unlock()
 		time.Sleep(3 * time.Second)
 		p := lookAt(t, v, Query{Jobs: windowOf(5), Events: &EventsWindow{All: true, Rows: 50}})
-		if got := states(); got != "queue cancel queue" || p.Phases[Canceled] != 1 || p.Version <= version || p.Run.Epoch != 2 {
+		if got := states(); got != "queue cancel queue" || p.Phases[Canceled] != 1 || p.Version <= version ||
+			p.Run.Epoch != 2 {
 			t.Errorf("%s, %v, version %d after %d", got, p.Phases, p.Version, version)
 		}
 		for _, e := range p.Events.Lines {

@@ -122,7 +122,8 @@ func findMissing(command string, p *syntax.Parser) string {
 	syntax.Walk(file, func(n syntax.Node) bool {
 		r, ok := n.(*syntax.Redirect)
 		// A newline precedes the text of a here-document. Without one, its text is in other lines.
-		if ok && (r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc) && !strings.Contains(command[r.OpPos.Offset():], "\n") {
+		if ok && (r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc) &&
+			!strings.Contains(command[r.OpPos.Offset():], "\n") {
 			missing = "a here-document without its text"
 		}
 		return missing == ""
@@ -152,7 +153,8 @@ func hasLoneCR(command string) bool {
 }
 
 // special holds the bytes that matter to isSuspicious. Other bytes are parts of words.
-var special = [256]bool{'(': true, ')': true, '{': true, '}': true, '\\': true, '\'': true, '"': true, '`': true, '<': true, '>': true,
+var special = [256]bool{'(': true, ')': true, '{': true, '}': true, '\\': true, '\'': true, '"': true, '`': true,
+	'<': true, '>': true,
 	';': true, '&': true, '|': true, '!': true, '\n': true, '\r': true, ' ': true, '\t': true, '$': true, '#': true, '[': true}
 
 // isSuspicious reports whether a command may be incomplete. It passes only simple commands, with

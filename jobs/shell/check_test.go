@@ -51,7 +51,8 @@ func TestValidCommandsAreAccepted(t *testing.T) {
 				continue
 			}
 			refused := Checker(shell)(command)
-			if out, err := exec.Command(path, "-n", "-c", command).CombinedOutput(); err == nil && (len(out) == 0 || strings.Contains(command, "\n")) && refused != nil {
+			if out, err := exec.Command(path, "-n", "-c", command).CombinedOutput(); err == nil &&
+				(len(out) == 0 || strings.Contains(command, "\n")) && refused != nil {
 				t.Errorf("%s accepts %q: %v", shell, command, refused)
 			}
 		}

@@ -60,14 +60,17 @@ func run(bin, out string) error {
 	if err := os.Mkdir(work, 0o755); err != nil {
 		return err
 	}
-	for name, text := range map[string]string{"lab.toml": inventory.String(), "train.sh": train, "sweep.txt": sweep, "tmux.conf": "set -g status off\nset -g default-terminal tmux-256color\n"} {
+	for name, text := range map[string]string{"lab.toml": inventory.String(), "train.sh": train, "sweep.txt": sweep,
+		"tmux.conf": "set -g status off\nset -g default-terminal tmux-256color\n"} {
 		if err := os.WriteFile(filepath.Join(work, name), []byte(text), 0o644); err != nil {
 			return err
 		}
 	}
 	t := &tmux{socket: filepath.Join(dir, "s")}
-	start := fmt.Sprintf("PATH=%s:$PATH exec dcs-tui grid --hosts lab.toml --ssh-config %s --name sweep sweep.txt", filepath.Dir(bin), hosts[0].ConfigFile)
-	if err := t.do("-f", filepath.Join(work, "tmux.conf"), "-u", "new-session", "-d", "-x", "160", "-y", "48", "-c", work, "env", "LC_ALL=C.UTF-8", "sh", "-c", start); err != nil {
+	start := fmt.Sprintf("PATH=%s:$PATH exec dcs-tui grid --hosts lab.toml --ssh-config %s --name sweep sweep.txt",
+		filepath.Dir(bin), hosts[0].ConfigFile)
+	if err := t.do("-f", filepath.Join(work, "tmux.conf"), "-u", "new-session", "-d", "-x", "160", "-y", "48", "-c",
+		work, "env", "LC_ALL=C.UTF-8", "sh", "-c", start); err != nil {
 		return err
 	}
 	defer func() {
@@ -101,7 +104,8 @@ func run(bin, out string) error {
 		{"jobs", 80, 24, []string{"1", "g", "j", "Space", "j", "Space", "l"}, ""},
 		{"hosts", 80, 24, []string{"Escape", "2"}, ""},
 		{"details", 80, 24, []string{"1", "/state=failed\n", "g", "Enter"}, ""},
-		{"results", 80, 24, []string{"Escape", "Escape", "Escape", "4", ":sort acc desc\n", ":best acc:max\n", "g"}, "done 7"},
+		{"results", 80, 24, []string{"Escape", "Escape", "Escape", "4", ":sort acc desc\n", ":best acc:max\n", "g"},
+			"done 7"},
 		{"heat", 80, 24, []string{"h", "j", "j", "j", "j", "Right", "Right"}, ""},
 	}
 	for _, s := range shots {
@@ -126,7 +130,8 @@ func run(bin, out string) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(out, fmt.Sprintf("%s-%dx%d.ans", s.name, s.w, s.h)), shown, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(out, fmt.Sprintf("%s-%dx%d.ans", s.name, s.w, s.h)), shown,
+			0o644); err != nil {
 			return err
 		}
 	}

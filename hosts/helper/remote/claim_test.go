@@ -33,7 +33,8 @@ func TestSecondClaimLoses(t *testing.T) {
 			}
 			return tempNames{dir, "a", holder{1, 2, 3}}.path()
 		}
-		mine := attempts.Claim{Run: "r", Attempt: jobs.AttemptID{Job: 1, N: 1}, Host: "a", By: holder{1, 2, 3}.String(), Boot: "b", At: 4}
+		mine := attempts.Claim{Run: "r", Attempt: jobs.AttemptID{Job: 1, N: 1}, Host: "a", By: holder{1, 2, 3}.String(),
+			Boot: "b", At: 4}
 		other := mine
 		other.Host = "c"
 		claim := func(c *attempts.Claim) error {
@@ -89,7 +90,8 @@ func TestProberJudgesByFiles(t *testing.T) {
 		{"no sentinel, supervisor gone", mine.Encode(), hosts.Dead, "supervisor died"},
 		{"damaged sentinel", bad, hosts.Dead, "sentinel is damaged"},
 		{"cut behind the claim", good[:attempts.SentinelAt], hosts.Dead, "sentinel is damaged"},
-		{"torn while it was filled", append(bytes.Clone(good[:700]), make([]byte, attempts.StatusBytes-700)...), hosts.Dead, "sentinel is damaged"},
+		{"torn while it was filled", append(bytes.Clone(good[:700]), make([]byte, attempts.StatusBytes-700)...),
+			hosts.Dead, "sentinel is damaged"},
 		{"rebooted", rebooted.Encode(), hosts.Dead, "rebooted"},
 		{"another host's", elsewhere.Encode(), hosts.Unknown, "melon2"},
 		{"empty", nil, hosts.Dead, "claim is damaged"},
@@ -332,7 +334,8 @@ func TestFenceRejectsAllOlderEpochs(t *testing.T) {
 		epoch, by int
 		marks     []int
 	}{
-		{1, 0, []int{1}}, {1, 0, []int{1}}, {2, 0, []int{2}}, {3, 0, []int{3}}, {1, 3, []int{3}}, {2, 3, []int{3}}, {7, 0, []int{7}}, {3, 7, []int{7}},
+		{1, 0, []int{1}}, {1, 0, []int{1}}, {2, 0, []int{2}}, {3, 0, []int{3}}, {1, 3, []int{3}}, {2, 3, []int{3}}, {7,
+			0, []int{7}}, {3, 7, []int{7}},
 	} {
 		by, err := passFence(dir, &hosts.Open{Run: "r", Host: "h", Epoch: c.epoch})
 		if err != nil || by != c.by {

@@ -203,7 +203,8 @@ func (h *helper) isFenced(epoch int, ids []jobs.AttemptID) bool {
 // refuseFenced reports that a newer dispatcher owns the run, and for which attempts a
 // command was therefore not carried out.
 func (h *helper) refuseFenced(ids []jobs.AttemptID, by int) {
-	h.outbox.send(&hosts.Refused{Attempts: ids, FencedBy: by, Why: fmt.Sprintf("a newer dispatcher (epoch %d) owns this run", by)})
+	h.outbox.send(&hosts.Refused{Attempts: ids, FencedBy: by,
+		Why: fmt.Sprintf("a newer dispatcher (epoch %d) owns this run", by)})
 }
 
 // isShutOut reports whether a newer helper or a newer dispatcher owns this spool.

@@ -91,7 +91,8 @@ func TestDamageAfterTheEndHidesNothing(t *testing.T) {
 			f.launch(job("17.2", "exit 0"))
 			f.exit("17.2")
 			f.crash()
-			damage := "F=" + strings.TrimSuffix(w.file("17.2", jobs.FileStatus), ".status") + "; DCS_RUN_DIR=" + w.runDir + "; " + do
+			damage := "F=" + strings.TrimSuffix(w.file("17.2", jobs.FileStatus), ".status") + "; DCS_RUN_DIR=" +
+				w.runDir + "; " + do
 			if out, err := shell(damage); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
@@ -109,7 +110,8 @@ func TestJobWithoutTracesCountsAsStarted(t *testing.T) {
 	ready, gate := w.fifo("ready"), w.fifo("gate")
 	f := w.start(w.open())
 	f.mayDie = true
-	f.launch(job("17.2", "read x < "+gate+"; rm $DCS_RUN_DIR/attempts/000/17.2.*; (setsid sleep 1000 & echo $! > "+ready+"); kill -9 $PPID; sleep 1000"))
+	f.launch(job("17.2", "read x < "+gate+"; rm $DCS_RUN_DIR/attempts/000/17.2.*; (setsid sleep 1000 & echo $! > "+
+		ready+"); kill -9 $PPID; sleep 1000"))
 	f.started("17.2") // the supervisor has reported the start before it dies
 	w.say(gate)
 	pid := atoi(t, w.receive(ready))
@@ -129,7 +131,8 @@ func TestPipeBlocksNoReader(t *testing.T) {
 	w.put("17.2", jobs.FileStatus, nil)
 	must(t, unix.Mkfifo(w.file("17.2", jobs.FileOut), 0o600))
 	f.send(&hosts.Read{ID: 5, Attempt: attemptID(t, "17.2"), File: jobs.FileOut, Limit: 100})
-	if m := await(f, func(*hosts.Chunk) bool { return true }); m.ID != 5 || m.Size != -1 || !strings.Contains(m.Why, "ordinary") {
+	if m := await(f, func(*hosts.Chunk) bool { return true }); m.ID != 5 || m.Size != -1 ||
+		!strings.Contains(m.Why, "ordinary") {
 		t.Errorf("Read of a pipe: got %+v, want a refusal", m)
 	}
 }
@@ -181,7 +184,8 @@ func TestDamagedSentinelKeepsTheOutcome(t *testing.T) {
 				return // the same code reads both files, so a sample is enough
 			}
 			must(t, os.WriteFile(path, append(bytes.Clone(whole[:attempts.SentinelAt]), bad...), 0o600))
-			if f, err := h.readFate(c.Attempt); err != nil || f.State != attempts.Claimed || i == 0 && f.Damaged != (at > 0 || what != "zeros from") {
+			if f, err := h.readFate(c.Attempt); err != nil || f.State != attempts.Claimed || i == 0 &&
+				f.Damaged != (at > 0 || what != "zeros from") {
 				t.Fatalf("%s: %s %d: %+v, %v", path, what, at, f, err)
 			}
 			if n%997 == 0 { // examine scans all processes, which is slow
@@ -245,7 +249,8 @@ func TestDamagedClaimNeverStarts(t *testing.T) {
 			if ensureTombstone(dir, "", other) {
 				t.Fatalf("%s %d: it was buried by somebody else", what, at)
 			}
-			if f, err := h.readFate(c.Attempt); err != nil || f.State != attempts.Unreadable || f.Claim != (attempts.Claim{}) {
+			if f, err := h.readFate(c.Attempt); err != nil || f.State != attempts.Unreadable ||
+				f.Claim != (attempts.Claim{}) {
 				t.Fatalf("%s %d: %+v, %v", what, at, f, err)
 			}
 			if b, err := os.ReadFile(path); err != nil || !bytes.Equal(b, bad) {

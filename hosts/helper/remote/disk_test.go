@@ -78,7 +78,8 @@ func TestDiskFillsAndEmpties(t *testing.T) {
 		t.Error("a job ran whose outcome could not be promised")
 	}
 	// Without space for a tombstone, the attempt cannot be settled.
-	if p := f.probe("3.1"); p.Answer != hosts.NeverStarted && (p.Answer != hosts.Unknown || !strings.Contains(p.Why, "no space")) {
+	if p := f.probe("3.1"); p.Answer != hosts.NeverStarted &&
+		(p.Answer != hosts.Unknown || !strings.Contains(p.Why, "no space")) {
 		t.Errorf("answer %+v", p)
 	}
 	w.mustNotStart(open, "no space")
@@ -112,7 +113,8 @@ func TestTombstoneOnAFullDisk(t *testing.T) {
 		case <-done:
 			return
 		default:
-			if f, err := h.readFate(c.Attempt); err != nil || f.State != attempts.Nothing && f.State != attempts.NeverStarts {
+			if f, err := h.readFate(c.Attempt); err != nil || f.State != attempts.Nothing &&
+				f.State != attempts.NeverStarts {
 				t.Fatalf("got state %v (%v), want nothing or a tombstone", f.State, err)
 			}
 		}
@@ -150,7 +152,8 @@ func TestJobsEndWhileTheSpoolIsFull(t *testing.T) {
 	w.tmpfs(spoolDisk, "256k")
 	gate, ready := w.fifo("gate"), w.fifo("ready")
 	f := w.start(w.open())
-	f.launch(job("1.1", "echo up > "+ready+"; read x < "+gate+"; exit 6"), job("2.1", "echo up > "+ready+"; sleep 1000"))
+	f.launch(job("1.1", "echo up > "+ready+"; read x < "+gate+"; exit 6"),
+		job("2.1", "echo up > "+ready+"; sleep 1000"))
 	w.receiveLines(ready, 2)
 	filler := w.fill(spoolDisk)
 	long := job("3.1", "exit 1 # "+strings.Repeat("x", 50_000))
@@ -214,7 +217,8 @@ func TestWhichErrorsAreNotCharged(t *testing.T) {
 		unix.EPERM: {}, unix.E2BIG: {}, unix.EINVAL: {},
 	} {
 		wrapped := fmt.Errorf("no job can be run here: %w", &fs.PathError{Op: "create", Path: "/x", Err: err})
-		if host, transient := isHostsFault(wrapped), isTransient(wrapped); host != want.host || transient != want.transient {
+		if host, transient := isHostsFault(wrapped), isTransient(wrapped); host != want.host ||
+			transient != want.transient {
 			t.Errorf("%v: the host's fault %t, transient %t; want %+v", err, host, transient, want)
 		}
 	}

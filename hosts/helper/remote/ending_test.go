@@ -96,7 +96,8 @@ func TestCommandsOfAnOlderDispatcherAreFenced(t *testing.T) {
 	ids := []jobs.AttemptID{attemptID(t, "1.1"), attemptID(t, "2.1")}
 	for _, m := range []hosts.Message{
 		&hosts.Kill{Attempts: ids}, &hosts.Withdraw{Attempts: ids}, &hosts.Probe{Attempts: ids},
-		&hosts.Launch{ExpireUptime: uptime() + polltest.Patience, Jobs: []hosts.LaunchJob{job("1.1", "true"), job("2.1", "true")}},
+		&hosts.Launch{ExpireUptime: uptime() + polltest.Patience,
+			Jobs: []hosts.LaunchJob{job("1.1", "true"), job("2.1", "true")}},
 	} {
 		f.send(m)
 		if r := f.refused("1.1"); r.FencedBy != 1 || len(r.Attempts) != 2 || r.Why == "" {
@@ -147,7 +148,8 @@ func TestHelperWithoutMessagesExits(t *testing.T) {
 	w := newWorld(t, silenceEnv+"=2s")
 	f := w.start(w.open())
 	f.hold("1.1", "exit 3")
-	if err := f.wait(); err == nil || !strings.Contains(f.stderr.String(), "nothing received from the dispatcher for 2s") {
+	if err := f.wait(); err == nil || !strings.Contains(f.stderr.String(),
+		"nothing received from the dispatcher for 2s") {
 		t.Errorf("it ended with %v: %q", err, f.stderr.String())
 	}
 	w.env = nil
@@ -158,7 +160,8 @@ func TestHelperWithoutMessagesExits(t *testing.T) {
 
 // TestLimitsOutsideOfTests checks the limits that the program uses outside of tests.
 func TestLimitsOutsideOfTests(t *testing.T) {
-	if defaultLimits.silence.Seconds() != 30 || defaultLimits.storeTimeout.Seconds() != 60 || defaultLimits.heartbeat.Seconds() != 3 {
+	if defaultLimits.silence.Seconds() != 30 || defaultLimits.storeTimeout.Seconds() != 60 ||
+		defaultLimits.heartbeat.Seconds() != 3 {
 		t.Errorf("got %+v, want 30 s of silence, 60 s to store, and a heartbeat every 3 s", defaultLimits)
 	}
 }

@@ -44,7 +44,8 @@ func TestChildrenLeftBehindHoldNoSlot(t *testing.T) {
 	w := newWorld(t)
 	ready := w.fifo("ready")
 	f := w.startWith(1)
-	f.launch(job("1.1", "(echo left $$ > /dev/null; echo up > "+ready+"; exec sleep 1000) & exit 0"), job("2.1", "exit 4"))
+	f.launch(job("1.1", "(echo left $$ > /dev/null; echo up > "+ready+"; exec sleep 1000) & exit 0"),
+		job("2.1", "exit 4"))
 	w.receiveLines(ready, 1)
 	if o := f.exit("1.1"); !o.OK() || o.LeftChildren != 1 {
 		t.Errorf("outcome %+v, want success with one child left", o)
@@ -72,7 +73,8 @@ func TestKeptChildrenSurviveTheRun(t *testing.T) {
 	if got := w.receive(ready); got != "done" {
 		t.Errorf("the kept child said %q", got)
 	}
-	polltest.Until(t, "the child has ended", func() bool { return !ok || !(holder{0, child.pid, child.start}).isAlive() })
+	polltest.Until(t, "the child has ended",
+		func() bool { return !ok || !(holder{0, child.pid, child.start}).isAlive() })
 }
 
 // grouped starts a process in a process group of its own that ends with the test.
@@ -101,8 +103,10 @@ func grouped(t *testing.T, env []string, argv ...string) (*exec.Cmd, proc) {
 // process group is ended if, and only if, the number certainly still belongs to the job (promise
 // 4).
 func TestGroupNumberAloneMustBeCertain(t *testing.T) {
-	_, p := grouped(t, []string{"PATH=" + os.Getenv("PATH"), "A=1"}, "sh", "-c", "echo up; read x; while :; do sleep 1000; done")
-	bare, q := grouped(t, nil, "sh", "-c", "env -i sleep 1000 & until test -z \"$(tr -d '\\0' < /proc/$!/environ)\"; do :; done; echo $!; exit")
+	_, p := grouped(t, []string{"PATH=" + os.Getenv("PATH"), "A=1"}, "sh", "-c",
+		"echo up; read x; while :; do sleep 1000; done")
+	bare, q := grouped(t, nil, "sh", "-c",
+		"env -i sleep 1000 & until test -z \"$(tr -d '\\0' < /proc/$!/environ)\"; do :; done; echo $!; exit")
 	for s := q.state; s != 'Z'; { // the shell has exited, or is about to, and stays a zombie
 		now, _ := readProc(bare.Process.Pid)
 		s = now.state
@@ -258,7 +262,8 @@ func TestEndedJobGoesNoFurther(t *testing.T) {
 	for i := range 12 {
 		id := fmt.Sprintf("%d.1", i+1)
 		mark := filepath.Join(w.base, "went-on-"+id)
-		list = append(list, job(id, fmt.Sprintf("sh -c '(echo up > %s; sleep 1000); touch %s'; touch %s", ready, mark, mark)))
+		list = append(list, job(id, fmt.Sprintf("sh -c '(echo up > %s; sleep 1000); touch %s'; touch %s", ready, mark,
+			mark)))
 		ids = append(ids, attemptID(t, id))
 	}
 	f.launch(list...)
@@ -277,7 +282,8 @@ func TestEndedJobGoesNoFurther(t *testing.T) {
 // TestParentsComeBeforeChildren checks that parents come before their children for any order of the
 // snapshot, and that a cycle of reused pids does not cause an endless loop.
 func TestParentsComeBeforeChildren(t *testing.T) {
-	got := parentsFirst([]proc{{pid: 5, ppid: 4}, {pid: 9, ppid: 1}, {pid: 4, ppid: 3}, {pid: 3, ppid: 1}, {pid: 7, ppid: 8}, {pid: 8, ppid: 7}})
+	got := parentsFirst([]proc{{pid: 5, ppid: 4}, {pid: 9, ppid: 1}, {pid: 4, ppid: 3}, {pid: 3, ppid: 1},
+		{pid: 7, ppid: 8}, {pid: 8, ppid: 7}})
 	at := func(pid int) int { return slices.IndexFunc(got, func(p proc) bool { return p.pid == pid }) }
 	if len(got) != 6 || at(3) > at(4) || at(4) > at(5) {
 		t.Errorf("got %+v, want 6 processes, 3 before 4 before 5", got)

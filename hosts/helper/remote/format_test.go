@@ -14,9 +14,11 @@ import (
 // FuzzSpec checks that every spec that can be parsed is stored and read back unchanged.
 func FuzzSpec(f *testing.F) {
 	full := hosts.LaunchJob{Attempt: jobs.AttemptID{Job: 17, N: 2}, Command: "echo \xff\x00", Cwd: "/x", Setup: "s",
-		Env: []jobs.EnvVar{{Name: "A", Value: "b"}}, Params: []jobs.Param{{Name: "p", Value: ""}}, Timeout: time.Second, Slots: 3, Mem: 1 << 33, GPUs: []int{0, 5}, HalfGPU: true}
+		Env: []jobs.EnvVar{{Name: "A", Value: "b"}}, Params: []jobs.Param{{Name: "p",
+			Value: ""}}, Timeout: time.Second, Slots: 3, Mem: 1 << 33, GPUs: []int{0, 5}, HalfGPU: true}
 	f.Add(appendSpec(nil, &full))
-	f.Add(append(appendSpec(nil, &hosts.LaunchJob{Attempt: jobs.AttemptID{Job: 1, N: 1}}), "what stood there before"...))
+	f.Add(append(appendSpec(nil, &hosts.LaunchJob{Attempt: jobs.AttemptID{Job: 1, N: 1}}),
+		"what stood there before"...))
 	f.Add([]byte(specMagic))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -36,10 +38,13 @@ func FuzzReport(f *testing.F) {
 	id, by := jobs.AttemptID{Job: 17, N: 2}, holder{3, 4711, 99}
 	for _, r := range []report{
 		{Kind: repStarted, Attempt: id, By: by, Job: 4712, At: 5},
-		{Kind: repExited, Attempt: id, By: by, Outcome: jobs.Outcome{Exit: -1, Signal: "SIGKILL", Started: 1, Ended: 2, CPU: 3,
+		{Kind: repExited, Attempt: id, By: by, Outcome: jobs.Outcome{Exit: -1, Signal: "SIGKILL", Started: 1, Ended: 2,
+			CPU:         3,
 			MaxRSSBytes: 4, TimedOut: true, Stopped: true, LeftChildren: 5, Error: "a \"b\"\n", LastLine: "\xff\x00 c"}},
 		{Kind: repRefused, Attempt: id, By: by, Why: "no space left on device"},
-		{Kind: repExited, Attempt: id, By: by, Outcome: jobs.Outcome{Exit: 2, ProcessLimit: jobs.ProcessLimit{Kind: jobs.LimitPids, Max: 40, Path: "/box"}}},
+		{Kind: repExited, Attempt: id, By: by,
+			Outcome: jobs.Outcome{Exit: 2, ProcessLimit: jobs.ProcessLimit{Kind: jobs.LimitPids, Max: 40,
+				Path: "/box"}}},
 		{Kind: repRefused, Attempt: id, By: by, Why: "limit", Limit: jobs.ProcessLimit{Kind: jobs.LimitUser, Max: 40}},
 		{Kind: repRefused, Attempt: id, By: by, Why: "GPU 1 is in use", GPUs: []int{1, 3}},
 	} {
@@ -76,7 +81,8 @@ func FuzzStat(f *testing.F) {
 // start time.
 func TestCommandNameCannotFalsifyTheStartTime(t *testing.T) {
 	p, ok := parseStat(1234, []byte("1234 (a) b) (c) S 7 1230 99 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 1 0 777 8 2"))
-	if want := (proc{pid: 1234, ppid: 7, group: 1230, state: 'S', start: 777, ticks: 100, rss: 2 * int64(pageSize)}); !ok || p != want {
+	if want := (proc{pid: 1234, ppid: 7, group: 1230, state: 'S', start: 777, ticks: 100,
+		rss: 2 * int64(pageSize)}); !ok || p != want {
 		t.Errorf("%+v, want %+v", p, want)
 	}
 }

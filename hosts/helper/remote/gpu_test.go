@@ -219,7 +219,8 @@ func TestShareDirIsSticky(t *testing.T) {
 	must(t, os.Chmod(o.ShareDir, 0o777))
 	f := w.start(o)
 	f.launch(gpuJob("1.1", "exit 0", 0))
-	if r := f.refused("1.1"); len(r.GPUs) != 0 || !strings.Contains(r.Why, "chmod +t") || !strings.Contains(r.Why, "share_dir") {
+	if r := f.refused("1.1"); len(r.GPUs) != 0 || !strings.Contains(r.Why, "chmod +t") ||
+		!strings.Contains(r.Why, "share_dir") {
 		t.Errorf("got refusal %+v, want it to explain share_dir and the sticky bit", r)
 	}
 	must(t, os.Chmod(o.ShareDir, os.ModeSticky|0o777))
@@ -331,7 +332,8 @@ func TestVendorToolCollectedByOthers(t *testing.T) {
 // around it.
 func TestGPUToolFormats(t *testing.T) {
 	got := map[int][]int{}
-	parseNVIDIA("0, "+uuid0+"\n1, "+uuid1+"\n", uuid1+", 4711\n"+uuid1+", 12\nGPU-gone, 5\n"+uuid0+", [N/A]\n[Not Supported], 1\n", got)
+	parseNVIDIA("0, "+uuid0+"\n1, "+uuid1+"\n", uuid1+", 4711\n"+uuid1+", 12\nGPU-gone, 5\n"+uuid0+
+		", [N/A]\n[Not Supported], 1\n", got)
 	if want := map[int][]int{1: {4711, 12}}; !maps.EqualFunc(got, want, slices.Equal) {
 		t.Errorf("nvidia-smi: %v, want %v", got, want)
 	}
@@ -451,7 +453,8 @@ func TestTwoJobsShareAGPU(t *testing.T) {
 	w2.env = w.env
 	o.Slots = 2
 	g := w2.start(o)
-	if !slices.Equal(g.hello.HalfGPUs, []int{3}) || len(g.hello.LockedGPUs) != 0 || !slices.Equal(g.hello.GPUIDs, []int{3}) {
+	if !slices.Equal(g.hello.HalfGPUs, []int{3}) || len(g.hello.LockedGPUs) != 0 ||
+		!slices.Equal(g.hello.GPUIDs, []int{3}) {
 		t.Errorf("the hello says %v, %v of %v", g.hello.LockedGPUs, g.hello.HalfGPUs, g.hello.GPUIDs)
 	}
 	g.launch(gpuJob("1.1", "exit 0", 3))
@@ -462,7 +465,8 @@ func TestTwoJobsShareAGPU(t *testing.T) {
 	g.launch(halfJob("3.1", "exit 0", 3))
 	g.refusedFor("3.1", "GPU 3 is in use", 3)
 	w.say(gate)
-	polltest.Until(t, "the first half is free", func() bool { return slices.Equal(lockedGPUs(o.ShareDir).half, []int{3}) })
+	polltest.Until(t, "the first half is free",
+		func() bool { return slices.Equal(lockedGPUs(o.ShareDir).half, []int{3}) })
 	g.heartbeat(func(b *hosts.Heartbeat) bool { return slices.Equal(b.HalfGPUs, []int{3}) })
 	w2.say(gate2)
 	g.exit("2.1")

@@ -235,7 +235,8 @@ const maxQueuedMessages = 256
 // receiveMessages reads messages until the channel ends or a Bye comes. It does not handle them:
 // heartbeats of the dispatcher must be received even if the handling of a message hangs on
 // a file system.
-func (h *helper) receiveMessages(in *wire.Reader, orders chan<- hosts.Message, silence *time.Timer, ended chan<- error) error {
+func (h *helper) receiveMessages(in *wire.Reader, orders chan<- hosts.Message, silence *time.Timer,
+	ended chan<- error) error {
 	for {
 		m, err := in.Read()
 		if errors.Is(err, io.EOF) {
@@ -268,7 +269,8 @@ func (h *helper) receiveMessages(in *wire.Reader, orders chan<- hosts.Message, s
 
 // serveChannel handles the messages of a channel that has no helper. It returns when the channel
 // ends, when handle reports that it is done, or when nothing is received for limit.
-func serveChannel(in *wire.Reader, out *outbox, limit time.Duration, handle func(hosts.Message) (done bool, err error)) error {
+func serveChannel(in *wire.Reader, out *outbox, limit time.Duration,
+	handle func(hosts.Message) (done bool, err error)) error {
 	ended := make(chan error, 2)
 	silence := time.AfterFunc(limit, func() { ended <- fmt.Errorf("nothing received for %v", limit) })
 	defer silence.Stop()

@@ -52,7 +52,8 @@ func (h *helper) endOne(id jobs.AttemptID) {
 	if r == nil {
 		// It has ended or never started. End what it left behind.
 		if left := h.endAttempt(id, pgroup{}); len(left) > 0 {
-			h.reportAttemptTrouble(id, "%s could not be ended: these processes cannot be killed: %s", id, listProcs(left))
+			h.reportAttemptTrouble(id, "%s could not be ended: these processes cannot be killed: %s", id,
+				listProcs(left))
 		}
 		p := h.settleFate(id, pgroup{})
 		if p.Answer == hosts.NeverStarted {
@@ -66,7 +67,9 @@ func (h *helper) endOne(id jobs.AttemptID) {
 	// in the sentinel. The request must exist before the signal. If it cannot be written, we
 	// end what we see of the tree.
 	patience := h.config.Grace + 12*time.Second // more than the supervisor's own tries take
-	if err := retryUnlessMissing(func() error { return writeFile(h.spool.path(dirStop, id.String()), nil) }); err != nil {
+	if err := retryUnlessMissing(func() error {
+		return writeFile(h.spool.path(dirStop, id.String()), nil)
+	}); err != nil {
 		h.reportAttemptTrouble(id, "spool: %v", err)
 		patience = 0
 	}
@@ -392,7 +395,8 @@ func (h *helper) removeSpool() {
 		})
 	}
 	if names, err := h.spool.list(dirDone); err == nil && len(names) > 0 {
-		h.reportTrouble("%d outcomes could not be written to %s; they are kept in %s", len(names), h.dir, h.spool.path(dirDone))
+		h.reportTrouble("%d outcomes could not be written to %s; they are kept in %s", len(names), h.dir,
+			h.spool.path(dirDone))
 		return
 	}
 	if err := retryUnlessMissing(func() error { return removeTree(h.spool.dir) }); err != nil {

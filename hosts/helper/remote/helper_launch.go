@@ -51,7 +51,8 @@ func (h *helper) launch(m *hosts.Launch) {
 		}
 		if job.Files != nil {
 			if err := h.openFilesLocked(); err != nil {
-				refused.add(job.Attempt, fmt.Sprintf("the directory %s for the files of jobs cannot be used: %v", h.files.store.Dir, err))
+				refused.add(job.Attempt, fmt.Sprintf("the directory %s for the files of jobs cannot be used: %v",
+					h.files.store.Dir, err))
 				continue
 			}
 		}

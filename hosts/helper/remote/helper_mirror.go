@@ -84,7 +84,8 @@ func beginMirror(o *hosts.Open) (*mirror.Receiver, error) {
 	if !o.Mirror.Exists {
 		names, _ := listNames(work)
 		for _, name := range names {
-			if old := filepath.Join(work, name); strings.HasPrefix(name, mirror.PrefixDir) && mirror.IsStale(rundir.OS, old) {
+			if old := filepath.Join(work, name); strings.HasPrefix(name, mirror.PrefixDir) &&
+				mirror.IsStale(rundir.OS, old) {
 				removeTree(old) // what stays only takes room
 			}
 		}

@@ -58,7 +58,8 @@ type login struct {
 }
 
 func newOwners(o *hosts.Open, s site) *owners {
-	return &owners{site: s, mode: o.Owner, idle: cmp.Or(o.OwnerIdle, hosts.DefaultOwnerIdle), users: map[string]account.User{}}
+	return &owners{site: s, mode: o.Owner, idle: cmp.Or(o.OwnerIdle, hosts.DefaultOwnerIdle),
+		users: map[string]account.User{}}
 }
 
 // currentOwner returns the person or the reason that holds the host back. A request to suspend
@@ -85,7 +86,8 @@ func (o *owners) currentOwner() hosts.Owner {
 func (o *owners) requestFile(name string, logins []login) string {
 	by := func(path string, uids ...int) bool {
 		var st unix.Stat_t
-		return unix.Lstat(o.root+path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && slices.Contains(uids, int(st.Uid))
+		return unix.Lstat(o.root+path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG &&
+			slices.Contains(uids, int(st.Uid))
 	}
 	common := filepath.Join("/var/tmp", name)
 	if by(common, o.adminUID) {

@@ -311,7 +311,8 @@ func (h *helper) listAll(m *hosts.List) {
 func (h *helper) listedJob(f attempts.Fate) hosts.ProbedJob {
 	switch f.State {
 	case attempts.Finished:
-		return hosts.ProbedJob{Attempt: f.Attempt, Answer: hosts.HasExited, Slot: f.Slot, Started: f.Outcome.Started, Outcome: &f.Outcome}
+		return hosts.ProbedJob{Attempt: f.Attempt, Answer: hosts.HasExited, Slot: f.Slot, Started: f.Outcome.Started,
+			Outcome: &f.Outcome}
 	case attempts.NeverStarts:
 		return hosts.ProbedJob{Attempt: f.Attempt, Answer: hosts.NeverStarted}
 	}

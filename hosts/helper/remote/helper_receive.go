@@ -61,7 +61,8 @@ func filesDir(workDir, host string) string { return filepath.Join(workDir, "file
 
 func newReceiver(dir string) *receiver {
 	r := &receiver{
-		store: files.Store{Dir: dir}, window: newWindow(), ownTokens: make(chan struct{}, ownAtOnce), heartbeatNow: make(chan struct{}, 1),
+		store: files.Store{Dir: dir}, window: newWindow(), ownTokens: make(chan struct{},
+			ownAtOnce), heartbeatNow: make(chan struct{}, 1),
 		pieceRequests: map[int64]pieceRequest{}, heldLaunches: map[jobs.AttemptID]heldLaunch{},
 	}
 	r.lastID.Store(time.Now().UnixNano()) // differs from the ids of an earlier helper
@@ -90,7 +91,8 @@ func (h *helper) describeTransfers() (text string, first bool) {
 	if since == 0 {
 		return "", first
 	}
-	return "receives files: " + files.Progress(r.gotBytes.Load(), r.totalBytes.Load(), uptime()-time.Duration(since)), first
+	return "receives files: " + files.Progress(r.gotBytes.Load(), r.totalBytes.Load(), uptime()-time.Duration(since)),
+		first
 }
 
 // addTransfer records the start of a transfer of the given number of bytes.
@@ -169,7 +171,8 @@ func (r *receiver) sendHeartbeatNow() {
 func (h *helper) cannotReceive(what string, err error) {
 	text := fmt.Sprintf("%s: %v; it is tried again", what, err)
 	if files.NoSpace(err) {
-		text = fmt.Sprintf("there is no space in %s for the files that jobs get: %v; it is tried again", h.files.store.Dir, err)
+		text = fmt.Sprintf("there is no space in %s for the files that jobs get: %v; it is tried again",
+			h.files.store.Dir, err)
 	}
 	if was := h.files.problem.Swap(&text); was == nil || *was != text {
 		h.reportTrouble("%s", text)

@@ -176,7 +176,8 @@ func (h *helper) handleReportLocked(r *report, b *batch) {
 			go h.requestSharedFiles()
 		}
 		h.gpus.whole = union(h.gpus.whole, r.GPUs) // until the next watchGPUs
-		b.other = append(b.other, &hosts.Refused{Attempts: []jobs.AttemptID{id}, Why: r.Why, GPUs: r.GPUs, Limit: r.Limit, Slots: len(h.running)})
+		b.other = append(b.other, &hosts.Refused{Attempts: []jobs.AttemptID{id}, Why: r.Why, GPUs: r.GPUs,
+			Limit: r.Limit, Slots: len(h.running)})
 	case repKnown:
 		delete(h.waiting, id)
 		b.toExamine = append(b.toExamine, id)

@@ -120,7 +120,8 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 	me := indexOfOwn(claims, own)
 	if me < 0 { // compute the part that the run would get
 		me = len(claims)
-		claims = append(claims, seenClaim{SlotClaim: hosts.SlotClaim{User: os.Getuid(), Run: own, Weight: 1, Want: slots}})
+		claims = append(claims, seenClaim{SlotClaim: hosts.SlotClaim{User: os.Getuid(), Run: own, Weight: 1,
+			Want: slots}})
 	}
 	gpus := gpuUsers(dirfd, dir)
 	if len(claims) == 1 && len(gpus) == 0 {

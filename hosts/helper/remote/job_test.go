@@ -44,7 +44,8 @@ func TestEnvironmentOfAJob(t *testing.T) {
 	k.Env = []jobs.EnvVar{{Name: "OMP_NUM_THREADS", Value: "7"}}
 	f.launch(j, k)
 	for id, want := range map[string]string{
-		"12.3": "login||a \xffb|job\xf0|host\xfe|12|12.3|test|" + w.runDir + "|melon1|0.1|x=y|2|1,3|PCI_BUS_ID|2\n" + w.runDir + "\n",
+		"12.3": "login||a \xffb|job\xf0|host\xfe|12|12.3|test|" + w.runDir + "|melon1|0.1|x=y|2|1,3|PCI_BUS_ID|2\n" +
+			w.runDir + "\n",
 		"13.1": "\xfdjob|7|unset\n" + w.workDir + "\n7\n",
 	} {
 		f.succeeds(id)
@@ -85,8 +86,10 @@ func TestRunTimeIsThatOfTheBootClock(t *testing.T) {
 // TestEnvironmentHasNoDuplicates checks that a later value of a variable replaces the earlier one.
 // DCS_RUN is the uid of a run without a name.
 func TestEnvironmentHasNoDuplicates(t *testing.T) {
-	base := baseEnv([]string{"A=1", "B=2", "A=3", "DCS_COOKIE=outer"}, &slotConfig{Run: "uid", Env: []jobs.EnvVar{{Name: "B", Value: "4"}}}, 1)
-	got := jobEnv(base, &hosts.LaunchJob{Env: []jobs.EnvVar{{Name: "N", Value: "1"}, {Name: "N", Value: "2"}, {Name: "A", Value: "5"}}}, nil, "mark", "/p")
+	base := baseEnv([]string{"A=1", "B=2", "A=3", "DCS_COOKIE=outer"},
+		&slotConfig{Run: "uid", Env: []jobs.EnvVar{{Name: "B", Value: "4"}}}, 1)
+	got := jobEnv(base, &hosts.LaunchJob{Env: []jobs.EnvVar{{Name: "N", Value: "1"}, {Name: "N", Value: "2"},
+		{Name: "A", Value: "5"}}}, nil, "mark", "/p")
 	seen := map[string]int{}
 	for _, kv := range got {
 		name, _, _ := strings.Cut(kv, "=")
@@ -170,7 +173,8 @@ func TestProgressBeforeTheStartIsReported(t *testing.T) {
 	must(t, err)
 	runs, over := attemptID(t, "1.1"), attemptID(t, "2.1")
 	write(t, s.path(dirTaken, takenName(runs, holder{1, os.Getpid(), 5})), "")
-	for _, n := range []string{runs.String(), runs.String() + reportSuffix, over.String(), over.String() + reportSuffix, "odd"} {
+	for _, n := range []string{runs.String(), runs.String() + reportSuffix, over.String(), over.String() + reportSuffix,
+		"odd"} {
 		write(t, s.path(dirProgress, n), "1/2")
 	}
 	h := &helper{spool: s}
@@ -208,10 +212,12 @@ func TestReportedLinesReachAHeartbeatOnce(t *testing.T) {
 	w := newWorld(t)
 	gate, other, more := w.fifo("gate"), w.fifo("other"), w.fifo("more")
 	f := w.start(w.open())
-	f.launch(job("1.1", `seq -f '%g 0.5' 1000 2000 > lines; mv lines "$DCS_REPORT"; read x < `+more+`; echo '2001 0.25' >> "$DCS_REPORT"; read x < `+gate),
+	f.launch(job("1.1", `seq -f '%g 0.5' 1000 2000 > lines; mv lines "$DCS_REPORT"; read x < `+more+
+		`; echo '2001 0.25' >> "$DCS_REPORT"; read x < `+gate),
 		job("2.1", `mkfifo "$DCS_REPORT"; read x < `+other))
 	b := await(f, func(b *hosts.Heartbeat) bool { return len(b.Reports) > 0 })
-	if p := b.Reports["1.1"]; len(b.Reports) != 1 || !strings.HasSuffix(p, "\n2000 0.5\n") || len(p) > maxReportFile || strings.Count(p, "\n")*len("2000 0.5\n") != len(p) {
+	if p := b.Reports["1.1"]; len(b.Reports) != 1 || !strings.HasSuffix(p, "\n2000 0.5\n") || len(p) > maxReportFile ||
+		strings.Count(p, "\n")*len("2000 0.5\n") != len(p) {
 		t.Errorf("reports %q", b.Reports)
 	}
 	w.say(more)
@@ -252,7 +258,8 @@ func TestAttemptsOfAHostThatSharesNothing(t *testing.T) {
 	o := w.open()
 	o.Nonce, o.Cwd = "another", "/not/here"
 	f := w.start(o)
-	if f.hello.Shared || f.hello.Dir != filepath.Join(w.workDir, w.run) || !strings.Contains(f.hello.CwdError, "/not/here") {
+	if f.hello.Shared || f.hello.Dir != filepath.Join(w.workDir, w.run) ||
+		!strings.Contains(f.hello.CwdError, "/not/here") {
 		t.Errorf("hello %+v", f.hello)
 	}
 	j := job("1.1", "echo 0123456789")
@@ -483,7 +490,8 @@ func (s *slot) isPaid(t *testing.T, told *os.File) {
 	buf := make([]byte, 4096)
 	n, err := told.Read(buf)
 	want := report{Kind: repExited, Attempt: attemptID(t, "1.1"), By: s.holder}
-	if r, _ := parseReport(bytes.TrimSuffix(buf[:n], []byte("\n"))); err != nil || !reflect.DeepEqual(r, want) || s.pending.report.Load() != nil {
+	if r, _ := parseReport(bytes.TrimSuffix(buf[:n], []byte("\n"))); err != nil || !reflect.DeepEqual(r, want) ||
+		s.pending.report.Load() != nil {
 		t.Errorf("reported %q, %v, want %+v; owed is %v", buf[:n], err, want, s.pending.report.Load())
 	}
 	if _, err := os.Stat(s.spool.path(dirFree, "1.1")); err != nil {
@@ -573,8 +581,10 @@ func TestLimitOutlivesHelper(t *testing.T) {
 }
 
 func fullConfig() *slotConfig {
-	return &slotConfig{Run: "r", RunName: "name", Host: "h", Dir: "/d\xff", Boot: "b", Network: true, Cwd: "/c\xfe", Shell: []string{"/bin/sh", "-e"},
-		Setup: "A=\xc3\x28", Env: []jobs.EnvVar{{Name: "X", Value: "a\xffb\n"}, {Name: "E"}}, GPUs: []int{3, 7}, Nice: -3, Grace: time.Second}
+	return &slotConfig{Run: "r", RunName: "name", Host: "h", Dir: "/d\xff", Boot: "b", Network: true, Cwd: "/c\xfe",
+		Shell: []string{"/bin/sh", "-e"},
+		Setup: "A=\xc3\x28", Env: []jobs.EnvVar{{Name: "X", Value: "a\xffb\n"}, {Name: "E"}}, GPUs: []int{3,
+			7}, Nice: -3, Grace: time.Second}
 }
 
 // TestDamagedConfigurationIsRefused checks that the configuration of supervisors arrives byte for
@@ -593,7 +603,8 @@ func TestDamagedConfigurationIsRefused(t *testing.T) {
 
 func testDamage[T any](t *testing.T, b []byte, want *T, parse func([]byte) (*T, error)) {
 	t.Helper()
-	if got, err := parse(append(slices.Clip(b), "what was there before"...)); err != nil || !reflect.DeepEqual(got, want) {
+	if got, err := parse(append(slices.Clip(b), "what was there before"...)); err != nil ||
+		!reflect.DeepEqual(got, want) {
 		t.Fatalf("got %+v, %v; want %+v", got, err, want)
 	}
 	for i := range b {

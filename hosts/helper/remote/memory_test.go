@@ -36,11 +36,14 @@ func TestJobAboveItsMemoryIsEnded(t *testing.T) {
 	o := w.open()
 	o.Slots = 3
 	f := w.start(o)
-	f.launch(memJob("1.1", "trap 'exit 0' TERM; setsid "+fmt.Sprintf("sh -c '"+keepMemory+"'", "/dev/null")+" & wait", 40<<20))
-	if o := f.exit("1.1"); o.Memory != jobs.MemoryLimit || o.OK() || o.Stopped || o.TimedOut || o.MaxRSSBytes < 40<<20 || o.LeftChildren != 0 {
+	f.launch(memJob("1.1", "trap 'exit 0' TERM; setsid "+fmt.Sprintf("sh -c '"+keepMemory+"'", "/dev/null")+" & wait",
+		40<<20))
+	if o := f.exit("1.1"); o.Memory != jobs.MemoryLimit || o.OK() || o.Stopped || o.TimedOut ||
+		o.MaxRSSBytes < 40<<20 || o.LeftChildren != 0 {
 		t.Errorf("%+v; want the memory limit with a peak over 40M and nothing left", o)
 	}
-	f.launch(memJob("2.1", fmt.Sprintf("%s & read x < %s; kill $!; kill -9 $$", fmt.Sprintf(keepMemory, ready), gate), 0))
+	f.launch(memJob("2.1", fmt.Sprintf("%s & read x < %s; kill $!; kill -9 $$", fmt.Sprintf(keepMemory, ready), gate),
+		0))
 	f.launch(memJob("3.1", "sleep 1; exit 3", 40<<20))
 	w.receive(ready)
 	if o := f.exit("3.1"); o.Exit != 3 || o.Memory != 0 {
@@ -149,8 +152,10 @@ exec "$@"`,
 			})
 			w := newWorld(t, vmstatEnv+"="+count)
 			f := w.start(w.open())
-			f.launch(memJob("1.1", "sed 's/kill 7/kill "+c.killed+"/' "+count+" > "+count+".new && mv "+count+".new "+count+"; kill -9 $$", c.limit))
-			if o := f.exit("1.1"); o.Memory != c.want || o.Signal != "SIGKILL" || c.want == jobs.MemoryLimit && o.MaxRSSBytes < c.limit {
+			f.launch(memJob("1.1", "sed 's/kill 7/kill "+c.killed+"/' "+count+" > "+count+".new && mv "+count+".new "+
+				count+"; kill -9 $$", c.limit))
+			if o := f.exit("1.1"); o.Memory != c.want || o.Signal != "SIGKILL" || c.want == jobs.MemoryLimit &&
+				o.MaxRSSBytes < c.limit {
 				t.Errorf("%+v; want %v", o, c.want)
 			}
 			asked, _ := os.ReadFile(dir + "/asked")
@@ -242,7 +247,8 @@ func TestKernelEndsJobsForTheirMemory(t *testing.T) {
 	}
 	// The other user's program keeps its memory until it reads a line.
 	gate := w.fifo("gate")
-	colleague := exec.Command("sh", "-c", "read x; { head -c 90000000 /dev/zero; echo full > "+ready+"; read x < "+gate+"; } | tail -c 90000000 | wc -c")
+	colleague := exec.Command("sh", "-c", "read x; { head -c 90000000 /dev/zero; echo full > "+ready+"; read x < "+gate+
+		"; } | tail -c 90000000 | wc -c")
 	start, err := colleague.StdinPipe()
 	must(t, err)
 	var said strings.Builder

@@ -105,7 +105,8 @@ func TestNoProcessEscapesAKill(t *testing.T) {
 					if o.OK() || o.TimedOut != (end == "timeout") || o.Stopped != (end == "kill") || o.Signal == "" {
 						t.Errorf("%+v, want it ended by a signal for %s", o, end)
 					}
-					if s := w.status("1.1"); s.State != attempts.Finished || s.Outcome.Stopped != o.Stopped || s.Outcome.TimedOut != o.TimedOut {
+					if s := w.status("1.1"); s.State != attempts.Finished || s.Outcome.Stopped != o.Stopped ||
+						s.Outcome.TimedOut != o.TimedOut {
 						t.Errorf("status %+v, want %+v", s, o)
 					}
 				}
@@ -188,7 +189,8 @@ func TestJobThatKillsTheHelperLosesNothing(t *testing.T) {
 	w := newWorld(t)
 	gate, ready := w.fifo("gate"), w.fifo("ready")
 	f := w.start(w.open())
-	f.launch(job("1.1", fmt.Sprintf("read x < %s; kill -9 %d; echo up > %s; exit 7", gate, f.cmd.Process.Pid, ready)), job("2.1", "exit 8"))
+	f.launch(job("1.1", fmt.Sprintf("read x < %s; kill -9 %d; echo up > %s; exit 7", gate, f.cmd.Process.Pid, ready)),
+		job("2.1", "exit 8"))
 	f.probe("2.1") // the whole launch is in the spool
 	w.say(gate)
 	w.receive(ready)

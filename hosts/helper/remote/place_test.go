@@ -285,7 +285,8 @@ func TestCopyOfTheRunDirectory(t *testing.T) {
 	open := w.open()
 	open.RunDir = copied
 	g := w.start(open)
-	if g.hello.Shared || g.hello.Dir != w.runDir || len(g.hello.Warnings) != 1 || !strings.Contains(g.hello.Warnings[0], "is a copy of "+w.runDir) {
+	if g.hello.Shared || g.hello.Dir != w.runDir || len(g.hello.Warnings) != 1 ||
+		!strings.Contains(g.hello.Warnings[0], "is a copy of "+w.runDir) {
 		t.Errorf("hello %+v, want a warning and not shared", g.hello)
 	}
 	g.hasExited("1.1", 3)
@@ -312,11 +313,15 @@ func TestCopyOfTheRunDirectory(t *testing.T) {
 // not taken for the nonce.
 func TestNonceOfAnotherUserIsHarmless(t *testing.T) {
 	for name, put := range map[string]func(path string) error{
-		"a pipe":            func(path string) error { return unix.Mkfifo(path, 0o666) },
-		"a sparse file":     func(path string) error { return errors.Join(os.WriteFile(path, nil, 0o644), os.Truncate(path, 1<<40)) },
-		"a link to zeros":   func(path string) error { return os.Symlink("/dev/zero", path) },
-		"a directory":       func(path string) error { return os.Mkdir(path, 0o755) },
-		"an endless device": func(path string) error { return unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(1, 5))) },
+		"a pipe": func(path string) error { return unix.Mkfifo(path, 0o666) },
+		"a sparse file": func(path string) error {
+			return errors.Join(os.WriteFile(path, nil, 0o644), os.Truncate(path, 1<<40))
+		},
+		"a link to zeros": func(path string) error { return os.Symlink("/dev/zero", path) },
+		"a directory":     func(path string) error { return os.Mkdir(path, 0o755) },
+		"an endless device": func(path string) error {
+			return unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(1, 5)))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

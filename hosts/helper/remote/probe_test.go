@@ -65,7 +65,8 @@ func TestFilesOfAnotherHostAreRead(t *testing.T) {
 	}
 	f.send(&hosts.Inspect{Host: "melon2", Attempts: ids}, &hosts.Inspect{Host: "melon3", Attempts: ids})
 	m := await(f, func(m *hosts.Inspected) bool { return m.Host == "melon2" })
-	if len(m.Jobs) != 1 || m.Jobs[0].Attempt != ids[0] || m.Jobs[0].Outcome.Exit != 3 || m.Jobs[0].Outcome.LastLine != "no such thing" {
+	if len(m.Jobs) != 1 || m.Jobs[0].Attempt != ids[0] || m.Jobs[0].Outcome.Exit != 3 ||
+		m.Jobs[0].Outcome.LastLine != "no such thing" {
 		t.Errorf("ended: %+v", m.Jobs)
 	}
 	if !slices.Equal(m.Runs, ids[2:3]) || !slices.Equal(m.Never, ids[3:4]) || m.Heartbeat != "17 b" || m.Why != "" {
@@ -280,7 +281,8 @@ func TestReadingHelperTakesNothing(t *testing.T) {
 		t.Errorf("piece %+v", c)
 	}
 	c := read("1.1", jobs.FileStatus, 0, hosts.MaxChunk)
-	if f := attempts.Decode(c.Bulk, w.run, attemptID(t, "1.1")); f.State != attempts.Finished || f.Host != "melon1" || f.Outcome.Exit != 3 {
+	if f := attempts.Decode(c.Bulk, w.run, attemptID(t, "1.1")); f.State != attempts.Finished || f.Host != "melon1" ||
+		f.Outcome.Exit != 3 {
 		t.Errorf("status %+v, want exit 3 on melon1", f)
 	}
 	if c := read("1.2", jobs.FileOut, 0, 10); !c.None || c.Size != -1 {
@@ -321,7 +323,8 @@ func TestHostWithoutFilesOfTheRunSaysSo(t *testing.T) {
 		open hosts.Open
 		want string
 	}{
-		"other run":     {hosts.Open{Run: "other", Host: "melon1", WorkDir: w.workDir}, "nothing of the run is in " + w.workDir},
+		"other run": {hosts.Open{Run: "other", Host: "melon1", WorkDir: w.workDir}, "nothing of the run is in " +
+			w.workDir},
 		"other place":   {hosts.Open{Run: w.run, Host: "melon1", WorkDir: w.workDir + "/no"}, "work_dir was another"},
 		"relative":      {hosts.Open{Run: w.run, Host: "melon1", WorkDir: "kept"}, "not an absolute path"},
 		"a link":        {hosts.Open{Run: "linked", Host: "melon1", WorkDir: w.workDir}, "linked is not a directory"},

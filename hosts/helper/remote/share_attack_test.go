@@ -220,7 +220,8 @@ func TestFilesOfOneUserHideNoOthers(t *testing.T) {
 	if err != nil || len(claims) != 1 || claims[0].User != victim || claims[0].Held != 4 {
 		t.Errorf("claims %+v, %v; want the 4 slots of another user", claims, err)
 	}
-	if len(invalid) != 1 || !strings.Contains(fmt.Sprint(invalid), fmt.Sprintf("user %d has more than %d", evil, filesOfUser)) {
+	if len(invalid) != 1 || !strings.Contains(fmt.Sprint(invalid),
+		fmt.Sprintf("user %d has more than %d", evil, filesOfUser)) {
 		t.Errorf("%v is reported, want the user once", invalid)
 	}
 	if opened != filesOfUser+1 {
@@ -286,7 +287,8 @@ func TestFileCountsOnce(t *testing.T) {
 	made(t, dir, claimPrefix+"w", victim, text.bytes(), byteRange{})
 	must(t, os.Chmod(dir+"/"+claimPrefix+"w", 0o666))
 	claims, invalid, err := readClaims(dirfd, dir, "own", "run", 100)
-	if err != nil || len(claims) != 1 || claims[0].Held != 3 || !strings.Contains(invalid[claimPrefix+"w"], "others can write it") {
+	if err != nil || len(claims) != 1 || claims[0].Held != 3 ||
+		!strings.Contains(invalid[claimPrefix+"w"], "others can write it") {
 		t.Errorf("%+v, %v, %v; want 3 slots, and one file that others can write", claims, invalid, err)
 	}
 }

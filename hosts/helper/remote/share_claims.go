@@ -163,7 +163,8 @@ func readClaims(dirfd int, dir, own, run string, slots int) (claims []seenClaim,
 		i, ok := index[key]
 		if !ok {
 			i, index[key] = len(claims), len(claims)
-			claims = append(claims, seenClaim{SlotClaim: hosts.SlotClaim{User: f.owner(), Run: text.group}, name: text.name})
+			claims = append(claims, seenClaim{SlotClaim: hosts.SlotClaim{User: f.owner(), Run: text.group},
+				name: text.name})
 		}
 		c := &claims[i]
 		c.Want, c.Weight = max(c.Want, text.want), max(c.Weight, text.weight)

@@ -14,7 +14,8 @@ import (
 // are not shared and hold succeeds. The helper reports that.
 func (s *slot) holdSlots(n int) bool {
 	slots, held := int(s.control.word(ctlShared).Load()), s.claim.text.held
-	text := claimText{run: s.config.Run, group: claimGroup(s.config.Run, s.config.Host), name: s.config.RunName, held: n}
+	text := claimText{run: s.config.Run, group: claimGroup(s.config.Run, s.config.Host), name: s.config.RunName,
+		held: n}
 	switch {
 	case slots == 0 || n == held:
 		return true

@@ -144,7 +144,8 @@ func TestOnlyRootSetsWeights(t *testing.T) {
 				path = dir + "/real"
 			}
 			if c.owner >= 0 {
-				must(t, errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chmod(path, c.mode), os.Chown(path, c.owner, c.owner)))
+				must(t, errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chmod(path, c.mode),
+					os.Chown(path, c.owner, c.owner)))
 			}
 			got := userWeights(dir, []hosts.SlotClaim{{User: alice}, {User: bob}})
 			if len(got) != len(c.want) || got[alice] != c.want[alice] {
@@ -166,14 +167,16 @@ func TestForgedClaimsGainNothing(t *testing.T) {
 	must(t, err)
 	defer unix.Close(dirfd)
 
-	forged := (&claimText{run: w.run, group: "evil", name: "evil\x1b[2J", want: maxSlots, weight: 1000, held: maxSlots}).bytes()
+	forged := (&claimText{run: w.run, group: "evil", name: "evil\x1b[2J", want: maxSlots, weight: 1000,
+		held: maxSlots}).bytes()
 	file := func(name string, text []byte, size int64) {
 		path := o.ShareDir + "/" + claimPrefix + name
 		f, err := os.Create(path)
 		if err == nil {
 			_, err = f.Write(text)
 		}
-		if err = errors.Join(err, f.Truncate(max(size, int64(len(text)))), f.Chown(evil, evil), lockRange(int(f.Fd()), path, 0, 0)); err != nil {
+		if err = errors.Join(err, f.Truncate(max(size, int64(len(text)))), f.Chown(evil, evil),
+			lockRange(int(f.Fd()), path, 0, 0)); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { f.Close() })
@@ -181,7 +184,8 @@ func TestForgedClaimsGainNothing(t *testing.T) {
 	file("forged", forged, 0)
 	file("huge", forged, 1<<40)
 	file("garbage", []byte("DSH2 and more"), 0)
-	err = errors.Join(os.Symlink("/etc/passwd", o.ShareDir+"/"+claimPrefix+"link"), unix.Mkfifo(o.ShareDir+"/"+claimPrefix+"fifo", 0o666),
+	err = errors.Join(os.Symlink("/etc/passwd", o.ShareDir+"/"+claimPrefix+"link"),
+		unix.Mkfifo(o.ShareDir+"/"+claimPrefix+"fifo", 0o666),
 		os.Mkdir(o.ShareDir+"/"+claimPrefix+"dir", 0o777))
 	must(t, err)
 
@@ -225,7 +229,8 @@ func TestRunIsListedOnce(t *testing.T) {
 // getent knows, as users of LDAP do, and that a user without a name is called by the uid.
 func TestUserNamesAreThoseOfGetent(t *testing.T) {
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "getent"), []byte("#!/bin/sh\n[ \"$2\" = 54321 ] && echo ada:x:54321:54321::/home/ada:/bin/sh\n"), 0o700))
+	must(t, os.WriteFile(filepath.Join(dir, "getent"),
+		[]byte("#!/bin/sh\n[ \"$2\" = 54321 ] && echo ada:x:54321:54321::/home/ada:/bin/sh\n"), 0o700))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	for uid, want := range map[int]string{0: "root", 54321: "ada", 54322: "user 54322"} {
 		if !polltest.Within(polltest.Patience, func() bool { return userName(uid) == want }) {

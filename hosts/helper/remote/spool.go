@@ -52,7 +52,8 @@ func makeSpool(base, run, host string) (spool, error) {
 		}
 	}
 	s := spool{dir}
-	for _, part := range []string{dirIn, dirTaken, dirFree, dirStop, dirDone, dirProgress, dirScript, dirLog, dirHelpers} {
+	for _, part := range []string{dirIn, dirTaken, dirFree, dirStop, dirDone, dirProgress, dirScript, dirLog,
+		dirHelpers} {
 		if err := makeOwnDir(s.path(part)); err != nil {
 			return spool{}, err
 		}

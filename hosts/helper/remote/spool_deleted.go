@@ -47,12 +47,15 @@ func (h *helper) checkSpool() error {
 		}
 	}
 	for name, write := range map[string]func() error{
-		configName(h.generation):          func() error { return h.spool.writeConfig(h.generation, &h.config) },
-		fileBoot:                          func() error { return writeFile(h.spool.path(fileBoot), []byte(h.config.Boot+"\n")) },
+		configName(h.generation): func() error { return h.spool.writeConfig(h.generation, &h.config) },
+		fileBoot: func() error {
+			return writeFile(h.spool.path(fileBoot), []byte(h.config.Boot+"\n"))
+		},
 		dirHelpers + "/" + h.recordName(): h.register,
 		fileMachine + h.open.Host:         func() error { _, err := h.machineID(); return err },
 	} {
-		if _, err := stat(h.spool.path(name)); !errors.Is(err, fs.ErrNotExist) || h.open.Check && name == fileMachine+h.open.Host {
+		if _, err := stat(h.spool.path(name)); !errors.Is(err, fs.ErrNotExist) || h.open.Check && name == fileMachine+
+			h.open.Host {
 			continue
 		}
 		if err := write(); err != nil {
@@ -94,7 +97,8 @@ func (h *helper) findProcesses(id jobs.AttemptID) (by holder, runs, hasProcesses
 func (h *helper) hold(p hosts.ProbedJob, f attempts.Fate, by holder) hosts.ProbedJob {
 	p.Slot, p.Started = by.Slot, f.Claim.At
 	if f.State == attempts.Nothing {
-		c := attempts.Claim{Run: h.config.Run, Attempt: p.Attempt, Host: h.config.Host, By: by.String(), Boot: h.config.Boot, At: wallClock()}
+		c := attempts.Claim{Run: h.config.Run, Attempt: p.Attempt, Host: h.config.Host, By: by.String(),
+			Boot: h.config.Boot, At: wallClock()}
 		if err := h.claim(&c); err != nil && !errors.Is(err, errClaimed) {
 			p.Why = err.Error()
 			return p

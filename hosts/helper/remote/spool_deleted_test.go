@@ -20,10 +20,12 @@ var deletions = map[string]func(w *world) []string{
 	"in the spool":        func(w *world) []string { return within(w.spool().dir) },
 	"files of the spool":  func(w *world) []string { return filesBelow(w.spool().dir) },
 	"attempts":            func(w *world) []string { return []string{filepath.Join(w.runDir, "attempts")} },
-	"spool and attempts":  func(w *world) []string { return []string{w.spool().dir, filepath.Join(w.runDir, "attempts")} },
-	"the program":         func(w *world) []string { return within(filepath.Join(w.base, "bin")) },
-	"share_dir":           func(w *world) []string { return []string{filepath.Join(filepath.Dir(w.base), "share")} },
-	"work_dir":            func(w *world) []string { return []string{w.workDir} },
+	"spool and attempts": func(w *world) []string {
+		return []string{w.spool().dir, filepath.Join(w.runDir, "attempts")}
+	},
+	"the program": func(w *world) []string { return within(filepath.Join(w.base, "bin")) },
+	"share_dir":   func(w *world) []string { return []string{filepath.Join(filepath.Dir(w.base), "share")} },
+	"work_dir":    func(w *world) []string { return []string{w.workDir} },
 }
 
 // within returns the paths of what is in a directory.
@@ -124,7 +126,8 @@ func TestDeletedWhileJobsRun(t *testing.T) {
 			if p := f.settled("1.1"); p.Answer != hosts.HasExited || p.Outcome.Exit != 3 {
 				t.Errorf("1.1: %+v, want exit 3", p)
 			}
-			if p := f.settled("2.1"); p.Answer != hosts.NeverStarted && (p.Answer != hosts.HasExited || p.Outcome.Exit != 4) {
+			if p := f.settled("2.1"); p.Answer != hosts.NeverStarted &&
+				(p.Answer != hosts.HasExited || p.Outcome.Exit != 4) {
 				t.Errorf("2.1: %+v", p)
 			}
 			f.launch(job("1.1", "echo again >> "+starts), job("3.1", "exit 5"))

@@ -77,7 +77,8 @@ func slotMain(args []string, limits limits) error {
 	if err1 != nil || err2 != nil {
 		return fmt.Errorf("%q %q are not a slot and a generation", args[1], args[2])
 	}
-	s := &slot{spool: spool{args[0]}, generation: generation, shardFD: -1, leftBehind: map[int]uint64{}, storeTimeout: limits.storeTimeout}
+	s := &slot{spool: spool{args[0]}, generation: generation, shardFD: -1, leftBehind: map[int]uint64{},
+		storeTimeout: limits.storeTimeout}
 	if err := s.open(index); err != nil {
 		return err
 	}

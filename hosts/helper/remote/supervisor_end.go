@@ -32,7 +32,8 @@ func (s *slot) finish(a *attempt, dir int, o *jobs.Outcome) {
 	s.flushPending()
 	s.forgetShard() // the descriptor may be stale
 	s.report(&report{Kind: repTrouble, Attempt: a.id,
-		Why: fmt.Sprintf("the outcome of %s could not be written to %s: %v; kept on the host, tried again", a.id, s.config.Dir, err)})
+		Why: fmt.Sprintf("the outcome of %s could not be written to %s: %v; kept on the host, tried again", a.id,
+			s.config.Dir, err)})
 	b := a.claim.EncodeFinished(s.holder.Slot, *o)
 	var since time.Duration // boot clock: since when the outcome can be stored nowhere
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {

@@ -52,7 +52,8 @@ func (s *slot) run(generation int64, id jobs.AttemptID) {
 	if !s.take(a, name) {
 		return // withdrawn, or an old token
 	}
-	a.claim = attempts.Claim{Run: s.config.Run, Attempt: a.id, Host: s.config.Host, By: s.holder.String(), Boot: s.config.Boot, At: wallClock()}
+	a.claim = attempts.Claim{Run: s.config.Run, Attempt: a.id, Host: s.config.Host, By: s.holder.String(),
+		Boot: s.config.Boot, At: wallClock()}
 	job, err := s.readSpec(a)
 	if err != nil {
 		s.refuse(a, err)
@@ -179,7 +180,8 @@ func (s *slot) close(a *attempt) {
 			continue
 		}
 		if err := closeFile(*f.fd, a.id.String()+"."+string(f.name)); err != nil {
-			s.report(&report{Kind: repTrouble, Attempt: a.id, Why: fmt.Sprintf("%s may be incomplete: %v", f.name, err)})
+			s.report(&report{Kind: repTrouble, Attempt: a.id, Why: fmt.Sprintf("%s may be incomplete: %v", f.name,
+				err)})
 		}
 		*f.fd = -1
 	}
@@ -423,7 +425,8 @@ func (s *slot) collect(job *hosts.LaunchJob, id string, o *jobs.Outcome) {
 		err = cmp.Or(s.store().Drop(id), err)
 	}
 	if err != nil {
-		s.report(&report{Kind: repTrouble, Attempt: job.Attempt, Why: fmt.Sprintf("removing the directory of %s: %v", id, err)})
+		s.report(&report{Kind: repTrouble, Attempt: job.Attempt, Why: fmt.Sprintf("removing the directory of %s: %v",
+			id, err)})
 	}
 }
 

@@ -214,7 +214,8 @@ func (w *watch) stop(c *current, why endCause) {
 		defer close(c.treeEnded)
 		if left := endChasing(w.tree(c), w.childOf(c), grace); len(left) > 0 {
 			line := (&report{Kind: repTrouble, Attempt: c.id, By: w.slot.holder,
-				Why: fmt.Sprintf("%s could not be ended: these processes cannot be killed: %s", c.id, listProcs(left))}).append(nil)
+				Why: fmt.Sprintf("%s could not be ended: these processes cannot be killed: %s", c.id,
+					listProcs(left))}).append(nil)
 			unix.Write(w.slot.reportFD, line)
 		}
 	}()
@@ -236,7 +237,8 @@ func (w *watch) childOf(c *current) func(p proc) bool {
 
 // tree chooses all processes of c.
 func (w *watch) tree(c *current) chooser {
-	return jobTree(w.slot.cookiePrefix+c.id.String(), groupOf(c.pid, w.slot.holder), map[int]bool{w.slot.holder.PID: true}, w.childOf(c))
+	return jobTree(w.slot.cookiePrefix+c.id.String(), groupOf(c.pid, w.slot.holder),
+		map[int]bool{w.slot.holder.PID: true}, w.childOf(c))
 }
 
 // tick updates the heartbeat file while a job runs. It continues jobs that nobody else is left to
@@ -399,7 +401,8 @@ func findScopes() string {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), scopeTimeout)
 	defer cancel()
-	linger, err := exec.CommandContext(ctx, "loginctl", "show-user", "--property=Linger", "--value", strconv.Itoa(os.Getuid())).Output()
+	linger, err := exec.CommandContext(ctx, "loginctl", "show-user", "--property=Linger", "--value",
+		strconv.Itoa(os.Getuid())).Output()
 	if err != nil || string(bytes.TrimSpace(linger)) != "yes" {
 		return ""
 	}

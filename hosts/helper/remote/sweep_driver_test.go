@@ -476,7 +476,8 @@ func plantFault(word string) {
 		note.Close()
 		switch p.How {
 		case howHang:
-			polltest.Within(24*time.Hour, func() bool { _, err := os.Stat(filepath.Join(p.Dir, "go")); return err == nil })
+			polltest.Within(24*time.Hour,
+				func() bool { _, err := os.Stat(filepath.Join(p.Dir, "go")); return err == nil })
 			return nil
 		case howKill, howKilled:
 			unix.Kill(os.Getpid(), unix.SIGKILL) // does not return
@@ -508,7 +509,8 @@ func (p *plan) full(op, path string, done bool) error {
 }
 
 var (
-	needsRoom   = map[string]bool{"create": true, "write": true, "fsync": true, "mkdir": true, "mkfifo": true, "link": true}
+	needsRoom = map[string]bool{"create": true, "write": true, "fsync": true, "mkdir": true, "mkfifo": true,
+		"link": true}
 	attemptFile = regexp.MustCompile(`^[0-9.]+\.(status|out|err)`)
 )
 
@@ -598,6 +600,7 @@ func (d *driver) names(fired string) bool {
 }
 
 func (d *driver) trace() string {
-	return fmt.Sprintf("\n\tafter %d broken channels, fired at ", d.ends) + d.p.fired() + "\n\tsaid " + strings.Join(d.said, "\n\tsaid ") +
+	return fmt.Sprintf("\n\tafter %d broken channels, fired at ", d.ends) + d.p.fired() + "\n\tsaid " +
+		strings.Join(d.said, "\n\tsaid ") +
 		"\n\tleft " + strings.Join(d.leftovers(), "\n\tleft ") + "\n" + d.state()
 }

@@ -24,7 +24,8 @@ import (
 
 var (
 	sweepAll  = flag.Bool("sweep", false, "let every call go wrong in every way, instead of a sample")
-	sweepOnly = flag.String("sweep.only", "", "only the faults whose description this regular expression matches, all of them")
+	sweepOnly = flag.String("sweep.only", "",
+		"only the faults whose description this regular expression matches, all of them")
 	sweepN    = flag.Int("sweep.n", 8, "how many faults of each scene a sample has")
 	sweepSeed = flag.Int64("sweep.seed", 1, "which sample")
 	sweepJobs = flag.Int("sweep.jobs", 6, "how many at a time")
@@ -162,7 +163,8 @@ var scenes = []scene{
 			if asked != d.link && !d.listed {
 				asked = d.link
 				d.link.out.Write(&hosts.Read{ID: 7, Attempt: d.jobs[1].last().id, File: jobs.FileErr, Limit: 100},
-					&hosts.Inspect{Host: "melon1", Attempts: []jobs.AttemptID{d.jobs[0].last().id}}, &hosts.List{Epoch: 1})
+					&hosts.Inspect{Host: "melon1",
+						Attempts: []jobs.AttemptID{d.jobs[0].last().id}}, &hosts.List{Epoch: 1})
 			}
 			return d.listed
 		})

@@ -63,7 +63,8 @@ func (w *world) nothingLeft() {
 	of := func(t table) (out []proc) {
 		for pid, p := range t {
 			mark := cookieOf(pid)
-			if isEndable(p) && (strings.Contains(string(procFile(pid, "cmdline")), root) || strings.HasPrefix(mark, w.run+"/")) {
+			if isEndable(p) && (strings.Contains(string(procFile(pid, "cmdline")), root) ||
+				strings.HasPrefix(mark, w.run+"/")) {
 				out = append(out, p)
 			}
 		}
@@ -77,7 +78,8 @@ func (w *world) nothingLeft() {
 
 func (w *world) open() *hosts.Open {
 	return &hosts.Open{Version: hosts.ProtocolVersion, Run: w.run, RunName: "test", Host: "melon1", Epoch: 1,
-		RunDir: w.runDir, Nonce: "nonce-" + w.run, WorkDir: w.workDir, ShareDir: filepath.Join(filepath.Dir(w.base), "share"), Cwd: w.runDir, Slots: 2, GraceSeconds: 0.2}
+		RunDir: w.runDir, Nonce: "nonce-" + w.run, WorkDir: w.workDir, ShareDir: filepath.Join(filepath.Dir(w.base),
+			"share"), Cwd: w.runDir, Slots: 2, GraceSeconds: 0.2}
 }
 
 func (w *world) file(id string, f jobs.File) string {
@@ -90,7 +92,8 @@ func (w *world) checkComplete(dir, id string, exit int) {
 	w.t.Helper()
 	b, err := os.ReadFile(jobs.AttemptFile(dir, attemptID(w.t, id), jobs.FileStatus))
 	must(w.t, err)
-	if f := attempts.Decode(b, w.run, attemptID(w.t, id)); f.State != attempts.Finished || f.Damaged || f.Outcome.Exit != exit {
+	if f := attempts.Decode(b, w.run, attemptID(w.t, id)); f.State != attempts.Finished || f.Damaged ||
+		f.Outcome.Exit != exit {
 		w.t.Errorf("status of %s: %+v; want exit %d", id, f, exit)
 	}
 }
@@ -111,7 +114,8 @@ func (w *world) status(id string) attempts.Fate {
 // claim returns a claim of a process that no longer exists.
 func (w *world) claim(id, host string) attempts.Claim {
 	w.t.Helper()
-	return attempts.Claim{Run: w.run, Attempt: attemptID(w.t, id), Host: host, By: holder{1, 1 << 22, 3}.String(), Boot: bootID(), At: 4}
+	return attempts.Claim{Run: w.run, Attempt: attemptID(w.t, id), Host: host, By: holder{1, 1 << 22, 3}.String(),
+		Boot: bootID(), At: 4}
 }
 
 func (w *world) spool() spool { return spool{filepath.Join(w.base, "runs", w.run, "melon1")} }
@@ -320,7 +324,8 @@ func await[T any, P interface {
 		select {
 		case m, open := <-f.msgs:
 			if !open {
-				f.w.t.Fatalf("the helper ended (%v) before it sent %T; it said %q; pending %s", f.readErr, *new(T), f.stderr.String(), show(f.pending))
+				f.w.t.Fatalf("the helper ended (%v) before it sent %T; it said %q; pending %s", f.readErr, *new(T),
+					f.stderr.String(), show(f.pending))
 			}
 			if p, is := m.(P); is && ok(p) {
 				return p
@@ -549,7 +554,8 @@ func testLimits() limits {
 	limits := defaultLimits
 	limits.silence = 2 * polltest.Patience
 	limits.heartbeat = 100 * time.Millisecond
-	for name, d := range map[string]*time.Duration{silenceEnv: &limits.silence, nowhereEnv: &limits.storeTimeout, heartbeatEnv: &limits.heartbeat, lastSlotEnv: &limits.lastSlot} {
+	for name, d := range map[string]*time.Duration{silenceEnv: &limits.silence, nowhereEnv: &limits.storeTimeout,
+		heartbeatEnv: &limits.heartbeat, lastSlotEnv: &limits.lastSlot} {
 		if v, err := time.ParseDuration(os.Getenv(name)); err == nil {
 			*d = v
 		}

@@ -228,5 +228,6 @@ func (s stat) Sys() any {
 	if s.dir {
 		kind = syscall.S_IFDIR
 	}
-	return &syscall.Stat_t{Ino: s.ino, Nlink: 1, Mode: kind | s.perm, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid()), Size: s.Size()}
+	return &syscall.Stat_t{Ino: s.ino, Nlink: 1, Mode: kind | s.perm, Uid: uint32(os.Geteuid()),
+		Gid: uint32(os.Getegid()), Size: s.Size()}
 }

@@ -63,7 +63,8 @@ func script(seed uint64, d rundir.Disk, dir string) []string {
 		}
 		said = append(said, strings.ReplaceAll(text, dir, ""))
 	}
-	flags := []int{os.O_RDONLY, os.O_RDWR, os.O_WRONLY, os.O_RDWR | os.O_CREATE, os.O_RDWR | os.O_CREATE | os.O_EXCL, os.O_WRONLY | os.O_CREATE | os.O_TRUNC}
+	flags := []int{os.O_RDONLY, os.O_RDWR, os.O_WRONLY, os.O_RDWR | os.O_CREATE, os.O_RDWR | os.O_CREATE | os.O_EXCL,
+		os.O_WRONLY | os.O_CREATE | os.O_TRUNC}
 	for i := range 400 {
 		k := rng.IntN(4)
 		f := open[k]
@@ -79,7 +80,8 @@ func script(seed uint64, d rundir.Disk, dir string) []string {
 			say("remove "+p, d.Remove(p))
 		case op == 2:
 			from, to := path(), path()
-			if filepath.Dir(from) != filepath.Dir(to) || strings.HasPrefix(to, from+"/") || strings.HasPrefix(from, to+"/") {
+			if filepath.Dir(from) != filepath.Dir(to) || strings.HasPrefix(to, from+"/") ||
+				strings.HasPrefix(from, to+"/") {
 				continue
 			}
 			say("rename "+from+" "+to, d.Rename(from, to))

@@ -33,7 +33,8 @@ func (s *Server) Snapshot(dir string) (restore func(copied bool), err error) {
 
 // clone copies a tree. The content of the copy is durable.
 func (s *Server) clone(n *node, anew bool) *node {
-	c := &node{ino: n.ino, path: n.path, dir: n.dir, perm: n.perm, mod: n.mod, data: slices.Clone(n.data), onDisk: slices.Clone(n.data)}
+	c := &node{ino: n.ino, path: n.path, dir: n.dir, perm: n.perm, mod: n.mod, data: slices.Clone(n.data),
+		onDisk: slices.Clone(n.data)}
 	if anew {
 		s.inodes++
 		c.ino = s.inodes
