@@ -57,6 +57,11 @@ func Bound(m Message) {
 func boundHello(m *Hello) {
 	m.Machine, m.Owner.Who = boundedText(m.Machine), boundedText(m.Owner.Who)
 	m.Cores, m.Slots = min(max(m.Cores, 1), jobs.MaxSlots), min(max(m.Slots, 1), jobs.MaxSlots)
+	m.MachineCores = min(max(m.MachineCores, m.Cores), jobs.MaxSlots)
+	m.Limits = m.Limits[:min(len(m.Limits), maxWarnings)]
+	for i, l := range m.Limits {
+		m.Limits[i] = CapacityLimit{l.Kind, min(max(l.Value, 0), maxMem), min(max(l.Of, 0), maxMem)}
+	}
 	m.GPUs, m.GPUIDs = min(max(m.GPUs, 0), jobs.MaxGPUs), boundedGPUs(m.GPUIDs)
 	m.LockedGPUs, m.HalfGPUs = boundedGPUs(m.LockedGPUs), boundedGPUs(m.HalfGPUs)
 	m.MemBytes, m.Uptime = min(max(m.MemBytes, 0), maxMem), max(m.Uptime, 0)

@@ -14,9 +14,12 @@ type Hello struct {
 	BootID   string
 	Uptime   time.Duration // CLOCK_BOOTTIME
 	OS, Arch string
-	Cores    int
-	MemBytes int64
-	GPUs     int
+	Cores    int   // that the session may use
+	MemBytes int64 // that the session may use
+	// MachineCores is the number of cores of the machine; 0: Cores.
+	MachineCores int
+	Limits       []CapacityLimit
+	GPUs         int
 	// GPUIDs are the sorted numbers of the GPUs; nil: 0, 1 … GPUs-1.
 	GPUIDs []int
 	// LockedGPUs are the devices that jobs of any run or user hold, HalfGPUs those of

@@ -63,6 +63,7 @@ func boundedHello(spec *hosts.Host, m *hosts.Hello) *hosts.Hello {
 	}
 	b.Slots = min(max(m.Slots, 0), most)
 	b.Cores = min(max(m.Cores, 0), jobs.MaxSlots)
+	b.MachineCores = max(b.MachineCores, b.Cores)
 	return &b
 }
 

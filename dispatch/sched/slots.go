@@ -51,7 +51,7 @@ func wholeSlots(usable float64, last int) int {
 // the most slots that we had busy in the same time, so that jobs that have just ended do not count
 // as excess.
 func (c *Core) handleLoad(h *host, b *hosts.Heartbeat) {
-	others := max(0, b.Busy-b.Ours-c.heldByOthers(b, h))
+	others := max(0, b.Busy-b.Ours-c.heldByOthers(b, h)-h.coresOfOthers())
 	excess := max(0, b.Ours-float64(max(h.peakBusy, h.busySlots())))
 	share := 1.0 // weight of the new value
 	if h.hasHeartbeat {
@@ -61,6 +61,15 @@ func (c *Core) handleLoad(h *host, b *hosts.Heartbeat) {
 	h.othersLoad += share * (others - h.othersLoad)
 	h.excessCores += share * (excess - h.excessCores)
 	h.peakBusy = h.busySlots()
+}
+
+// coresOfOthers returns the number of cores of the machine that our sessions may not use. The load of
+// others takes these first.
+func (h *host) coresOfOthers() float64 {
+	if h.hello == nil {
+		return 0
+	}
+	return float64(h.hello.MachineCores - h.hello.Cores)
 }
 
 // busySlots returns how many slots our attempts keep busy, including those sent and not yet

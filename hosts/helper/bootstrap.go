@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -43,6 +44,7 @@ import (
 //
 //	path PATH             uname was not found in PATH, so nothing can be done
 //	sys KERNEL MACHINE    the output of uname; the lines may be sent now
+//	space KB              the limit of the address space; only if there is one
 //	have DIR              the program is in DIR/bin
 //	need gzip|plain DIR   it is not: send "gzip N SUM" or "plain N SUM", a newline, and N bytes;
 //	                      SUM is the SHA-256 of the program in hex
@@ -55,6 +57,7 @@ const bootstrapText = `d_n=$1; ` +
 	`say() { printf "%s %s\n" "$d_n" "$*"; }; ` +
 	`d_e=$(uname -sm) || { say path "$PATH"; exit 8; }; ` +
 	`say sys $d_e; ` +
+	`d_e=$(ulimit -v 2>/dev/null); case "$d_e" in ""|unlimited) ;; *) say space "$d_e";; esac; ` +
 	// If a link is cut silently, a read from it blocks for hours.
 	`d_g=; command -v timeout >/dev/null 2>&1 && d_g="timeout 90"; ` +
 	// hear N reads N lines into d_l, each prefixed with "=". Some old versions of timeout take the
@@ -185,6 +188,12 @@ func (s *session) followBootstrap() error {
 			return s.explainEnd(err)
 		}
 		switch word {
+		case "space":
+			if kb, err := strconv.ParseInt(rest, 10, 64); err == nil && kb < minAddressSpace {
+				return s.hostError(hosts.Misconfigured, "raise it there, in limits.conf or in the startup file that sets it",
+					fmt.Errorf("the address space of a process is limited to %d kB (ulimit -v), and a Go program such as the helper needs %d kB",
+						kb, minAddressSpace))
+			}
 		case "have", "ok":
 			s.timer.Reset(s.c.timeout)
 			s.setStep("starting the helper")
@@ -206,6 +215,10 @@ func (s *session) followBootstrap() error {
 		}
 	}
 }
+
+// minAddressSpace is the least limit of the address space, in kB, with which the helper starts. The
+// runtime of Go reserves about 700,000 kB.
+const minAddressSpace = 1_000_000
 
 // explainNoPlace explains why the helper can run nowhere on the host.
 func (s *session) explainNoPlace(why []string, damaged bool) error {

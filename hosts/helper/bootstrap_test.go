@@ -349,6 +349,19 @@ func TestStartupFileThatWaitsForInput(t *testing.T) {
 	}
 }
 
+// TestLimitOfTheAddressSpace checks that a limit of the address space that is too small for a Go
+// program is named, and that a larger one is no obstacle.
+func TestLimitOfTheAddressSpace(t *testing.T) {
+	f, _ := startingWith(t, "ulimit -v 600000")
+	_, err := f.connect(f.connector())
+	if hosts.ClassOf(err) != hosts.Misconfigured || !strings.Contains(err.Error(), "limited to 600000 kB (ulimit -v)") ||
+		!strings.Contains(err.Error(), "needs 1000000 kB") {
+		t.Errorf("got %v", err)
+	}
+	f, _ = startingWith(t, "ulimit -v 4000000")
+	f.mustServe(f.connector())
+}
+
 // silentLink is a link whose far end says nothing, and that knows why.
 type silentLink struct{ *memLink }
 

@@ -172,6 +172,7 @@ type hostFacts struct {
 	Users    string   `json:"users"`
 	Held     string   `json:"held"` // why the host starts no jobs now; "": it does
 	Connect  float64  `json:"connect_seconds"`
+	Limits   []string `json:"limits"` // what keeps the host below what the machine has
 	Warnings []string `json:"warnings"`
 }
 
@@ -190,6 +191,10 @@ func checkJSONOf(result *hosts.CheckResult) *checkJSON {
 	}
 	j.hostFacts = &hostFacts{Cores: h.Cores, Slots: h.Slots, GPUs: h.GPUs, Memory: h.MemBytes, Shared: h.Shared, Users: h.Sharing.Text(), Held: h.Owner.Who,
 		Connect: result.Connect.Seconds(), Warnings: append([]string{}, h.Warnings...)}
+	j.Limits = []string{}
+	for _, l := range h.Limits {
+		j.Limits = append(j.Limits, l.String())
+	}
 	if b := result.Heartbeat; b != nil {
 		j.Busy, j.Load = &b.Busy, &b.Load[0]
 		if b.MemFree >= 0 {
@@ -246,7 +251,11 @@ func badLines(out *console, g *runview.HostGroup, width int, fingerprints map[st
 func usableLines(out *console, result *hosts.CheckResult, width int) []string {
 	h, b := result.Hello, result.Heartbeat
 	name := fmt.Sprintf("%-*s", width, text.Line(result.Host.Name))
-	msg := fmt.Sprintf("%s of %s, %.1f busy, load %.2f", text.Plural(h.Slots, "slot"), text.Plural(h.Cores, "core"), b.Busy, b.Load[0])
+	msg := text.Plural(h.Slots, "slot")
+	if rule := result.Host.Slots; rule.Fixed == 0 && rule.Less > 0 {
+		msg += " (" + rule.String() + ")"
+	}
+	msg += fmt.Sprintf(" of %s, %.1f busy, load %.2f", text.Plural(h.Cores, "core"), b.Busy, b.Load[0])
 	if b.MemFree >= 0 {
 		msg += fmt.Sprintf(", memory %s of %s free", text.Size(b.MemFree), text.Size(h.MemBytes))
 	}
@@ -264,6 +273,9 @@ func usableLines(out *console, result *hosts.CheckResult, width int) []string {
 	}
 	lines := out.Fill(msg, width+9)
 	lines[0] = out.Paint(green, out.Glyph("✓", "+")+" "+name+"  up ") + "  " + lines[0]
+	for _, l := range h.Limits {
+		lines = append(lines, "limit: "+l.String())
+	}
 	if users := h.Sharing.Text(); users != "" {
 		lines = append(lines, text.Line("in use: "+users))
 	}

@@ -273,8 +273,11 @@ type memInfo struct {
 	available int64 // -1: unknown
 }
 
-// readMemory reads /proc/meminfo.
-func readMemory() memInfo {
+// readMemory returns the memory that the session may use.
+func readMemory() memInfo { return readMachineMemory().within(openControlGroups()) }
+
+// readMachineMemory reads /proc/meminfo.
+func readMachineMemory() memInfo {
 	b, _ := os.ReadFile("/proc/meminfo")
 	return parseMemory(b)
 }

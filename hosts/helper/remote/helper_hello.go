@@ -33,9 +33,11 @@ const defaultGrace = 5 * time.Second
 // FencedBy in the hello says why.
 func newHelper(o *hosts.Open, limits limits) (*helper, *hosts.Hello) {
 	hello := newHello()
-	hello.Cores, hello.MemBytes = runtime.NumCPU(), readMemory().total
+	slots := func(cores int) int { return min(hosts.SlotRule{Fixed: o.Slots, Less: o.Less}.Count(cores), maxSlots) }
+	c := measureCapacity(slots)
+	hello.Cores, hello.MachineCores, hello.MemBytes, hello.Limits = c.cores, c.machineCores, c.memory.total, c.limits
 	_, hello.ZoneSeconds = time.Now().Zone()
-	hello.Slots = min(hosts.SlotRule{Fixed: o.Slots, Less: o.Less}.Count(hello.Cores), maxSlots)
+	hello.Slots = slots(hello.Cores)
 	h := &helper{
 		open:        o,
 		slots:       hello.Slots,

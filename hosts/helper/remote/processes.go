@@ -42,9 +42,7 @@ type pidsGroup struct {
 
 // openProcessLimits finds the control groups of this process.
 func openProcessLimits() (l processLimits) {
-	mounts, _ := os.ReadFile("/proc/self/mountinfo")
-	groups, _ := os.ReadFile("/proc/self/cgroup")
-	for _, dir := range pidsDirs(string(mounts), string(groups)) {
+	for _, dir := range openControlGroups().dirs("pids") {
 		g := pidsGroup{dir: dir, exact: true}
 		var err error
 		// Since Linux 6.11, pids.events of version 2 also counts what limits further down refused.
@@ -61,15 +59,15 @@ func openProcessLimits() (l processLimits) {
 	return l
 }
 
-// pidsDirs returns the directories of a process's control groups with the pids controller, from its
+// controlGroupDirs returns the directories of a process's control groups with a controller, from its
 // own to the outermost that is visible. mounts and groups are its mountinfo and cgroup files.
-func pidsDirs(mounts, groups string) (dirs []string) {
+func controlGroupDirs(mounts, groups, controller string) (dirs []string) {
 	path, isV1, known := "", false, false
 	for line := range strings.Lines(groups) {
 		w := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
 		switch {
 		case len(w) != 3:
-		case slices.Contains(strings.Split(w[1], ","), "pids"):
+		case slices.Contains(strings.Split(w[1], ","), controller):
 			path, isV1, known = w[2], true, true
 		case w[0] == "0" && !isV1:
 			path, known = w[2], true
@@ -81,7 +79,7 @@ func pidsDirs(mounts, groups string) (dirs []string) {
 		if !known || len(f) < 5 || len(kind) < 3 {
 			continue
 		}
-		if isV1 && (kind[0] != "cgroup" || !slices.Contains(strings.Split(kind[2], ","), "pids")) || !isV1 && kind[0] != "cgroup2" {
+		if isV1 && (kind[0] != "cgroup" || !slices.Contains(strings.Split(kind[2], ","), controller)) || !isV1 && kind[0] != "cgroup2" {
 			continue
 		}
 		root, mount := unescapeMount(f[3]), unescapeMount(f[4])

@@ -32,7 +32,7 @@ func newPidsBox(t *testing.T) pidsBox {
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	groups, err := os.ReadFile("/proc/self/cgroup")
 	b := pidsBox{t, ""}
-	if dirs := pidsDirs(string(mounts), string(groups)); len(dirs) > 0 {
+	if dirs := controlGroupDirs(string(mounts), string(groups), "pids"); len(dirs) > 0 {
 		b.dir = filepath.Join(dirs[0], fmt.Sprintf("dcs-test-%d-%d", os.Getpid(), uptime()))
 		err = errors.Join(err, os.Mkdir(b.dir, 0o700))
 	} else {
@@ -149,7 +149,7 @@ func TestControlGroupsAreFound(t *testing.T) {
 		{"none", "", "", ""},
 		{"no pids", "30 25 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n", "1:cpu:/x\n", ""},
 	} {
-		if got := strings.Join(pidsDirs(c.mounts, c.groups), " "); got != c.want {
+		if got := strings.Join(controlGroupDirs(c.mounts, c.groups, "pids"), " "); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}

@@ -1,0 +1,166 @@
+//go:build linux
+
+package remote
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts"
+)
+
+// capacity is what the session of this helper may use of the machine. The limits of control groups
+// apply to all jobs together.
+type capacity struct {
+	cores, machineCores int // cores is at least 1
+	memory              memInfo
+	limits              []hosts.CapacityLimit
+}
+
+// jobProcesses is the number of processes and threads that a job may be expected to have. A limit
+// that allows all slots so many is not worth a message.
+const jobProcesses = 32
+
+// usualFiles is the usual limit of open files.
+const usualFiles = 1024
+
+// measureCapacity finds what the session may use. slots returns the number of slots for a number of
+// cores.
+func measureCapacity(slots func(cores int) int) capacity {
+	cpuinfo, _ := os.ReadFile("/proc/stat")
+	c := capacity{cores: runtime.NumCPU(), machineCores: countCPUs(cpuinfo), memory: readMachineMemory()}
+	if c.cores < c.machineCores {
+		c.limits = append(c.limits, hosts.CapacityLimit{Kind: hosts.CapacityOfCPUs, Value: float64(c.cores), Of: float64(c.machineCores)})
+	}
+	c.machineCores = max(c.machineCores, c.cores)
+	groups := openControlGroups()
+	if quota := groups.cpuQuota(); quota < float64(c.cores) {
+		c.cores = max(1, int(quota))
+		c.limits = append(c.limits, hosts.CapacityLimit{Kind: hosts.CapacityOfCPUTime, Value: quota, Of: float64(c.machineCores)})
+	}
+	if limit, _ := groups.memoryLimit(); limit < c.memory.total {
+		c.limits = append(c.limits, hosts.CapacityLimit{Kind: hosts.CapacityOfMemory, Value: float64(limit), Of: float64(c.memory.total)})
+		c.memory = c.memory.within(groups)
+	}
+	needed := float64(slots(c.cores) * jobProcesses)
+	if limit := groups.processLimit(); limit < needed {
+		c.limits = append(c.limits, hosts.CapacityLimit{Kind: hosts.CapacityOfProcesses, Value: limit})
+	}
+	var r unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NPROC, &r) == nil && isUserLimited() && float64(r.Cur) < needed {
+		c.limits = append(c.limits, hosts.CapacityLimit{Kind: hosts.CapacityOfUserProcesses, Value: float64(r.Cur)})
+	}
+	// The Go runtime has raised the soft limit to the hard one, and jobs get the soft limit back.
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &r) == nil && r.Max < usualFiles {
+		c.limits = append(c.limits, hosts.CapacityLimit{Kind: hosts.CapacityOfFiles, Value: float64(r.Max)})
+	}
+	return c
+}
+
+// countCPUs returns the number of processors in the text of /proc/stat.
+func countCPUs(stat []byte) (n int) {
+	for line := range bytes.Lines(stat) {
+		if rest, isCPU := bytes.CutPrefix(line, []byte("cpu")); isCPU && len(rest) > 0 && rest[0] != ' ' {
+			n++
+		}
+	}
+	return n
+}
+
+// controlGroups finds the directories of this process's control groups.
+type controlGroups struct{ mounts, groups string }
+
+func openControlGroups() controlGroups {
+	mounts, _ := os.ReadFile("/proc/self/mountinfo")
+	groups, _ := os.ReadFile("/proc/self/cgroup")
+	return controlGroups{string(mounts), string(groups)}
+}
+
+// dirs returns the directories with a controller, from the group of the process to the outermost
+// that is visible.
+func (g controlGroups) dirs(controller string) []string {
+	return controlGroupDirs(g.mounts, g.groups, controller)
+}
+
+// cpuQuota returns the smallest quota of CPU time of the groups, in cores, or infinity.
+func (g controlGroups) cpuQuota() float64 {
+	quota := math.Inf(1)
+	for _, dir := range g.dirs("cpu") {
+		b, err := os.ReadFile(filepath.Join(dir, "cpu.max")) // "max 100000" or "50000 100000"
+		words := strings.Fields(string(b))
+		if err != nil { // version 1, where no quota is -1
+			us, _ := os.ReadFile(filepath.Join(dir, "cpu.cfs_quota_us"))
+			period, _ := os.ReadFile(filepath.Join(dir, "cpu.cfs_period_us"))
+			words = append(strings.Fields(string(us)), strings.Fields(string(period))...)
+		}
+		if len(words) != 2 {
+			continue
+		}
+		n, err1 := strconv.ParseFloat(words[0], 64)
+		period, err2 := strconv.ParseFloat(words[1], 64)
+		if err1 == nil && err2 == nil && n > 0 && period > 0 {
+			quota = min(quota, n/period)
+		}
+	}
+	return quota
+}
+
+// memoryLimit returns the smallest limit of the groups, in bytes, and how much of it is left, apart
+// from caches of files. Without a limit both are the largest int64.
+func (g controlGroups) memoryLimit() (limit, left int64) {
+	limit, left = math.MaxInt64, math.MaxInt64
+	for _, dir := range g.dirs("memory") {
+		names := []string{"memory.max", "memory.current", "inactive_file"}
+		if _, err := os.Stat(filepath.Join(dir, names[0])); err != nil {
+			names = []string{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}
+		}
+		b, err := os.ReadFile(filepath.Join(dir, names[0]))
+		n, noNumber := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
+		if err != nil || noNumber != nil || n <= 0 { // "max"
+			continue
+		}
+		used, _ := os.ReadFile(filepath.Join(dir, names[1]))
+		stat, _ := os.ReadFile(filepath.Join(dir, "memory.stat"))
+		var caches int64
+		for line := range bytes.Lines(stat) {
+			if rest, found := bytes.CutPrefix(line, []byte(names[2]+" ")); found {
+				caches = int64(parseNumber(bytes.TrimSpace(rest)))
+			}
+		}
+		limit = min(limit, n)
+		left = min(left, max(0, n-int64(parseNumber(bytes.TrimSpace(used)))+caches))
+	}
+	return limit, left
+}
+
+// processLimit returns the smallest pids.max of the groups, or infinity.
+func (g controlGroups) processLimit() float64 {
+	limit := math.Inf(1)
+	for _, dir := range g.dirs("pids") {
+		b, _ := os.ReadFile(filepath.Join(dir, "pids.max"))
+		if n, err := strconv.ParseFloat(strings.TrimSpace(string(b)), 64); err == nil {
+			limit = min(limit, n)
+		}
+	}
+	return limit
+}
+
+// within returns the memory of the machine within the limits of control groups.
+func (m memInfo) within(groups controlGroups) memInfo {
+	limit, left := groups.memoryLimit()
+	if limit >= m.total && m.total > 0 {
+		return m
+	}
+	m.total = limit
+	if m.available < 0 || left < m.available {
+		m.available = left
+	}
+	return m
+}
