@@ -65,7 +65,7 @@ func boundHello(m *Hello) {
 	m.GPUs, m.GPUIDs = min(max(m.GPUs, 0), jobs.MaxGPUs), boundedGPUs(m.GPUIDs)
 	m.LockedGPUs, m.HalfGPUs = boundedGPUs(m.LockedGPUs), boundedGPUs(m.HalfGPUs)
 	m.MemBytes, m.Uptime = min(max(m.MemBytes, 0), maxMem), max(m.Uptime, 0)
-	m.ZoneSeconds = min(max(m.ZoneSeconds, -maxZone), maxZone)
+	m.ZoneSeconds = boundedZone(m.ZoneSeconds)
 	boundSharing(m.Sharing)
 	m.Warnings = m.Warnings[:min(len(m.Warnings), maxWarnings)]
 	for i := range m.Warnings {
@@ -76,6 +76,10 @@ func boundHello(m *Hello) {
 func boundHeartbeat(m *Heartbeat) {
 	for _, f := range []*float64{&m.Load[0], &m.Load[1], &m.Load[2], &m.Busy, &m.Ours} {
 		*f = BoundedCores(*f)
+	}
+	if m.ZoneSeconds != nil {
+		zone := boundedZone(*m.ZoneSeconds)
+		m.ZoneSeconds = &zone
 	}
 	m.LockedGPUs, m.HalfGPUs = boundedGPUs(m.LockedGPUs), boundedGPUs(m.HalfGPUs)
 	m.Files, m.Owner.Who = boundedText(m.Files), boundedText(m.Owner.Who)
@@ -148,6 +152,8 @@ func boundedGPUs(numbers []int) []int {
 	slices.Sort(numbers)
 	return slices.Compact(numbers)
 }
+
+func boundedZone(seconds int) int { return min(max(seconds, -maxZone), maxZone) }
 
 // BoundedCores returns 0 if f is not a number of cores.
 func BoundedCores(f float64) float64 {

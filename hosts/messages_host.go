@@ -73,8 +73,10 @@ type Heartbeat struct {
 	MemFree  int64   // bytes available; -1: unknown
 	DiskFree int64   // bytes, where attempts are written; -1: not known in time
 	FSDelay  time.Duration
-	Running  int
-	Buffered int
+	// ZoneSeconds is that of the hello at this time; nil: it is unchanged.
+	ZoneSeconds *int `json:",omitempty"`
+	Running     int
+	Buffered    int
 	// LockedGPUs are the devices that jobs of any run or user, this one included, or other
 	// processes use. HalfGPUs are those of which half is free.
 	LockedGPUs []int    `json:",omitempty"`

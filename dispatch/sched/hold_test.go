@@ -346,6 +346,21 @@ func TestHostThatReconnectsInQuietHoursStartsNothing(t *testing.T) {
 	want(t, "withdrawn later", formatCommands[Withdraw](s.probedAs("a", "3.1 4.1", hosts.Buffered, nil)), "{a [3.1 4.1]}")
 }
 
+// TestQuietHoursFollowTheClockOfTheHost checks that quiet hours begin by the local time of the host at
+// that moment, so that a change to daylight saving time during a run shifts them.
+func TestQuietHoursFollowTheClockOfTheHost(t *testing.T) {
+	s := quietStage(t) // quiet from 00:14 on, which is in 40 s
+	before := len(s.journal)
+	zone := 3600
+	s.step(HostHeartbeat{Host: "a", Heartbeat: &hosts.Heartbeat{Load: [3]float64{}, MemFree: -1, DiskFree: -1, ZoneSeconds: &zone}})
+	s.wait(41*time.Second, "a")
+	want(t, "an hour earlier", events(s.journal[before:]), "")
+	zone = 7200
+	s.step(HostHeartbeat{Host: "a", Heartbeat: &hosts.Heartbeat{Load: [3]float64{}, MemFree: -1, DiskFree: -1, ZoneSeconds: &zone}})
+	s.wait(time.Second, "a")
+	want(t, "the hour is skipped", strings.Contains(events(s.journal[before:]), "quiet"), true)
+}
+
 // events returns the texts of the events, one per line.
 func events(records []jobs.Record) string {
 	var texts []string

@@ -129,6 +129,11 @@ func (e HostHeartbeat) apply(c *Core) {
 	b := *e.Heartbeat
 	hosts.Bound(&b)
 	h.storeMeasurement(&b)
+	if b.ZoneSeconds != nil && h.hello != nil && *b.ZoneSeconds != h.hello.ZoneSeconds {
+		hello := *h.hello // shared with views
+		hello.ZoneSeconds = *b.ZoneSeconds
+		h.hello = &hello
+	}
 	if b.MemFree < 0 && h.spec.MinMemFree > 0 && !h.memUnknownReported {
 		h.memUnknownReported = true
 		c.logf(h.spec.Name, 0, "%s: free memory cannot be read, so min_mem_free has no effect there", h.spec.Name)

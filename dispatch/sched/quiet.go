@@ -9,8 +9,8 @@ import (
 )
 
 // Quiet hours. In the quiet hours of a host, in its local time, no jobs start there. Running jobs
-// continue, and buffered jobs are withdrawn for other hosts. The zone is that of the latest hello,
-// so a change to or from daylight saving time takes effect with the next hello.
+// continue, and buffered jobs are withdrawn for other hosts. The zone is that of the latest heartbeat,
+// so a change to or from daylight saving time takes effect within seconds.
 
 const (
 	oneDay       = 24 * time.Hour

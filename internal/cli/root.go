@@ -21,6 +21,7 @@ import (
 	"dcs-tui/dispatch/run"
 	"dcs-tui/grid"
 	"dcs-tui/internal/text"
+	"dcs-tui/internal/zone"
 )
 
 // app is one invocation of the program.
@@ -58,6 +59,9 @@ func newApp() *app {
 
 func (a *app) main(args []string) int {
 	a.exitOnQuit()
+	if err := zone.SetLocal(); err != nil {
+		a.warn("%v", err)
+	}
 	if err := a.execute(args...); err != nil {
 		a.printError(err)
 		if a.starter != nil {

@@ -28,6 +28,27 @@ func TestHelloReportsTheTimeZone(t *testing.T) {
 	}
 }
 
+// TestRuleOfPOSIXIsATimeZone checks that a host whose TZ is a rule of POSIX reports its offset in the
+// hello and in heartbeats, and that one whose TZ means nothing says so.
+func TestRuleOfPOSIXIsATimeZone(t *testing.T) {
+	t.Run("rule", func(t *testing.T) {
+		w := newWorld(t, "TZ=JST-9")
+		f := w.start(w.open())
+		if got := f.hello.ZoneSeconds; got != 9*3600 {
+			t.Errorf("hello: got %d s, want 9 hours", got)
+		}
+		if b := await(f, func(*hosts.Heartbeat) bool { return true }); b.ZoneSeconds == nil || *b.ZoneSeconds != 9*3600 {
+			t.Errorf("heartbeat: got %v, want 9 hours", b.ZoneSeconds)
+		}
+	})
+	t.Run("unknown", func(t *testing.T) {
+		w := newWorld(t, "TZ=Mars/Olympus")
+		if got := strings.Join(w.start(w.open()).hello.Warnings, "; "); !strings.Contains(got, `TZ="Mars/Olympus" is not a time zone`) {
+			t.Errorf("got warnings %q", got)
+		}
+	})
+}
+
 // zoneFile writes a time zone file with a single offset (RFC 8536, version 1).
 func zoneFile(t *testing.T, offset int) string {
 	b := append([]byte("TZif"), make([]byte, 16)...)

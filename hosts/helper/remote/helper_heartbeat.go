@@ -81,6 +81,8 @@ func (h *helper) heartbeat(m *meter, c *census) *hosts.Heartbeat {
 	c.update(h)
 	b := &hosts.Heartbeat{Running: c.running, Buffered: c.buffered, LockedGPUs: c.gpus.whole, HalfGPUs: c.gpus.half, Sharing: h.sharing.current.Load()}
 	b.Seq, b.Uptime = h.pings.Load(), uptime()
+	_, offset := time.Now().Zone()
+	b.ZoneSeconds = &offset
 	b.Load = loadAverages()
 	b.Busy, b.Ours = m.measure(c.roots)
 	for pid, id := range c.attempts {

@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/zone"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
 )
@@ -36,6 +37,9 @@ func newHelper(o *hosts.Open, limits limits) (*helper, *hosts.Hello) {
 	slots := func(cores int) int { return min(hosts.SlotRule{Fixed: o.Slots, Less: o.Less}.Count(cores), maxSlots) }
 	c := measureCapacity(slots)
 	hello.Cores, hello.MachineCores, hello.MemBytes, hello.Limits = c.cores, c.machineCores, c.memory.total, c.limits
+	if err := zone.SetLocal(); err != nil {
+		hello.Warnings = append(hello.Warnings, err.Error())
+	}
 	_, hello.ZoneSeconds = time.Now().Zone()
 	hello.Slots = slots(hello.Cores)
 	h := &helper{
