@@ -84,7 +84,8 @@ func (c *chart) svg() ([]byte, error) {
 	others := []string{"#d78a1c", "#23998a", "#b14f9b", "#7a8a2a"}
 	for i, name := range c.names {
 		line := chartLine{Name: name, Color: colors[name], Y: 34 + 20*i, Text: 43 + 20*i}
-		if line.Dash = line.Color == "#999"; line.Color == "" {
+		line.Dash = line.Color == "#999"
+		if line.Color == "" {
 			line.Color = others[i%len(others)]
 		}
 		var points []string

@@ -66,8 +66,10 @@ func (s *watched) read() {
 		n, err := s.person.Read(b)
 		now := time.Now()
 		s.mu.Lock()
-		if s.bytes += int64(n); n > 0 {
-			if s.last = now; s.first.IsZero() {
+		s.bytes += int64(n)
+		if n > 0 {
+			s.last = now
+			if s.first.IsZero() {
 				s.first = now
 			}
 			s.tail = append(s.tail, b[:n]...)

@@ -120,7 +120,8 @@ func latestProgress(reports []sched.ProgressView, hosts []live.Host) map[string]
 	var list map[string]string
 	for _, r := range reports {
 		id := r.Attempt.String()
-		if left -= len(id) + len(r.Text) + len(`"":"",`); left < 0 || len(list) == live.MaxProgress {
+		left -= len(id) + len(r.Text) + len(`"":"",`)
+		if left < 0 || len(list) == live.MaxProgress {
 			break
 		}
 		if list == nil {

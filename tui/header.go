@@ -224,7 +224,8 @@ func (m *model) joinFitting(parts []string, between string, w int) string {
 func (m *model) cutLeft(s string, w int) string {
 	r := []rune(s)
 	for len(r) > 0 && width(string(r)) > w-1 {
-		if r = r[1:]; width(string(r)) <= w-1 {
+		r = r[1:]
+		if width(string(r)) <= w-1 {
 			return m.glyphs.ellipsis + string(r)
 		}
 	}

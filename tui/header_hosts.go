@@ -138,7 +138,8 @@ func (m *model) hostsByState() string {
 	names := m.shortNames()
 	for i, h := range m.allHosts() {
 		word := h.Word()
-		if count[word]++; count[word] == 1 {
+		count[word]++
+		if count[word] == 1 {
 			words = append(words, word)
 		}
 		if urgency(h) > 0 && len(odd) < m.w/3 {

@@ -34,7 +34,8 @@ func (m *model) helpLines(rows []helpRow, w int) []string {
 	column := 0
 	for i, r := range rows {
 		if r.text == "" {
-			if column = 0; i > 0 {
+			column = 0
+			if i > 0 {
 				out = append(out, "")
 			}
 			for _, x := range rows[i+1:] {

@@ -152,7 +152,8 @@ func (p *hostsPane) drawHost(m *model, l *rowBuilder, h *live.Host, cols []hostC
 		if i == 1 && !canRunJobs(h) { // it has space for its state
 			c.w = max(c.w, 2+min(11, len(m.hostStateText(h))))
 		}
-		if text = c.align(m, text); c.hasBar {
+		text = c.align(m, text)
+		if c.hasBar {
 			l.addBar(text, style, "")
 		} else {
 			l.addText(text, style)
@@ -319,7 +320,8 @@ func hostField(name string) (*query.Field[*live.Host], error) {
 		return nil, fmt.Errorf("%w; quotes make it a text",
 			query.Unknown("column", name, slices.AppendSeq(known, maps.Keys(hostTexts))))
 	}
-	if f.Type = hostTypes[f.Name]; f.Type == query.AnyType {
+	f.Type = hostTypes[f.Name]
+	if f.Type == query.AnyType {
 		f.Type = query.NumberType
 	}
 	f.Value = func(h *live.Host) query.Value {
@@ -445,7 +447,8 @@ func (m *model) slotsBar(h *live.Host, w int) string {
 func (m *model) slotsSparkline(h *live.Host, w int) string {
 	values := make([]float64, len(h.History))
 	for i, v := range h.History {
-		if values[i] = float64(v); v > 100 {
+		values[i] = float64(v)
+		if v > 100 {
 			values[i] = math.NaN()
 		}
 	}

@@ -193,7 +193,8 @@ func (p *outputPane) nextAttempt(by int) {
 	if n == 0 {
 		n = p.row.Attempt
 	}
-	if n = max(1, n+by); n >= p.row.Attempt {
+	n = max(1, n+by)
+	if n >= p.row.Attempt {
 		n = 0
 	}
 	p.chosenAttempt = n

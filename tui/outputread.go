@@ -92,13 +92,15 @@ func (p *outputPane) chooseFile(m *model) {
 		p.row = d.Detail.Row
 	}
 	want := outputFile{file: p.file}
-	if want.id = (jobs.AttemptID{Job: p.job, N: p.row.Attempt}); p.chosenAttempt > 0 {
+	want.id = (jobs.AttemptID{Job: p.job, N: p.row.Attempt})
+	if p.chosenAttempt > 0 {
 		want.id.N = p.chosenAttempt
 	}
 	if want == p.source {
 		return
 	}
-	if p.endSearch(); !p.stays && want.id.Job != p.source.id.Job {
+	p.endSearch()
+	if !p.stays && want.id.Job != p.source.id.Job {
 		p.nextReadAt = m.now().Add(outputDelay)
 	} else {
 		p.nextReadAt = time.Time{}
@@ -212,7 +214,8 @@ func (p *outputPane) addPiece(m *model, ask runview.Read, piece *runview.Piece) 
 			p.move(m, -lead)
 		}
 	}
-	if p.numSilent++; fresh {
+	p.numSilent++
+	if fresh {
 		p.numSilent = 0
 	}
 	if p.follow && !(e.complete && p.reachesEnd()) && (p.reachesEnd() || len(piece.Data) == ask.Limit || !fresh) {
@@ -221,7 +224,8 @@ func (p *outputPane) addPiece(m *model, ask runview.Read, piece *runview.Piece) 
 	if pending {
 		by := p.pendingRows
 		p.pendingRows = 0
-		if p.numPieces++; fresh && p.numPieces < maxChain {
+		p.numPieces++
+		if fresh && p.numPieces < maxChain {
 			p.move(m, by)
 		}
 	}

@@ -200,7 +200,7 @@ func TestRequestFilesAreProcessedOnce(t *testing.T) {
 		for name, want := range map[string]string{
 			oldName: "",
 			name1:   "2 done, 0 left ",
-			name2:   `0 done, 0 left "pause" does not take host`,
+			name2:   `0 done, 0 left "pause" does not accept host`,
 			name3:   "0 done, 0 left it is for the dispatcher of epoch 1, and this is epoch 2",
 		} {
 			if got := s.answer(name); got != want {

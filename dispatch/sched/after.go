@@ -110,7 +110,8 @@ func (c *Core) handleParentEnd(k child, parent jobs.ID, state jobs.JobState) {
 			Reason: whySkippedAfter(parent, k.condition, state)})
 		return
 	}
-	if w.numLeft--; w.numLeft > 0 {
+	w.numLeft--
+	if w.numLeft > 0 {
 		c.dependencies.waits[k.id] = w
 		return
 	}
@@ -142,7 +143,8 @@ func (c *Core) failImpossibleDependencies() {
 		free = free[:len(free)-1]
 		for _, k := range c.dependencies.children[id] {
 			if w, ok := c.dependencies.waits[k.id]; ok && w.generation == k.generation {
-				if left[k.id]--; left[k.id] == 0 {
+				left[k.id]--
+				if left[k.id] == 0 {
 					free = append(free, k.id)
 				}
 			}

@@ -23,7 +23,8 @@ func (c *Core) linkInstancesWithHosts() {
 		in.hosts = in.hosts[:0]
 	}
 	for _, h := range c.hosts {
-		if h.instance = c.instanceOf(h.spec.Name); h.instance != nil && c.byName[h.spec.Name] == h {
+		h.instance = c.instanceOf(h.spec.Name)
+		if h.instance != nil && c.byName[h.spec.Name] == h {
 			h.instance.hosts = append(h.instance.hosts, h)
 		}
 	}
@@ -32,7 +33,8 @@ func (c *Core) linkInstancesWithHosts() {
 // updateAllocation stores what a list contains about an instance: why it is pending, or "", and the
 // time until its end, or 0 if that is not known.
 func (c *Core) updateAllocation(in *instance, pending string, left time.Duration) {
-	if in.pending = pending; pending != "" {
+	in.pending = pending
+	if pending != "" {
 		in.lastPending = c.now.Mono
 		if pending != in.reportedPending &&
 			(in.reportedPending == "" || c.now.Mono-in.pendingReportedAt > pendingInterval) {

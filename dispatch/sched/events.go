@@ -175,7 +175,8 @@ type Log struct{ Text string }
 func (e Log) apply(c *Core) { c.logf("", 0, "%s", e.Text) }
 
 func (e Hold) apply(c *Core) {
-	if c.holders &^= e.By; e.On {
+	c.holders &^= e.By
+	if e.On {
 		c.holders |= e.By
 	}
 }

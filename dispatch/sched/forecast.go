@@ -241,11 +241,13 @@ func (c *Core) remainingWork(now Time) (*workload, bool) {
 		}
 		q := queuedJobs{n: float64(st.queued + st.sent), slots: float64(st.queuedSlots + st.sentSlots)}
 		sure := false
-		if q.distribution, q.numFinished, sure = st.distribution(like); !sure {
+		q.distribution, q.numFinished, sure = st.distribution(like)
+		if !sure {
 			guessed += q.n
 		}
 		st.dist = q.distribution
-		if all += q.n; q.n > 0 {
+		all += q.n
+		if q.n > 0 {
 			w.queues = append(w.queues, q)
 		}
 	}

@@ -68,7 +68,8 @@ func (c *Core) isSlotLimitBinding() bool {
 	n := 0
 	for _, h := range c.allHosts() {
 		slots := h.maxSlots()
-		if n += slots; slots == 0 || n > c.slots.limit {
+		n += slots
+		if slots == 0 || n > c.slots.limit {
 			return true // 0: not known
 		}
 	}
@@ -190,7 +191,8 @@ func (c *Core) setKeeper(cl *class) {
 			p.kept = 0
 		}
 	}
-	if c.keeper = cl; cl != nil {
+	c.keeper = cl
+	if cl != nil {
 		for p, n := range c.poolUse(cl.spec) {
 			p.kept = n
 		}

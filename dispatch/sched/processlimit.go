@@ -26,7 +26,8 @@ const (
 func (c *Core) boundByProcesses(h *host, limit jobs.ProcessLimit, running int) {
 	b := &h.processes
 	isFirst := b.slots == 0
-	if running = max(1, running); isFirst || running < b.slots {
+	running = max(1, running)
+	if isFirst || running < b.slots {
 		b.slots = running
 	}
 	why := "no more processes can be started there: " + limit.Text() + "; it gets fewer jobs at a time"

@@ -117,7 +117,8 @@ func (e HostInspected) apply(c *Core) {
 	h := c.inspected(e)
 	l := &h.sharedDir
 	l.isAwaited = false
-	if l.answers++; l.answers == 1 {
+	l.answers++
+	if l.answers == 1 {
 		l.firstAnswerAt = c.now.Mono
 	}
 	name := h.spec.Name

@@ -54,7 +54,8 @@ func (c *Core) Next() (time.Duration, bool) {
 		} else if h.wasUsed || h.numOpen > 0 {
 			soon(h.graceUntil)
 			soon(h.lastReceivedAt + c.outageAfter(h))
-			if soon(h.lostAt()); h.numOpen > 0 {
+			soon(h.lostAt())
+			if h.numOpen > 0 {
 				soon(c.leaseEnd(h))
 			}
 			soon(h.sharedDir.nextAt)

@@ -515,7 +515,7 @@ func TestNumberOfConnectionsIsLimited(t *testing.T) {
 		dial(t, s)
 	}
 	if _, err := Dial(t.Context(), s.Address(), "run1"); err == nil ||
-		!strings.Contains(err.Error(), "connected to the dispatcher already") {
+		!strings.Contains(err.Error(), "already connected to the dispatcher") {
 		t.Errorf("got %v", err)
 	}
 }

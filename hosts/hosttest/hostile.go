@@ -498,7 +498,8 @@ func (c *conversation) fates(ids []jobs.AttemptID) (list []hosts.ProbedJob) {
 	for _, id := range ids {
 		p := hosts.ProbedJob{Attempt: id, Answer: hosts.NeverStarted}
 		if o, ok := c.ended[id]; ok {
-			if p.Answer, p.Slot, p.Started = hosts.IsRunning, 1, 1; o != nil {
+			p.Answer, p.Slot, p.Started = hosts.IsRunning, 1, 1
+			if o != nil {
 				p.Answer, p.Outcome = hosts.HasExited, o
 			}
 		}

@@ -210,7 +210,8 @@ type hostCapacity struct {
 
 // now describes the state of a host that is not up or starts nothing, or else its last event.
 func (h *hostStatus) now() (text string, isEvent bool) {
-	if text = h.Line(); text == "" {
+	text = h.Line()
+	if text == "" {
 		return h.Last, true
 	}
 	return text, false
