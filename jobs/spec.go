@@ -479,6 +479,27 @@ func ParseHardness(s string) Hardness {
 	return Hardness{Text: s}
 }
 
+// HardnessBatch identifies jobs whose hardnesses are compared with each other.
+type HardnessBatch struct {
+	queue, file string
+	n           int // number of components
+}
+
+// HardnessBatch returns the batch of the jobs with these options.
+func (o *Options) HardnessBatch() HardnessBatch {
+	return HardnessBatch{o.Queue, o.File, len(o.Hardness)}
+}
+
+// CompareHardness orders jobs of a batch from easy to hard, by their components in lexicographic
+// order. A harder job thus never precedes an easier one. Among equals, those with more time come
+// first; a limit of 0 is none.
+func CompareHardness(a, b []Hardness, limitA, limitB time.Duration) int {
+	if c := slices.CompareFunc(a, b, Hardness.Compare); c != 0 {
+		return c
+	}
+	return cmp.Compare(uint64(limitB-1), uint64(limitA-1)) // no limit is the largest
+}
+
 // AtMost reports whether a is at most as hard as b. It is a partial order, because a text compares
 // only with itself.
 func (a Hardness) AtMost(b Hardness) bool {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"dcs-tui/internal/heap"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
@@ -34,7 +35,7 @@ type class struct {
 	tags      []string
 	numReady  int // ready jobs
 	ranks     map[rank]*bucket
-	heap      minHeap[*bucket]
+	heap      heap.Heap[*bucket]
 	listIndex int // in queue.list; -1: not there
 
 	epoch         int    // value of queue.epoch for which fits and avoid were computed
@@ -128,9 +129,9 @@ func (cl *class) add(c *Core, id jobs.ID, j *jobs.Job) {
 	if b == nil {
 		b = &bucket{rank: r}
 		cl.ranks[r] = b
-		cl.heap.push(b)
+		cl.heap.Push(b)
 	}
-	b.ids.push(queuedID(id))
+	b.ids.Push(queuedID(id))
 	if cl.numReady++; cl.listIndex < 0 {
 		cl.listIndex = len(c.queue.list)
 		c.queue.list = append(c.queue.list, cl)
@@ -165,7 +166,7 @@ func (cl *class) head(c *Core) (jobs.ID, rank) {
 	for len(cl.heap) > 0 {
 		b := cl.heap[0]
 		if len(b.ids) == 0 {
-			cl.heap.pop()
+			cl.heap.Pop()
 			delete(cl.ranks, b.rank)
 			continue
 		}
@@ -175,7 +176,7 @@ func (cl *class) head(c *Core) (jobs.ID, rank) {
 				return id, b.rank
 			}
 		}
-		b.ids.pop()
+		b.ids.Pop()
 	}
 	return 0, rank{}
 }

@@ -10,24 +10,25 @@ import (
 	"time"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/heap"
 	"dcs-tui/jobs"
 )
 
 // span is the time from the start to the end of a job, in seconds.
 type span struct{ from, at float64 }
 
-func (s span) before(o span) bool { return s.at < o.at }
+func (s span) Before(o span) bool { return s.at < o.at }
 
 // runAll simulates n jobs on the given number of slots. When the given number of jobs has ended, it
 // makes a forecast. It returns the true remaining time and the forecast.
 func runAll(draw func() float64, slots, n, when int) (truth, eta, spread float64) {
 	var st queueStats
-	var e minHeap[span] // of the running jobs
+	var e heap.Heap[span] // of the running jobs
 	next := 0
 	start := func(now float64) {
 		if next < n {
 			next++
-			e.push(span{now, now + draw()})
+			e.Push(span{now, now + draw()})
 		}
 	}
 	for range slots {
@@ -35,7 +36,7 @@ func runAll(draw func() float64, slots, n, when int) (truth, eta, spread float64
 	}
 	asked := 0.0
 	for done := 0; len(e) > 0; {
-		x := e.pop()
+		x := e.Pop()
 		st.add(x.at - x.from)
 		truth = x.at
 		start(x.at)

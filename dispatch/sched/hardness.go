@@ -36,11 +36,6 @@ type family struct {
 	stale    bool           // a job that had timed out begins again, so timeouts and the marks of tuples must be recomputed
 }
 
-type familyKey struct {
-	queue, file string
-	n           int // number of components
-}
-
 // knownTimeout is a known timeout. Jobs that are at least as hard and have no more time are
 // skipped.
 type knownTimeout struct {
@@ -66,9 +61,8 @@ func (t *tuple) markTooHard(b *knownTimeout) {
 	t.timedOutJob, t.timedOutLimit, t.why = b.job, b.limit, ""
 }
 
-// compare orders jobs from easy to hard: those without a tuple first, then by batch, then by
-// components in lexicographic order. A harder job thus never precedes an easier one. Among equals,
-// those with more time come first.
+// compare orders jobs from easy to hard: those without a tuple first, then by batch, then as
+// jobs.CompareHardness does.
 func (t *tuple) compare(o *tuple) int {
 	switch {
 	case t == o:
@@ -80,17 +74,12 @@ func (t *tuple) compare(o *tuple) int {
 	case t.family != o.family:
 		return cmp.Compare(t.family.number, o.family.number)
 	}
-	for i, x := range t.components {
-		if d := x.Compare(o.components[i]); d != 0 {
-			return d
-		}
-	}
-	return cmp.Compare(uint64(o.limit-1), uint64(t.limit-1)) // no limit is the largest
+	return jobs.CompareHardness(t.components, o.components, t.limit, o.limit)
 }
 
 // hardnessIndex holds the tuples of all jobs.
 type hardnessIndex struct {
-	families  map[familyKey]*family
+	families  map[jobs.HardnessBatch]*family
 	list      []*family
 	byOptions map[*jobs.Options]*tuple
 	options   []*jobs.Options // keys of tuples, in the order of their first use
@@ -103,7 +92,7 @@ type hardnessIndex struct {
 }
 
 func newHardnessIndex() hardnessIndex {
-	return hardnessIndex{families: make(map[familyKey]*family), byOptions: make(map[*jobs.Options]*tuple)}
+	return hardnessIndex{families: make(map[jobs.HardnessBatch]*family), byOptions: make(map[*jobs.Options]*tuple)}
 }
 
 // tupleOf returns the hardness of a job, or nil.
@@ -126,7 +115,7 @@ func (c *Core) tupleOf(s *jobs.Spec) *tuple {
 }
 
 func (h *hardnessIndex) internTuple(o *jobs.Options, limit time.Duration) *tuple {
-	fk := familyKey{o.Queue, o.File, len(o.Hardness)}
+	fk := o.HardnessBatch()
 	f := h.families[fk]
 	if f == nil {
 		f = &family{number: len(h.list), tuples: make(map[string]*tuple)}

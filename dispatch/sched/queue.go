@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"dcs-tui/internal/heap"
 	"dcs-tui/jobs"
 )
 
@@ -36,7 +37,7 @@ type queue struct {
 	timerAt map[jobs.ID]time.Duration
 	// Ready jobs that have waited long enough for hosts where they have not failed.
 	avoidanceOver   map[jobs.ID]bool
-	timers          minHeap[timer]
+	timers          heap.Heap[timer]
 	lastOpts        *jobs.Options // options of the last lookup, which neighbors usually share
 	lastKey         classKey
 	hasStaleEntries bool // a job was edited, so a class may have entries of jobs that have left it
@@ -118,7 +119,7 @@ func (c *Core) allowReturn(id jobs.ID, j *jobs.Job) {
 
 func (q *queue) setTimer(id jobs.ID, at time.Duration) {
 	q.timerAt[id] = at
-	q.timers.push(timer{at, id})
+	q.timers.Push(timer{at, id})
 }
 
 // removeFromQueue removes a job from the queue. Its entries in heaps stay until they reach the
@@ -147,7 +148,7 @@ func (c *Core) removeFromQueue(id jobs.ID) {
 func (c *Core) endWaits() {
 	q := &c.queue
 	for len(q.timers) > 0 && q.timers[0].at <= c.now.Mono {
-		t := q.timers.pop()
+		t := q.timers.Pop()
 		if at, ok := q.timerAt[t.id]; ok && at == t.at {
 			j := c.table.Job(t.id)
 			waited := q.states[t.id-1] == stateReady // it waited for another host
@@ -176,7 +177,7 @@ type timer struct {
 	id jobs.ID
 }
 
-func (t timer) before(o timer) bool { return t.at < o.at || t.at == o.at && t.id < o.id }
+func (t timer) Before(o timer) bool { return t.at < o.at || t.at == o.at && t.id < o.id }
 
 // rank is the order of jobs before their ids: jobs of lost hosts first, then by priority, deadline,
 // and hardness.
@@ -224,56 +225,12 @@ func compareBool(a, b bool) int {
 // job is still there.
 type bucket struct {
 	rank rank
-	ids  minHeap[queuedID]
+	ids  heap.Heap[queuedID]
 }
 
-func (b *bucket) before(o *bucket) bool { return b.rank.compare(o.rank) < 0 }
+func (b *bucket) Before(o *bucket) bool { return b.rank.compare(o.rank) < 0 }
 
 // queuedID is the id of a job in half the space.
 type queuedID uint32
 
-func (id queuedID) before(o queuedID) bool { return id < o }
-
-// minHeap is a binary heap whose first element comes before all others.
-type minHeap[T ordered[T]] []T
-
-// ordered is the constraint of the elements of a heap.
-type ordered[T any] interface{ before(T) bool }
-
-func (h *minHeap[T]) push(x T) {
-	s := append(*h, x)
-	for i := len(s) - 1; i > 0; {
-		parent := (i - 1) / 2
-		if !s[i].before(s[parent]) {
-			break
-		}
-		s[i], s[parent] = s[parent], s[i]
-		i = parent
-	}
-	*h = s
-}
-
-// pop removes the first element of a heap that is not empty.
-func (h *minHeap[T]) pop() T {
-	s := *h
-	first, last := s[0], len(s)-1
-	s[0] = s[last]
-	clear(s[last:])
-	s = s[:last]
-	for i := 0; ; {
-		child := 2*i + 1
-		if child >= last {
-			break
-		}
-		if child+1 < last && s[child+1].before(s[child]) {
-			child++
-		}
-		if !s[child].before(s[i]) {
-			break
-		}
-		s[i], s[child] = s[child], s[i]
-		i = child
-	}
-	*h = s
-	return first
-}
+func (id queuedID) Before(o queuedID) bool { return id < o }

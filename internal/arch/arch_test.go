@@ -100,6 +100,7 @@ var allowedImports = map[string][]string{
 	"hosts/helper/remote": {"hosts", "hosts/files", "hosts/helper", "hosts/mirror", "internal/account", "internal/text", "internal/zone", "jobs", "jobs/attempts", "jobs/rundir"},
 	"hosts/hosttest":      {"hosts", "hosts/helper", "internal/polltest", "jobs"},
 	"internal/polltest":   {},
+	"internal/heap":       {},
 	"internal/account":    {},
 	"internal/zone":       {},
 	"internal/trust":      {"internal/account"},
@@ -107,7 +108,7 @@ var allowedImports = map[string][]string{
 	"internal/ptytest":    {"hosts/hosttest", "internal/polltest"},
 	"grid":                {"grid/search", "internal/text", "jobs", "jobs/query"},
 	"grid/search":         {},
-	"dispatch/sched":      {"hosts", "internal/text", "jobs"},
+	"dispatch/sched":      {"internal/heap", "hosts", "internal/text", "jobs"},
 	"dispatch/commit":     {"dispatch/sched", "hosts", "jobs"},
 	"dispatch/sim": {"dispatch/commit", "dispatch/sched", "hosts", "jobs", "jobs/attempts", "jobs/journal", "jobs/rundir",
 		"jobs/rundir/memdisk"},
@@ -120,7 +121,7 @@ var allowedImports = map[string][]string{
 	"dispatch/inbox":   {"dispatch", "dispatch/sched", "dispatch/socket", "internal/text", "jobs", "jobs/rundir"},
 	"dispatch/run": {"grid/search", "dispatch", "hosts/files", "dispatch/inbox", "dispatch/publish", "dispatch/sched", "dispatch/socket", "hosts", "hosts/mirror", "internal/text",
 		"jobs", "jobs/attempts", "jobs/journal", "jobs/live", "jobs/metrics", "jobs/query", "jobs/results", "jobs/rundir"},
-	"jobs/runview": {"dispatch/socket", "hosts", "internal/text", "jobs", "jobs/ask", "jobs/journal", "jobs/live", "jobs/metrics", "jobs/query", "jobs/results", "jobs/rundir"},
+	"jobs/runview": {"internal/heap", "dispatch/socket", "hosts", "internal/text", "jobs", "jobs/ask", "jobs/journal", "jobs/live", "jobs/metrics", "jobs/query", "jobs/results", "jobs/rundir"},
 }
 
 // TestImportsAreAllowed checks that packages import only what the table of ARCHITECTURE.md allows.

@@ -2,9 +2,9 @@ package runview
 
 import (
 	"cmp"
-	"container/heap"
 	"math"
 
+	"dcs-tui/internal/heap"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/results"
@@ -27,7 +27,7 @@ type list struct {
 	generation int    // grows when all rows are remade
 
 	runs      map[uint32]struct{}  // jobs that run or are sent to a host
-	retries   retries              // jobs that wait for their next try
+	retries   heap.Heap[retry]     // jobs that wait for their next try
 	retriedAt jobs.Stamp           // when retries were last checked
 	children  map[uint32][]uint32  // jobs by the job that they depend on
 	stale     map[jobs.ID]struct{} // rows to remake although no record named their jobs
@@ -102,7 +102,7 @@ func (l *list) setRow(c *rowUpdate) {
 	delete(l.edited, c.id)
 	if c.row == old && !edited {
 		if old.phase == Retry && old.when <= l.retriedAt { // the clock was set back
-			heap.Push(&l.retries, retry{old.when, uint32(c.id)})
+			l.retries.Push(retry{old.when, uint32(c.id)})
 		}
 		return
 	}
@@ -154,7 +154,7 @@ func (l *list) count(id uint32, r *row) {
 		l.runs[id] = struct{}{}
 	}
 	if r.phase == Retry {
-		heap.Push(&l.retries, retry{r.when, id})
+		l.retries.Push(retry{r.when, id})
 	}
 }
 
@@ -174,18 +174,8 @@ type retry struct {
 	id uint32
 }
 
-type retries []retry
-
-func (r retries) Len() int           { return len(r) }
-func (r retries) Less(i, j int) bool { return r[i].at < r[j].at }
-func (r retries) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
-func (r *retries) Push(x any)        { *r = append(*r, x.(retry)) }
-func (r *retries) Pop() any {
-	old := *r
-	x := old[len(old)-1]
-	*r = old[:len(old)-1]
-	return x
-}
+// Before implements heap.Ordered.
+func (r retry) Before(o retry) bool { return r.at < o.at }
 
 // row holds what sorting, filtering, and counting need of a job. It has only 48 bytes because
 // there may be a million.

@@ -387,19 +387,15 @@ const maxHardnesses = 20_000
 // sort ranks the options from 1 for the easiest, batch by batch, in the order in which sched starts
 // their jobs. Options of equal hardness have the same rank.
 func (h *hardness) sort() {
-	type batch struct {
-		queue, file string
-		n           int
-	}
 	type tuple struct {
 		o     *jobs.Options
 		batch int
 		at    []jobs.Hardness
 	}
-	batches := map[batch]int{}
+	batches := map[jobs.HardnessBatch]int{}
 	list := make([]tuple, len(h.all))
 	for i, o := range h.all {
-		b := batch{o.Queue, o.File, len(o.Hardness)}
+		b := o.HardnessBatch()
 		if _, ok := batches[b]; !ok {
 			batches[b] = len(batches)
 		}
@@ -412,10 +408,7 @@ func (h *hardness) sort() {
 		if c := cmp.Compare(a.batch, b.batch); c != 0 {
 			return c
 		}
-		if c := slices.CompareFunc(a.at, b.at, jobs.Hardness.Compare); c != 0 {
-			return c
-		}
-		return cmp.Compare(uint64(b.o.Timeout-1), uint64(a.o.Timeout-1)) // no timeout is largest
+		return jobs.CompareHardness(a.at, b.at, a.o.Timeout, b.o.Timeout)
 	}
 	slices.SortStableFunc(list, compare)
 	h.order = make(map[*jobs.Options]uint32, len(list))

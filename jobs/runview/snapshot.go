@@ -2,7 +2,6 @@ package runview
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"fmt"
 	"slices"
@@ -145,7 +144,7 @@ func (v *View) remakeRow(id jobs.ID) {
 func (v *View) markDueRetries(now jobs.Stamp) {
 	v.retriedAt = now
 	for len(v.retries) > 0 && v.retries[0].at <= now {
-		r := heap.Pop(&v.retries).(retry)
+		r := v.retries.Pop()
 		if x := &v.rows[r.id-1]; x.phase == Retry && x.when == r.at {
 			v.stale[jobs.ID(r.id)] = struct{}{}
 		}
