@@ -40,6 +40,9 @@ func newHelper(o *hosts.Open, limits limits) (*helper, *hosts.Hello) {
 	if err := zone.SetLocal(); err != nil {
 		hello.Warnings = append(hello.Warnings, err.Error())
 	}
+	if limits.sessionWarning != "" {
+		hello.Warnings = append(hello.Warnings, limits.sessionWarning)
+	}
 	_, hello.ZoneSeconds = time.Now().Zone()
 	hello.Slots = slots(hello.Cores)
 	h := &helper{

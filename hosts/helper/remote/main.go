@@ -82,6 +82,8 @@ type limits struct {
 	heartbeat    time.Duration // interval of heartbeats and of looks at the spool
 	lastSlot     time.Duration // a user without a slot for this time may use one that others hold
 	site         site
+
+	sessionWarning string // for the hello; see leaveSession
 }
 
 // defaultLimits are the limits outside of tests.

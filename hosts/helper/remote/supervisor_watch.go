@@ -401,9 +401,7 @@ func findScopes() string {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), scopeTimeout)
 	defer cancel()
-	linger, err := exec.CommandContext(ctx, "loginctl", "show-user", "--property=Linger", "--value",
-		strconv.Itoa(os.Getuid())).Output()
-	if err != nil || string(bytes.TrimSpace(linger)) != "yes" {
+	if !isLingering(os.Getuid()) {
 		return ""
 	}
 	const limit = 64 << 20

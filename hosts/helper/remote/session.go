@@ -1,0 +1,90 @@
+//go:build linux
+
+package remote
+
+import (
+	"os"
+	"os/exec"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"dcs-tui/internal/account"
+)
+
+// With KillUserProcesses=yes in logind.conf(5), systemd ends all processes of a login session when the
+// connection ends, supervisors and jobs included. If the user may linger, the helper moves to a scope
+// of the user's own systemd first, where they stay.
+
+// movedEnv marks a helper that has moved.
+const movedEnv = "DCS_HELPER_MOVED"
+
+// leaveSession restarts this helper in a scope of the user's systemd if jobs would otherwise end with
+// the connection. If that is impossible, it returns a warning, and "" if there is nothing to fear.
+func leaveSession(s site) (warning string) {
+	wasMoved := os.Getenv(movedEnv) != ""
+	os.Unsetenv(movedEnv) // not for the jobs
+	user := account.Current()
+	if wasMoved || !s.endsProcesses(user.Name) {
+		return ""
+	}
+	exe, err := os.Executable()
+	if argv := scopeOfUser(user); argv != nil && err == nil {
+		argv = append(append(argv, exe), os.Args[1:]...)
+		syscall.Exec(argv[0], argv, append(os.Environ(), movedEnv+"=1")) // returns only on an error
+	}
+	return "this host ends the processes of users who log out (KillUserProcesses in logind.conf), so running jobs end " +
+		"when the connection does: `loginctl enable-linger` there prevents it"
+}
+
+// endsProcesses reports whether the session of this process ends with all its processes.
+func (s site) endsProcesses(user string) bool {
+	groups, _ := os.ReadFile(s.root + "/proc/self/cgroup")
+	inSession := false
+	for line := range strings.Lines(string(groups)) {
+		name := path.Base(strings.TrimSpace(line))
+		inSession = inSession || strings.HasPrefix(name, "session-") && strings.HasSuffix(name, ".scope")
+	}
+	if !inSession {
+		return false
+	}
+	if value := logindProperty("KillUserProcesses"); len(value) != 2 || value[1] != "true" { // b true
+		return false
+	}
+	quoted := strconv.Quote(user)
+	if slices.Contains(logindProperty("KillExcludeUsers"), quoted) { // as 1 "root"
+		return false
+	}
+	only := logindProperty("KillOnlyUsers")
+	return len(only) <= 2 || slices.Contains(only, quoted)
+}
+
+// logindProperty returns a property of systemd's login manager in the form of busctl(1): its type and
+// its values.
+func logindProperty(name string) []string {
+	out, _ := runTool("busctl", "get-property", "org.freedesktop.login1", "/org/freedesktop/login1",
+		"org.freedesktop.login1.Manager", name)
+	return strings.Fields(out)
+}
+
+// scopeOfUser returns the words that start a command in a scope of the user's systemd, or nil if that
+// does not work, or the scope would end with the user's last session.
+func scopeOfUser(user account.User) []string {
+	run, err := exec.LookPath("systemd-run")
+	if err != nil || !isLingering(user.UID) {
+		return nil
+	}
+	argv := []string{run, "--user", "--scope", "--quiet", "--collect", "--"}
+	if _, err := runTool(argv[0], append(argv[1:], "true")...); err != nil {
+		return nil
+	}
+	return argv
+}
+
+// isLingering reports whether the user's systemd runs without a session.
+func isLingering(uid int) bool {
+	out, err := runTool("loginctl", "show-user", "--property=Linger", "--value", strconv.Itoa(uid))
+	return err == nil && strings.TrimSpace(out) == "yes"
+}
