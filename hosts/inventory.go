@@ -24,9 +24,13 @@ import (
 // such as a disk image, is not read completely.
 const maxInventory = 8 << 20
 
+// siteInventory is the inventory of an administrator for users who have none. Tests replace it.
+var siteInventory = "/etc/dcs-tui/hosts.toml"
+
 // FindInventory returns the inventory file to read: flag (--hosts), else ./hosts.toml, else
-// $XDG_CONFIG_HOME/dcs-tui/hosts.toml (~/.config if that is not set). It returns "" if there
-// is none; then Local is the inventory. A flag that names a missing file is an error.
+// $XDG_CONFIG_HOME/dcs-tui/hosts.toml (~/.config if that is not set), else that of the site. It
+// returns "" if there is none; then Local is the inventory. A flag that names a missing file is an
+// error.
 func FindInventory(flag string) (string, error) {
 	if flag != "" {
 		if _, err := os.Stat(flag); err != nil {
@@ -38,6 +42,7 @@ func FindInventory(flag string) (string, error) {
 	if dir := configDir(); dir != "" {
 		candidates = append(candidates, filepath.Join(dir, "dcs-tui", "hosts.toml"))
 	}
+	candidates = append(candidates, siteInventory)
 	for _, file := range candidates {
 		_, err := os.Stat(file)
 		switch {

@@ -217,7 +217,10 @@ func TestWhichInventoryIsFound(t *testing.T) {
 			t.Errorf("FindInventory(%q) = %q, %v; want %q", flag, got, err, want)
 		}
 	}
+	siteInventory = filepath.Join(t.TempDir(), "hosts.toml")
+	t.Cleanup(func() { siteInventory = "/etc/dcs-tui/hosts.toml" })
 	find("", "")
+	find("", writeFile(t, siteInventory, ""))
 	find("", writeFile(t, filepath.Join(config, "dcs-tui", "hosts.toml"), ""))
 	find("", writeFile(t, "hosts.toml", ""))
 	find("other.toml", writeFile(t, "other.toml", ""))
@@ -229,7 +232,7 @@ func TestWhichInventoryIsFound(t *testing.T) {
 	if err := os.Remove("hosts.toml"); err != nil {
 		t.Fatal(err)
 	}
-	find("", "")
+	find("", siteInventory)
 }
 
 // TestOnlyInventoryFilesAreLoaded checks that a directory, a missing file, and a file that is too

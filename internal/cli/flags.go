@@ -127,7 +127,7 @@ func (f *runFlags) addSlotFlags(fs *pflag.FlagSet) {
 
 // addHostsFlag adds the flag that names the inventory.
 func addHostsFlag(fs *pflag.FlagSet, file *string) {
-	fs.StringVar(file, "hosts", "", "inventory `FILE` (default: ./hosts.toml, else ~/.config/dcs-tui/hosts.toml, else this machine)")
+	fs.StringVar(file, "hosts", "", "inventory `FILE` (default: ./hosts.toml, else ~/.config/dcs-tui/hosts.toml, else /etc/dcs-tui/hosts.toml, else this machine)")
 }
 
 // addSSHFlags adds the flags of every command that connects to hosts.
