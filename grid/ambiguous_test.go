@@ -28,10 +28,12 @@ func TestAmbiguousValuesAreRefused(t *testing.T) {
 			""}, {"2026-01-01 10:30:00Z host:80 1e-3 a-b -1 ../a a/../b f(5) [1-2]x", ""}, {"a to b", ""},
 		{"1, to, 5", ""},
 	} {
-		_, err := Config{}.Parse(context.Background(), strings.NewReader("echo [a]\n[a] "+c.values+"\n"), "t.txt")
-		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%q: got %v, want %q", c.values, err, c.want)
-		}
+		t.Run(c.values, func(t *testing.T) {
+			_, err := Config{}.Parse(context.Background(), strings.NewReader("echo [a]\n[a] "+c.values+"\n"), "t.txt")
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%q: got %v, want %q", c.values, err, c.want)
+			}
+		})
 	}
 	if _, err := (Config{Again: true}).Parse(context.Background(),
 		strings.NewReader("echo [a] [b]\n[a] 1:5, 1-5, a..b\n[b] 1,5 2,7\n"), "t.txt"); err != nil {

@@ -82,10 +82,12 @@ func TestInvalidArgumentsAreRefused(t *testing.T) {
 		{"echo", ":::: no-such-file", "read values: open no-such-file: no such file or directory"},
 		{"echo", ":::: -", "read values: -:2: the line contains a NUL byte"},
 	} {
-		_, err := ParseArguments(c.command, strings.Fields(c.words), strings.NewReader("a\nb\x00\n"))
-		if err == nil || err.Error() != c.want {
-			t.Errorf("ParseArguments(%q, %q) = %v, want %s", c.command, c.words, err, c.want)
-		}
+		t.Run(c.command, func(t *testing.T) {
+			_, err := ParseArguments(c.command, strings.Fields(c.words), strings.NewReader("a\nb\x00\n"))
+			if err == nil || err.Error() != c.want {
+				t.Errorf("ParseArguments(%q, %q) = %v, want %s", c.command, c.words, err, c.want)
+			}
+		})
 	}
 	a, err := ParseArguments("echo", strings.Fields("::: 1 2 3 ::: 1 2 3"), nil)
 	if err != nil {

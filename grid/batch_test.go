@@ -14,7 +14,9 @@ func TestQueuesAreNamedAfterFiles(t *testing.T) {
 	for _, c := range []struct{ files, want string }{
 		{"a.txt b.txt", "a b"}, {"x/a.txt y/a.txt c", "x/a.txt y/a.txt c"}, {".jobs -", ".jobs "}, {"a.b.txt", "a.b"},
 	} {
-		same(t, c.files, strings.Join(queueNames(strings.Split(c.files, " ")), " "), c.want)
+		t.Run(c.files, func(t *testing.T) {
+			same(t, c.files, strings.Join(queueNames(strings.Split(c.files, " ")), " "), c.want)
+		})
 	}
 }
 
@@ -26,10 +28,12 @@ func TestTemplatesShareColumns(t *testing.T) {
 		{"acc time=json:t", ""}, {"acc", ""}, {"loss", ""}, {"time",
 			"b.txt: @result time is another one than that of a file before it (time=json:t)"},
 	} {
-		err := b.addColumns("b.txt", strings.Fields(c.columns))
-		if (err != nil) != (c.want != "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
-			t.Errorf("%s: %v", c.columns, err)
-		}
+		t.Run(c.columns, func(t *testing.T) {
+			err := b.addColumns("b.txt", strings.Fields(c.columns))
+			if (err != nil) != (c.want != "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
+				t.Errorf("%s: %v", c.columns, err)
+			}
+		})
 	}
 	same(t, "the columns", strings.Join(b.Columns, " "), "acc time=json:t loss")
 }
@@ -53,9 +57,11 @@ func TestTemplatesAreRecognized(t *testing.T) {
 			false}, {strings.Repeat("x", 70_000) + "\n[C] 1\n", true},
 		{strings.Repeat("x", 70_000) + " [C] 1\n", false},
 	} {
-		name := fmt.Sprintf("f%d.txt", i)
-		write(name, c.text)
-		same(t, name, IsTemplate(filepath.Join(dir, name)), c.want)
+		t.Run(c.text, func(t *testing.T) {
+			name := fmt.Sprintf("f%d.txt", i)
+			write(name, c.text)
+			same(t, name, IsTemplate(filepath.Join(dir, name)), c.want)
+		})
 	}
 	write("x.jsonl", "[C] 1\n")
 	if IsTemplate(filepath.Join(dir, "x.jsonl")) || IsTemplate(dir) || IsTemplate(filepath.Join(dir, "none")) {

@@ -42,10 +42,12 @@ func TestRangesOfLargeNumbers(t *testing.T) {
 		{"9007199254740993..9007199254740995", "9007199254740993 9007199254740994 9007199254740995"},
 		{"lin 1e18..20e18 x20", ""},
 	} {
-		got, n, err := valuesOf(c.line, 20)
-		if err != nil || c.want != "" && strings.Join(got, " ") != c.want || n == 1 {
-			t.Errorf("%s: %d values %q, %v; want %s", c.line, n, got, err, c.want)
-		}
+		t.Run(c.line, func(t *testing.T) {
+			got, n, err := valuesOf(c.line, 20)
+			if err != nil || c.want != "" && strings.Join(got, " ") != c.want || n == 1 {
+				t.Errorf("%s: %d values %q, %v; want %s", c.line, n, got, err, c.want)
+			}
+		})
 	}
 	if got, n, err := valuesOf("lin 1e18..20e18 x20", 20); n != 20 || got[18] != "19000000000000000000" {
 		t.Errorf("got %q, %v", got, err)

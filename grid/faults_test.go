@@ -222,7 +222,9 @@ func TestErrorsHavePositions(t *testing.T) {
 		{ok + "[f] command: printf 'a\\000b'", "t.txt:3:14", "NUL"},
 		{ok + "[f] command: kill -9 $$", "t.txt:3:14", "killed"},
 	} {
-		refused(t, Config{}, c.text, c.at, c.words)
+		t.Run(c.text, func(t *testing.T) {
+			refused(t, Config{}, c.text, c.at, c.words)
+		})
 	}
 }
 
@@ -312,13 +314,15 @@ func TestWarningsHavePositions(t *testing.T) {
 		{"a [C]\n[C] 1 2\n@result l file:x[1]{C}{id}{y}.txt",
 			"t.txt:3:17: [1] is left as it is: there is no parameter 1\nt.txt:3:20: {C} is left as it is: write [C] for the parameter\nt.txt:3:27: {y} is left as it is: there are {id}"},
 	} {
-		var got []string
-		for _, w := range parse(t, c.text).Warnings {
-			got = append(got, w.Error())
-		}
-		if s := strings.Join(got, "\n"); c.want == "" && s != "" || !strings.HasPrefix(s, c.want) ||
-			strings.Count(s, "\n") != strings.Count(c.want, "\n") {
-			t.Errorf("%q:\n%s\nwant %s", c.text, s, c.want)
-		}
+		t.Run(c.text, func(t *testing.T) {
+			var got []string
+			for _, w := range parse(t, c.text).Warnings {
+				got = append(got, w.Error())
+			}
+			if s := strings.Join(got, "\n"); c.want == "" && s != "" || !strings.HasPrefix(s, c.want) ||
+				strings.Count(s, "\n") != strings.Count(c.want, "\n") {
+				t.Errorf("%q:\n%s\nwant %s", c.text, s, c.want)
+			}
+		})
 	}
 }

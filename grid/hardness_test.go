@@ -127,9 +127,11 @@ func TestHardnessReachesJobs(t *testing.T) {
 func TestOrdersAreKeptApart(t *testing.T) {
 	names := map[string]bool{}
 	for _, how := range []string{"v:a<b, n", "v:b<a, n", "n, v:a<b", "v:a<b, n:down", "n, m", "m, n", "n, m:up"} {
-		for s := range parse(t, "x [v] [n] [m]\n[v] a b\n[n] 1 2\n[m] 1 2\n@hardness "+how).Jobs() {
-			names[s.Hardness[len(s.Hardness)-1]] = true
-		}
+		t.Run(how, func(t *testing.T) {
+			for s := range parse(t, "x [v] [n] [m]\n[v] a b\n[n] 1 2\n[m] 1 2\n@hardness "+how).Jobs() {
+				names[s.Hardness[len(s.Hardness)-1]] = true
+			}
+		})
 	}
 	same(t, "names of orders", len(names), 6)
 }

@@ -26,16 +26,19 @@ func TestFilterKeepsTheSelectedPoints(t *testing.T) {
 		"x > 1 and z < 3 and (y = 2 or x = 4)": func(x, y, z int) bool { return x > 1 && z < 3 && (y == 2 || x == 4) },
 		"1 = 1":                                func(x, y, z int) bool { return true },
 	} {
-		var want []string
-		for k := range 64 {
-			if x, y, z := k/16+1, k/4%4+1, k%4+1; keeps(x, y, z) {
-				want = append(want, fmt.Sprint(" ", x, " ", y, " ", z))
+		t.Run(where, func(t *testing.T) {
+			var want []string
+			for k := range 64 {
+				if x, y, z := k/16+1, k/4%4+1, k%4+1; keeps(x, y, z) {
+					want = append(want, fmt.Sprint(" ", x, " ", y, " ", z))
+				}
 			}
-		}
-		if got := points(t, parse(t, "a [x] [y] [z]\n[x] 1..4\n[y] 1..4\n[z] 1..4\n@where "+where)); !slices.Equal(got,
-			want) {
-			t.Errorf("%s: got %q, want %q", where, got, want)
-		}
+			if got := points(t, parse(t, "a [x] [y] [z]\n[x] 1..4\n[y] 1..4\n[z] 1..4\n@where "+
+				where)); !slices.Equal(got,
+				want) {
+				t.Errorf("%s: got %q, want %q", where, got, want)
+			}
+		})
 	}
 }
 
@@ -120,11 +123,13 @@ func TestSourcesAreEnded(t *testing.T) {
 		"echo waiting >&2; sleep 1000; echo": "did not end within 200ms and was stopped: waiting",
 		"yes":                                "prints more than 16 MiB",
 	} {
-		c := Config{Timeout: 200 * time.Millisecond}
-		if text == "yes" {
-			c.Timeout = time.Minute
-		}
-		refused(t, c, "a [f]\n[f] command: "+text, "t.txt:2:14", want)
+		t.Run(text, func(t *testing.T) {
+			c := Config{Timeout: 200 * time.Millisecond}
+			if text == "yes" {
+				c.Timeout = time.Minute
+			}
+			refused(t, c, "a [f]\n[f] command: "+text, "t.txt:2:14", want)
+		})
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -148,9 +148,11 @@ func TestCommandsAreThoseOfParallel(t *testing.T) {
 	for name, lines := range map[string]string{
 		"LIST-A": "A\nB\n", "LIST-B": "D\nE\n", "LIST-C": "echo a\necho 'b c'\n", "LIST-E": "a b\n\nd/e.f",
 	} {
-		if err := os.WriteFile(dir+"/"+name, []byte(lines), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := os.WriteFile(dir+"/"+name, []byte(lines), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 	t.Chdir(dir)
 	t.Setenv("PARALLEL", "")
@@ -228,18 +230,20 @@ func TestUnsupportedPlaceholdersAreRefused(t *testing.T) {
 		"{slot}": "$DCS_SLOT", "{host}": "$DCS_HOST", "{sshlogin}": "$DCS_HOST", "{hgrp}": "tags=", "{agrp}": "tags=",
 		"{uniq}": "@where", "{choose_k}": "@where",
 	} {
-		_, err := ParseArguments("echo "+placeholder, []string{":::", "a"}, nil)
-		if err == nil || !strings.Contains(err.Error(), placeholder+" in the command") ||
-			!strings.Contains(adviceOf(err), advice) {
-			t.Errorf("echo %s: %v, advice %q; want %q", placeholder, err, adviceOf(err), advice)
-		}
-		a, err := ParseArguments("echo", []string{":::", "a"}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := a.SetReturn([]string{"out/" + placeholder}); err == nil {
-			t.Errorf("--return out/%s: no error", placeholder)
-		}
+		t.Run(placeholder, func(t *testing.T) {
+			_, err := ParseArguments("echo "+placeholder, []string{":::", "a"}, nil)
+			if err == nil || !strings.Contains(err.Error(), placeholder+" in the command") ||
+				!strings.Contains(adviceOf(err), advice) {
+				t.Errorf("echo %s: %v, advice %q; want %q", placeholder, err, adviceOf(err), advice)
+			}
+			a, err := ParseArguments("echo", []string{":::", "a"}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := a.SetReturn([]string{"out/" + placeholder}); err == nil {
+				t.Errorf("--return out/%s: no error", placeholder)
+			}
+		})
 	}
 	for _, command := range []string{`python3 -c 'print(f"{host}")'`, `echo ${slot} ${host}`, `grep 'a{2,3}'`} {
 		a, err := ParseArguments(command, []string{":::", "a"}, nil)
@@ -260,23 +264,25 @@ func TestHostileValuesAreRefusedInQuotes(t *testing.T) {
 	for _, command := range []string{
 		`sh -c "wc -l {}"`, `sh -c 'wc -l {}'`, `echo "{1}"`, `echo '{-1}'`, `echo ${}`, `echo \{}`, "echo `cat {}`", `echo $(({}))`, "x # {}",
 	} {
-		for _, v := range hostile {
-			a, err := ParseArguments(command, []string{":::", "good", v}, nil)
+		t.Run(command, func(t *testing.T) {
+			for _, v := range hostile {
+				a, err := ParseArguments(command, []string{":::", "good", v}, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := a.Jobs(2); err == nil || !strings.HasPrefix(err.Error(), "job 2: ") ||
+					!strings.Contains(adviceOf(err), `"$1"`) {
+					t.Errorf("%s with %q: %v", command, v, err)
+				}
+			}
+			a, err := ParseArguments(command, []string{":::", "good", "d/e-1.5_x,y:z=@%+"}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := a.Jobs(2); err == nil || !strings.HasPrefix(err.Error(), "job 2: ") ||
-				!strings.Contains(adviceOf(err), `"$1"`) {
-				t.Errorf("%s with %q: %v", command, v, err)
+			if _, err := a.Jobs(2); err != nil {
+				t.Errorf("%s with harmless values: %v", command, err)
 			}
-		}
-		a, err := ParseArguments(command, []string{":::", "good", "d/e-1.5_x,y:z=@%+"}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := a.Jobs(2); err != nil {
-			t.Errorf("%s with harmless values: %v", command, err)
-		}
+		})
 	}
 	a, err := ParseArguments(`sh -c 'wc -l "$1"' _ {}`, slices.Concat([]string{":::"}, hostile), nil)
 	if err != nil {

@@ -48,16 +48,18 @@ func TestValuesStayInTheDirectory(t *testing.T) {
 		{"#DCS send=[C]\n./f [C]\n[C] /etc/passwd\n", `t.txt:2: job 1: send: "/etc/passwd" must be relative`},
 		{"#DCS send=[C]\n./f [C]\n[C] a:b\n", `send: the value "a:b" of [C] has a colon`},
 	} {
-		template, err := Config{}.Parse(context.Background(), strings.NewReader(c.text), "t.txt")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range template.Jobs() {
-			err = e
-		}
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%q: got %v, want %q", c.text, err, c.want)
-		}
+		t.Run(c.text, func(t *testing.T) {
+			template, err := Config{}.Parse(context.Background(), strings.NewReader(c.text), "t.txt")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range template.Jobs() {
+				err = e
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%q: got %v, want %q", c.text, err, c.want)
+			}
+		})
 	}
 }
 

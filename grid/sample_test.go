@@ -43,7 +43,9 @@ func TestSampleIsRepeatable(t *testing.T) {
 		"4 latin":        " 187 864, 493 199, 612 352, 862 652",
 		"4 latin seed 7": " 646 104, 864 276, 476 740, 5 980",
 	} {
-		same(t, how, sampleOf(how), want)
+		t.Run(how, func(t *testing.T) {
+			same(t, how, sampleOf(how), want)
+		})
 	}
 	if !strings.HasPrefix(sampleOf("20"), sampleOf("10")+",") {
 		t.Error("a larger sample does not begin as the smaller one")
@@ -144,36 +146,38 @@ func TestSampleOfSomeParametersHasAllOthers(t *testing.T) {
 		{"5 latin of x", "@where seed = 9", 0, nil},
 		{"5 latin of x", "@where 1 = 2", 0, nil},
 	} {
-		tmpl := parse(t, "a [x] [m]\n"+values+"@sample "+c.how+"\n"+c.filter)
-		var got, heads []string
-		for _, s := range specsOf(t, tmpl) {
-			p := s.Params()
-			head := " " + p[1].Value + " " + p[3].Value
-			if len(heads) == 0 || heads[len(heads)-1] != head {
-				heads = append(heads, head)
+		t.Run(c.how, func(t *testing.T) {
+			tmpl := parse(t, "a [x] [m]\n"+values+"@sample "+c.how+"\n"+c.filter)
+			var got, heads []string
+			for _, s := range specsOf(t, tmpl) {
+				p := s.Params()
+				head := " " + p[1].Value + " " + p[3].Value
+				if len(heads) == 0 || heads[len(heads)-1] != head {
+					heads = append(heads, head)
+				}
+				if p[3].Value != p[4].Value {
+					t.Fatalf("not zipped: %v", p)
+				}
+				got = append(got, head+": "+p[0].Value+" "+p[2].Value)
 			}
-			if p[3].Value != p[4].Value {
-				t.Fatalf("not zipped: %v", p)
+			var want []string
+			for _, head := range heads {
+				for _, rest := range c.rest {
+					want = append(want, head+": "+rest)
+				}
 			}
-			got = append(got, head+": "+p[0].Value+" "+p[2].Value)
-		}
-		var want []string
-		for _, head := range heads {
-			for _, rest := range c.rest {
-				want = append(want, head+": "+rest)
+			if !slices.Equal(got, want) || len(heads) != c.points {
+				t.Errorf("@sample %s %s: %d points, %q", c.how, c.filter, len(heads), got)
 			}
-		}
-		if !slices.Equal(got, want) || len(heads) != c.points {
-			t.Errorf("@sample %s %s: %d points, %q", c.how, c.filter, len(heads), got)
-		}
-		if n, err := tmpl.Count(); n != len(got) || err != nil || c.filter == "" && tmpl.MaxJobs() != n {
-			t.Errorf("@sample %s: %d jobs, counted %d, at most %d, %v", c.how, len(got), n, tmpl.MaxJobs(), err)
-		}
-		alone, _, _ := strings.Cut(c.how, " of")
-		if want := points(t, parse(t, "a [x] [y]\n[x] 1..100\n[y] 1..100\n@sample "+alone)); c.points == 20 &&
-			c.filter == "" && !slices.Equal(heads, want) {
-			t.Errorf("@sample %s: %q, alone %q", c.how, heads, want)
-		}
+			if n, err := tmpl.Count(); n != len(got) || err != nil || c.filter == "" && tmpl.MaxJobs() != n {
+				t.Errorf("@sample %s: %d jobs, counted %d, at most %d, %v", c.how, len(got), n, tmpl.MaxJobs(), err)
+			}
+			alone, _, _ := strings.Cut(c.how, " of")
+			if want := points(t, parse(t, "a [x] [y]\n[x] 1..100\n[y] 1..100\n@sample "+alone)); c.points == 20 &&
+				c.filter == "" && !slices.Equal(heads, want) {
+				t.Errorf("@sample %s: %q, alone %q", c.how, heads, want)
+			}
+		})
 	}
 }
 

@@ -56,11 +56,13 @@ func TestErrorOfASearchFlagNamesNoLine(t *testing.T) {
 		"--search: tpe learns from results":         {Method: "tpe", Trials: 5},
 		"--search: the number of trials is missing": {Method: "tpe", Metric: "loss"},
 	} {
-		_, err := Config{Search: flags.Line()}.Parse(context.Background(), strings.NewReader(searchText), "s.txt")
-		if err == nil || !strings.HasPrefix(err.Error(), want) ||
-			!strings.Contains(err.Error(), "--trials 100 --minimize loss") {
-			t.Errorf("%+v: got %v, want %s…, and the flags", flags, err, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			_, err := Config{Search: flags.Line()}.Parse(context.Background(), strings.NewReader(searchText), "s.txt")
+			if err == nil || !strings.HasPrefix(err.Error(), want) ||
+				!strings.Contains(err.Error(), "--trials 100 --minimize loss") {
+				t.Errorf("%+v: got %v, want %s…, and the flags", flags, err, want)
+			}
+		})
 	}
 }
 
@@ -162,11 +164,13 @@ func TestOptimizerThatFailsLeavesNoProcess(t *testing.T) {
 		`read a; read b; head -c 2000000 /dev/zero | tr '\0' x; echo; cat`:   "token too long",
 		`read a; read b; echo '{"params":{"x":{"y":1},"k":[]}}'; cat; sleep`: "does not allow",
 	} {
-		o, _ := optimizerOf(t, script)
-		if _, err := o.Propose(context.Background(), nil); err == nil || !strings.Contains(err.Error(), words) {
-			t.Errorf("%s: %v", script, err)
-		}
-		o.Close(nil)
+		t.Run(script, func(t *testing.T) {
+			o, _ := optimizerOf(t, script)
+			if _, err := o.Propose(context.Background(), nil); err == nil || !strings.Contains(err.Error(), words) {
+				t.Errorf("%s: %v", script, err)
+			}
+			o.Close(nil)
+		})
 	}
 	o, _ := optimizerOf(t, `read a; read b; echo '{"stop":true}'; cat >/dev/null`)
 	if _, err := o.Propose(context.Background(), nil); err != io.EOF {

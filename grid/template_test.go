@@ -196,11 +196,13 @@ func TestTitleOfAJobIsItsValues(t *testing.T) {
 		"#DCS name=n-[C]-[D]\na\n[C] 1":          "n-1-[D]",
 		"a [C]\n[C] " + strings.Repeat("x", 100): "C=" + strings.Repeat("x", 39) + "…",
 	} {
-		var got []string
-		for _, s := range specsOf(t, parse(t, text)) {
-			got = append(got, s.Name)
-		}
-		same(t, text, strings.Join(got, "|"), want)
+		t.Run(text, func(t *testing.T) {
+			var got []string
+			for _, s := range specsOf(t, parse(t, text)) {
+				got = append(got, s.Name)
+			}
+			same(t, text, strings.Join(got, "|"), want)
+		})
 	}
 }
 
@@ -239,9 +241,12 @@ func TestJobsAreFilteredByValues(t *testing.T) {
 		{"auto 1 2", "x = 'auto' or x > 1", "auto 2"},
 		{"1..3", "1 > 2", ""},
 	} {
-		got := strings.TrimPrefix(strings.Join(points(t, parse(t, "a [x]\n[x] "+c.values+"\n@where "+c.filter)), ""),
-			" ")
-		same(t, c.values+" where "+c.filter, got, c.want)
+		t.Run(c.values, func(t *testing.T) {
+			got := strings.TrimPrefix(strings.Join(points(t, parse(t, "a [x]\n[x] "+c.values+"\n@where "+c.filter)),
+				""),
+				" ")
+			same(t, c.values+" where "+c.filter, got, c.want)
+		})
 	}
 }
 

@@ -129,9 +129,11 @@ func TestEachHostGetsItsOpener(t *testing.T) {
 func TestExitErrorText(t *testing.T) {
 	for want, err := range map[string]ExitError{"exit code 3": {Code: 3},
 		"ended by SIGKILL": {Code: -1, Signal: "SIGKILL"}} {
-		if got := err.Error(); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			if got := err.Error(); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
 	}
 }
 
@@ -155,10 +157,12 @@ func TestProgramsThatJoinArgumentsAreRecognized(t *testing.T) {
 		`"ssh"`:   0,
 		`"local"`: 0,
 	} {
-		inv, _ := parse(t, "[[host]]\nname = \"ssh\"\nlink = "+link+"\n")
-		if got := inv.Hosts[0].Shells; got != want {
-			t.Errorf("%s: %d shells, want %d", link, got, want)
-		}
+		t.Run(link, func(t *testing.T) {
+			inv, _ := parse(t, "[[host]]\nname = \"ssh\"\nlink = "+link+"\n")
+			if got := inv.Hosts[0].Shells; got != want {
+				t.Errorf("%s: %d shells, want %d", link, got, want)
+			}
+		})
 	}
 	inv, _ := parse(t, "[defaults]\nlink = 'ssh {name}'\n[[host]]\nname = 'a'\n[[host]]\nname = 'b'\nlink = 'docker exec -i b'\n")
 	if inv.Hosts[0].Shells != 1 || inv.Hosts[1].Shells != 0 {

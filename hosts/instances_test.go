@@ -213,11 +213,13 @@ func TestValuesReachSbatchAsOneWord(t *testing.T) {
 		"echo 'sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified' >&2; exit 1": "Invalid account",
 		"yes | head -1000000; exit 1": "failed (exit status 1): y",
 	} {
-		err := slurm(t, "", map[string]string{"sbatch": program}).CreateInstance(context.Background(), "dcs-a",
-			"dcs-a-1")
-		if err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 500 {
-			t.Errorf("got %v, want %q", err, want)
-		}
+		t.Run(program, func(t *testing.T) {
+			err := slurm(t, "", map[string]string{"sbatch": program}).CreateInstance(context.Background(), "dcs-a",
+				"dcs-a-1")
+			if err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 500 {
+				t.Errorf("got %v, want %q", err, want)
+			}
+		})
 	}
 	p = slurm(t, "", nil)
 	t.Setenv("PATH", "/nonexistent")

@@ -128,11 +128,13 @@ func TestErrorsNameFileAndLine(t *testing.T) {
 		{"\x7fELF\x01\x02\n", "f:1: "},
 		{"\xff\xfe[\n", "f:"},
 	} {
-		_, _, err := Parse([]byte(c.text), "f")
-		var p Problems
-		if !errors.As(err, &p) || !strings.HasPrefix(err.Error(), c.want) {
-			t.Errorf("%q:\n got %v\nwant %s", c.text, err, c.want)
-		}
+		t.Run(c.text, func(t *testing.T) {
+			_, _, err := Parse([]byte(c.text), "f")
+			var p Problems
+			if !errors.As(err, &p) || !strings.HasPrefix(err.Error(), c.want) {
+				t.Errorf("%q:\n got %v\nwant %s", c.text, err, c.want)
+			}
+		})
 	}
 }
 
@@ -208,10 +210,12 @@ func TestUnintendedSettingsAreWarnings(t *testing.T) {
 		"[[host]]\nname='a'\nsetup='b\u00a0c'\n":             "f:3: setup: in a command, the character U+00A0",
 		"[[host]]\nname='a'\nlost_after='5s'\n":              "f:3: lost_after is below 15s",
 	} {
-		_, warnings, err := Parse([]byte(text), "f")
-		if err != nil || len(warnings) != 1 || !strings.HasPrefix(warnings[0], want) {
-			t.Errorf("%q: %v, %v; want %s", text, warnings, err, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			_, warnings, err := Parse([]byte(text), "f")
+			if err != nil || len(warnings) != 1 || !strings.HasPrefix(warnings[0], want) {
+				t.Errorf("%q: %v, %v; want %s", text, warnings, err, want)
+			}
+		})
 	}
 }
 

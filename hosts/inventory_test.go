@@ -176,11 +176,14 @@ func TestHostOverridesSlotsAndReserve(t *testing.T) {
 		{"slots = 3", "", 8, 3},
 		{"slots = 3", `slots = "cores"`, 8, 8},
 	} {
-		inv, _ := parse(t, "[defaults]\n"+c.defaults+"\n[[host]]\nname = \"a\"\n"+c.host+"\n")
-		h := inv.Hosts[0]
-		if got := h.Slots.Count(c.cores); got != c.want {
-			t.Errorf("defaults %q, host %q: %d slots of %d cores, want %d", c.defaults, c.host, got, c.cores, c.want)
-		}
+		t.Run(c.defaults, func(t *testing.T) {
+			inv, _ := parse(t, "[defaults]\n"+c.defaults+"\n[[host]]\nname = \"a\"\n"+c.host+"\n")
+			h := inv.Hosts[0]
+			if got := h.Slots.Count(c.cores); got != c.want {
+				t.Errorf("defaults %q, host %q: %d slots of %d cores, want %d", c.defaults, c.host, got, c.cores,
+					c.want)
+			}
+		})
 	}
 }
 
@@ -188,9 +191,11 @@ func TestHostOverridesSlotsAndReserve(t *testing.T) {
 func TestHostHasAllTags(t *testing.T) {
 	h := &Host{Tags: []string{"avx2", "gpu"}}
 	for tags, want := range map[string]bool{"": true, "gpu": true, "gpu avx2": true, "gpu big": false} {
-		if h.HasTags(strings.Fields(tags)) != want {
-			t.Errorf("Has(%q) is not %v", tags, want)
-		}
+		t.Run(tags, func(t *testing.T) {
+			if h.HasTags(strings.Fields(tags)) != want {
+				t.Errorf("Has(%q) is not %v", tags, want)
+			}
+		})
 	}
 }
 
@@ -253,10 +258,12 @@ func TestOnlyInventoryFilesAreLoaded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, endless := range []string{file, "/dev/zero"} {
-		if _, _, err := Load(endless); err == nil ||
-			!strings.Contains(err.Error(), endless+" is longer than 8 MiB, so it is not an inventory") {
-			t.Errorf("%s: %v", endless, err)
-		}
+		t.Run(endless, func(t *testing.T) {
+			if _, _, err := Load(endless); err == nil ||
+				!strings.Contains(err.Error(), endless+" is longer than 8 MiB, so it is not an inventory") {
+				t.Errorf("%s: %v", endless, err)
+			}
+		})
 	}
 }
 
@@ -313,15 +320,19 @@ func TestParseQuiet(t *testing.T) {
 		"00:00-24:00":   {0, 24 * time.Hour},
 		"23:59 - 00:00": {23*time.Hour + 59*time.Minute, 0},
 	} {
-		if got, err := parseQuiet(s); err != nil || got != want {
-			t.Errorf("parseQuiet(%q) = %v, %v; want %v", s, got, err, want)
-		}
+		t.Run(s, func(t *testing.T) {
+			if got, err := parseQuiet(s); err != nil || got != want {
+				t.Errorf("parseQuiet(%q) = %v, %v; want %v", s, got, err, want)
+			}
+		})
 	}
 	for _, s := range []string{"", "22-06", "22:00", "25:00-06:00", "22:60-06:00", "22:00-22:00", "24:01-01:00",
 		"24:00-06:00", "-1:00-02:00", "22:0-06:00"} {
-		if got, err := parseQuiet(s); err == nil {
-			t.Errorf("parseQuiet(%q) = %v; want an error", s, got)
-		}
+		t.Run(s, func(t *testing.T) {
+			if got, err := parseQuiet(s); err == nil {
+				t.Errorf("parseQuiet(%q) = %v; want an error", s, got)
+			}
+		})
 	}
 }
 
@@ -339,17 +350,21 @@ func TestCommandIsSplitAsInAShell(t *testing.T) {
 		`a"b"'c'd`:               `abcd`,
 		``:                       ``,
 	} {
-		if got, err := splitWords(s); err != nil || strings.Join(got, "|") != want {
-			t.Errorf("splitWords(%q) = %q, %v; want %s", s, got, err, want)
-		}
+		t.Run(s, func(t *testing.T) {
+			if got, err := splitWords(s); err != nil || strings.Join(got, "|") != want {
+				t.Errorf("splitWords(%q) = %q, %v; want %s", s, got, err, want)
+			}
+		})
 	}
 	for s, want := range map[string]string{
 		`a 'b`: "not closed", `a "b`: "not closed", `a\`: "backslash",
 		`a | b`: "no shell", `a > b`: "no shell", `a $HOME`: "no shell", `a; b`: "no shell",
 	} {
-		if got, err := splitWords(s); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("splitWords(%q) = %q, %v; want %q", s, got, err, want)
-		}
+		t.Run(s, func(t *testing.T) {
+			if got, err := splitWords(s); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("splitWords(%q) = %q, %v; want %q", s, got, err, want)
+			}
+		})
 	}
 }
 
@@ -395,24 +410,27 @@ func TestQuantitiesMeanTheSameEverywhere(t *testing.T) {
 		{"gpus", "gpus", func(s *jobs.Spec) any { return s.GPUs.Devices() }, func(h *Host) any { return h.GPUs },
 			"0 4 64 65 256 257 1024 1025", true},
 	} {
-		accepted := 0
-		for _, text := range strings.Fields(c.texts) {
-			j, quoted := job(c.option, text, c.job), text
-			if !c.numbers {
-				quoted = `"` + text + `"`
+		t.Run(c.option, func(t *testing.T) {
+			accepted := 0
+			for _, text := range strings.Fields(c.texts) {
+				j, quoted := job(c.option, text, c.job), text
+				if !c.numbers {
+					quoted = `"` + text + `"`
+				}
+				h := host(c.key, quoted, c.host)
+				if (j.err == nil) != (h.err == nil) || j.err == nil && j.value != h.value {
+					t.Errorf("%s=%s is %v (%v), %s = %s is %v (%v)", c.option, text, j.value, j.err, c.key, quoted,
+						h.value,
+						h.err)
+				}
+				if j.err == nil {
+					accepted++
+				}
 			}
-			h := host(c.key, quoted, c.host)
-			if (j.err == nil) != (h.err == nil) || j.err == nil && j.value != h.value {
-				t.Errorf("%s=%s is %v (%v), %s = %s is %v (%v)", c.option, text, j.value, j.err, c.key, quoted, h.value,
-					h.err)
+			if accepted == 0 {
+				t.Errorf("none of %s=%s is accepted", c.option, c.texts)
 			}
-			if j.err == nil {
-				accepted++
-			}
-		}
-		if accepted == 0 {
-			t.Errorf("none of %s=%s is accepted", c.option, c.texts)
-		}
+		})
 	}
 	if h := host("min_mem_free", "0", func(h *Host) any { return h.MinMemFree }); h.err != nil || h.value != int64(0) {
 		t.Errorf("0, no such limit: %+v", h)
@@ -428,9 +446,11 @@ func TestKeptPartsAreParsed(t *testing.T) {
 		`["urgent", "late night slots=2 gpus=1", "x gpus=1"]`: "urgent, late night slots=2 gpus=1, x gpus=1",
 		`[]`: "",
 	} {
-		if inv, _ := parse(t, fmt.Sprintf(text, queues)); inv.Hosts[0].KeptText() != want {
-			t.Errorf("%s: got %q, want %q", queues, inv.Hosts[0].KeptText(), want)
-		}
+		t.Run(queues, func(t *testing.T) {
+			if inv, _ := parse(t, fmt.Sprintf(text, queues)); inv.Hosts[0].KeptText() != want {
+				t.Errorf("%s: got %q, want %q", queues, inv.Hosts[0].KeptText(), want)
+			}
+		})
 	}
 	for queues, want := range map[string]string{
 		`["a slots=3", "b slots=2"]`: "5 slots are kept, and the host has 4",
@@ -441,7 +461,9 @@ func TestKeptPartsAreParsed(t *testing.T) {
 		`"slots=2"`:                  `"slots=2" is not one of`,
 		`2`:                          "must be a text or a list of texts",
 	} {
-		refuse(t, fmt.Sprintf(text, queues), "hosts.toml:4: queues: "+want)
+		t.Run(queues, func(t *testing.T) {
+			refuse(t, fmt.Sprintf(text, queues), "hosts.toml:4: queues: "+want)
+		})
 	}
 }
 
@@ -472,7 +494,9 @@ func TestTokensOfTheInventory(t *testing.T) {
 		"matlab = -1": "hosts.toml:2: matlab: must be from 0 to 1000000", "matlab = '5'": "hosts.toml:2: matlab: must be a whole number",
 		"'a b' = 1": `hosts.toml:2: a b: "a b" is not a name of tokens`,
 	} {
-		refuse(t, strings.Replace(text, "matlab = 5", says, 1), wrong)
+		t.Run(says, func(t *testing.T) {
+			refuse(t, strings.Replace(text, "matlab = 5", says, 1), wrong)
+		})
 	}
 }
 
@@ -513,7 +537,9 @@ func TestInventoryMayBeAListOfLogins(t *testing.T) {
 		{"ws01\n[1:2]:22\n", `hosts.toml:2: "[1:2]:22": "1:2" is not an IPv6 address`},
 		{"ws01:22\nws01:22\n", "hosts.toml:2: the host ws01 is given twice, first on line 1"},
 	} {
-		refuse(t, c.text, c.want)
+		t.Run(c.text, func(t *testing.T) {
+			refuse(t, c.text, c.want)
+		})
 	}
 }
 

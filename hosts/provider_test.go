@@ -62,21 +62,25 @@ func TestListOutputOverridesTheTemplate(t *testing.T) {
 		{"", "-oProxyCommand=x", 0, "error"},
 		{"", "a;b", 0, "error"},
 	} {
-		inv, _ := parse(t, cloud+c.keys)
-		h, err := inv.Providers[0].Instance("dcs-a-1", c.address, c.port)
-		got := "error"
-		if err == nil {
-			got = strings.Join([]string{fmt.Sprint(h.Addresses), fmt.Sprint(h.Port), fmt.Sprint(h.Command)}, " ")
-		}
-		if got != c.want {
-			t.Errorf("%q, %q, %d: got %s, %v; want %s", c.keys, c.address, c.port, got, err, c.want)
-		}
+		t.Run(c.keys, func(t *testing.T) {
+			inv, _ := parse(t, cloud+c.keys)
+			h, err := inv.Providers[0].Instance("dcs-a-1", c.address, c.port)
+			got := "error"
+			if err == nil {
+				got = strings.Join([]string{fmt.Sprint(h.Addresses), fmt.Sprint(h.Port), fmt.Sprint(h.Command)}, " ")
+			}
+			if got != c.want {
+				t.Errorf("%q, %q, %d: got %s, %v; want %s", c.keys, c.address, c.port, got, err, c.want)
+			}
+		})
 	}
 	inv, _ := parse(t, cloud)
 	for _, name := range []string{"", "a b", "-x", "../x", "a\x1b[2J", strings.Repeat("x", 64)} {
-		if h, err := inv.Providers[0].Instance(name, "", 0); err == nil {
-			t.Errorf("the name %q gives %+v, want an error", name, h)
-		}
+		t.Run(name, func(t *testing.T) {
+			if h, err := inv.Providers[0].Instance(name, "", 0); err == nil {
+				t.Errorf("the name %q gives %+v, want an error", name, h)
+			}
+		})
 	}
 }
 
@@ -90,9 +94,11 @@ func TestInstanceNumberIsPartOfItsName(t *testing.T) {
 	for name, want := range map[string]int{"dcs-abcdefgh-12": 12, "dcs-abcdefgh-012": 0, "dcs-abcdefgh-0": 0,
 		"dcs-abcdefgh-":   0,
 		"dcs-abcdefgh--1": 0, "dcs-abcdefgh-+1": 0, "dcs-abcdefg-1": 0, "dcs-abcdefgh-1x": 0, "melon": 0} {
-		if n, ok := InstanceNumber(prefix, name); ok != (want > 0) || ok && n != want {
-			t.Errorf("%s: got %d, %v; want %d", name, n, ok, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if n, ok := InstanceNumber(prefix, name); ok != (want > 0) || ok && n != want {
+				t.Errorf("%s: got %d, %v; want %d", name, n, ok, want)
+			}
+		})
 	}
 }
 
@@ -128,6 +134,8 @@ func TestKeysOfASlurmProvider(t *testing.T) {
 		"[[provider]]\nname = 'c'\ncreate = 'c'\nlist = 'l'\nterminate = 't'\nmax = 1\naccount = 'p'\n": `account belongs in a [[provider]] with type = "slurm"`,
 		"[[host]]\nname = 'a'\nlink = 'srun'\n":                                                         "neither",
 	} {
-		refuse(t, keys, want)
+		t.Run(keys, func(t *testing.T) {
+			refuse(t, keys, want)
+		})
 	}
 }

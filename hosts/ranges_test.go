@@ -36,11 +36,13 @@ func TestRangesAreExpanded(t *testing.T) {
 		{"a[1-5000,1-5001]", "", "more than 10000 hosts"},
 		{"a[1-1000]b[1-1000]", "", "more than 10000 hosts"},
 	} {
-		got, err := Expand(c.pattern)
-		if strings.Join(got, " ") != c.want || (err != nil) != (c.wantErr != "") || err != nil &&
-			!strings.Contains(err.Error(), c.wantErr) {
-			t.Errorf("Expand(%q) = %q, %v; want %q, %q", c.pattern, got, err, c.want, c.wantErr)
-		}
+		t.Run(c.pattern, func(t *testing.T) {
+			got, err := Expand(c.pattern)
+			if strings.Join(got, " ") != c.want || (err != nil) != (c.wantErr != "") || err != nil &&
+				!strings.Contains(err.Error(), c.wantErr) {
+				t.Errorf("Expand(%q) = %q, %v; want %q, %q", c.pattern, got, err, c.want, c.wantErr)
+			}
+		})
 	}
 }
 
@@ -81,23 +83,25 @@ func TestFoldedRangesExpandToTheSameNames(t *testing.T) {
 		{"10.0.0.1 10.0.0.2", "10.0.0.1 10.0.0.2"},
 		{"", ""},
 	} {
-		names := strings.Fields(c.names)
-		got := Fold(names)
-		if text := strings.Join(got, " "); text != c.want {
-			t.Errorf("%s: %s, want %s", c.names, text, c.want)
-		}
-		var back []string
-		for _, pattern := range got {
-			list, err := Expand(pattern)
-			if err != nil {
-				t.Fatal(err)
+		t.Run(c.names, func(t *testing.T) {
+			names := strings.Fields(c.names)
+			got := Fold(names)
+			if text := strings.Join(got, " "); text != c.want {
+				t.Errorf("%s: %s, want %s", c.names, text, c.want)
 			}
-			back = append(back, list...)
-		}
-		slices.Sort(names)
-		slices.Sort(back)
-		if !slices.Equal(names, back) {
-			t.Errorf("%s is %q again", c.names, back)
-		}
+			var back []string
+			for _, pattern := range got {
+				list, err := Expand(pattern)
+				if err != nil {
+					t.Fatal(err)
+				}
+				back = append(back, list...)
+			}
+			slices.Sort(names)
+			slices.Sort(back)
+			if !slices.Equal(names, back) {
+				t.Errorf("%s is %q again", c.names, back)
+			}
+		})
 	}
 }

@@ -34,9 +34,11 @@ func TestSlotsAreDivided(t *testing.T) {
 		{"absurd claims", 4, map[int]int{2: math.MaxInt}, []SlotClaim{{User: 1, Run: "a", Want: 4, Weight: -1},
 			{User: 2, Run: "b", Want: math.MaxInt, Held: -1}}, []int{0, 4}},
 	} {
-		if got := DivideSlots(tt.slots, tt.weights, tt.claims, 0.5); !slices.Equal(got, tt.want) {
-			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			if got := DivideSlots(tt.slots, tt.weights, tt.claims, 0.5); !slices.Equal(got, tt.want) {
+				t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+			}
+		})
 	}
 }
 

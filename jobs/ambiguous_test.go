@@ -15,9 +15,11 @@ func TestAmbiguousCharactersAreNamed(t *testing.T) {
 		{"“rbf”", "U+201C is a typographic quote"}, {"−1", "U+2212 is a dash"}, {"1…3",
 			"U+2026 is an ellipsis"}, {"1–3", "U+2013"}, {"'a' –b", "U+2013"},
 	} {
-		if _, why := Ambiguous(c.text); c.want == "" && why != "" || !strings.Contains(why, c.want) {
-			t.Errorf("%q: got %q, want %q", c.text, why, c.want)
-		}
+		t.Run(c.text, func(t *testing.T) {
+			if _, why := Ambiguous(c.text); c.want == "" && why != "" || !strings.Contains(why, c.want) {
+				t.Errorf("%q: got %q, want %q", c.text, why, c.want)
+			}
+		})
 	}
 	if _, err := Parse(strings.NewReader("#DCS name=a\u00a0b\necho\n"), "f", false, 1); err == nil ||
 		!strings.Contains(err.Error(), "f:1: the character U+00A0") {
@@ -30,9 +32,11 @@ func TestAmbiguousCharactersAreNamed(t *testing.T) {
 func TestCharactersOfCommandsAreMeant(t *testing.T) {
 	for _, object := range []string{`{"command":"echo “a” –b\u00a0c"}`, `{"command":"a","setup":"b\u00a0c"}`,
 		`{"command":"a","name":"“b” – c…"}`} {
-		if _, err := Parse(strings.NewReader(object+"\n"), "f", true, 1); err != nil {
-			t.Errorf("%s: %v", object, err)
-		}
+		t.Run(object, func(t *testing.T) {
+			if _, err := Parse(strings.NewReader(object+"\n"), "f", true, 1); err != nil {
+				t.Errorf("%s: %v", object, err)
+			}
+		})
 	}
 }
 
@@ -49,9 +53,11 @@ func TestErrorsOfValuesNameTheCharacter(t *testing.T) {
 		{`{"command":"a","params":{"p":"1\u00a0"}}`, "params.p: the character U+00A0"}, {`{“command”:"a"}`,
 			"not valid JSON: the character U+201C"},
 	} {
-		if _, err := Parse(strings.NewReader(c.object+"\n"), "f", true, 1); err == nil ||
-			!strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, want %q", c.object, err, c.want)
-		}
+		t.Run(c.object, func(t *testing.T) {
+			if _, err := Parse(strings.NewReader(c.object+"\n"), "f", true, 1); err == nil ||
+				!strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: got %v, want %q", c.object, err, c.want)
+			}
+		})
 	}
 }

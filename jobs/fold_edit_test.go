@@ -77,10 +77,12 @@ func TestEditThatDoesNotFitChangesNothing(t *testing.T) {
 		{"without options", runs, edited(&jobs.Spec{ID: 1})},
 		{"another attempt may be alive", ends, edited(s)},
 	} {
-		table := fold(t, c.script)
-		if err := jobs.Fold(table, &c.edit); err == nil || !reflect.DeepEqual(table, fold(t, c.script)) {
-			t.Errorf("%s: got %v and the table %+v, want an error and no change", c.name, err, table)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			table := fold(t, c.script)
+			if err := jobs.Fold(table, &c.edit); err == nil || !reflect.DeepEqual(table, fold(t, c.script)) {
+				t.Errorf("%s: got %v and the table %+v, want an error and no change", c.name, err, table)
+			}
+		})
 	}
 }
 
@@ -146,10 +148,12 @@ func TestImpossibleChangeIsRefused(t *testing.T) {
 func TestChangeOfGPUs(t *testing.T) {
 	for text, ok := range map[string]bool{`{"gpus":0.5}`: true, `{"gpus":3}`: true, `{"gpus":0.7}`: false,
 		`{"gpus":-1}`: false, `{"gpus":1e9}`: false} {
-		var c jobs.Change
-		if err := json.Unmarshal([]byte(text), &c); (err == nil && c.Check() == nil) != ok {
-			t.Errorf("%s: %v, %v, want ok %v", text, err, c.Check(), ok)
-		}
+		t.Run(text, func(t *testing.T) {
+			var c jobs.Change
+			if err := json.Unmarshal([]byte(text), &c); (err == nil && c.Check() == nil) != ok {
+				t.Errorf("%s: %v, %v, want ok %v", text, err, c.Check(), ok)
+			}
+		})
 	}
 }
 

@@ -179,7 +179,9 @@ func TestFoldKeepsUnacknowledgedResults(t *testing.T) {
 	table := fold(t, script)
 	same(t, "kept results of earlier rounds", len(table.Past), 2)
 	for i, want := range []string{"failed r1 f1 s1 | exited", "succeeded r2 f0 s2 | exited exited"} {
-		same(t, "a kept row", show(&table.Past[i]), want)
+		t.Run(want, func(t *testing.T) {
+			same(t, "a kept row", show(&table.Past[i]), want)
+		})
 	}
 	for seq, left := range map[int64]int{0: 2, 1: 1, 2: 0, 3: 0} {
 		same(t, seq, len(fold(t, append(script[:len(script):len(script)], acked(seq))).Past), left)

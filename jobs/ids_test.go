@@ -10,17 +10,21 @@ import (
 // TestParseAttemptID checks that an attempt has exactly one name.
 func TestParseAttemptID(t *testing.T) {
 	for _, s := range []string{"1.1", "17.2", "1000000.37"} {
-		id, err := jobs.ParseAttemptID(s)
-		if err != nil || id.String() != s {
-			t.Errorf("%q: %v, %v", s, id, err)
-		}
+		t.Run(s, func(t *testing.T) {
+			id, err := jobs.ParseAttemptID(s)
+			if err != nil || id.String() != s {
+				t.Errorf("%q: %v, %v", s, id, err)
+			}
+		})
 	}
 	// An attempt has only one name, so that a file has only one name (P2).
 	for _, s := range []string{"", ".", "1", "1.", ".1", "0.1", "1.0", "-1.2", "+1.2", "01.2", "1.02", "1.2.3", " 1.2",
 		"1.2 ", "1,2", "a.b", "99999999999999999999.1", "1.2\n"} {
-		if id, err := jobs.ParseAttemptID(s); err == nil {
-			t.Errorf("%q was read as %v", s, id)
-		}
+		t.Run(s, func(t *testing.T) {
+			if id, err := jobs.ParseAttemptID(s); err == nil {
+				t.Errorf("%q was read as %v", s, id)
+			}
+		})
 	}
 }
 

@@ -188,10 +188,12 @@ func TestParseJSONLinesErrors(t *testing.T) {
 		{"{\"command\":\"a\xff\"}", "invalid UTF-8"},
 		{"", "there is no job"},
 	} {
-		s, err := Parse(strings.NewReader(c.text), "j.jsonl", true, 1)
-		if err == nil || s != nil || !strings.Contains(err.Error(), c.want) ||
-			!strings.HasPrefix(err.Error(), "j.jsonl:") {
-			t.Errorf("%q: %v, want %q", c.text, err, c.want)
-		}
+		t.Run(c.text, func(t *testing.T) {
+			s, err := Parse(strings.NewReader(c.text), "j.jsonl", true, 1)
+			if err == nil || s != nil || !strings.Contains(err.Error(), c.want) ||
+				!strings.HasPrefix(err.Error(), "j.jsonl:") {
+				t.Errorf("%q: %v, want %q", c.text, err, c.want)
+			}
+		})
 	}
 }

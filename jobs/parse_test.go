@@ -140,12 +140,14 @@ func TestValuesOfGPUsAndTokens(t *testing.T) {
 		"tokens=matlab,ansys:3": {{"tokens", "ansys:3,matlab:1"}},
 		"tokens=":               nil,
 	} {
-		s := parseText(t, "#DCS "+says+"\ntrue\n")[0]
-		again, err := new(SpecReader).Read(AppendSpecJSON(nil, s))
-		if err != nil || !slices.Equal(s.OptionTexts(), want) || !slices.Equal(again.OptionTexts(), want) ||
-			!again.Equal(s) {
-			t.Errorf("%s: got %v, stored as %v, %v", says, s.OptionTexts(), again, err)
-		}
+		t.Run(says, func(t *testing.T) {
+			s := parseText(t, "#DCS "+says+"\ntrue\n")[0]
+			again, err := new(SpecReader).Read(AppendSpecJSON(nil, s))
+			if err != nil || !slices.Equal(s.OptionTexts(), want) || !slices.Equal(again.OptionTexts(), want) ||
+				!again.Equal(s) {
+				t.Errorf("%s: got %v, stored as %v, %v", says, s.OptionTexts(), again, err)
+			}
+		})
 	}
 }
 
@@ -248,12 +250,14 @@ func TestParseErrorsSayWhatToDo(t *testing.T) {
 		{strings.Repeat("x", maxLine+100<<10) + "\n", "longer than 4 MiB"},
 		{strings.Repeat(strings.Repeat("x", 1<<20)+"\\\n", 18), "longer than 4 MiB"},
 	} {
-		specs, err := Parse(strings.NewReader(c.text), "j.txt", false, 1)
-		if err == nil || !strings.Contains(err.Error(), c.want) || specs != nil {
-			t.Errorf("%.80q: %d jobs, error %v; want %q", c.text, len(specs), err, c.want)
-		} else if !strings.HasPrefix(err.Error(), "j.txt:") || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%.80q: the error is not one line that begins with the file: %v", c.text, err)
-		}
+		t.Run(c.text, func(t *testing.T) {
+			specs, err := Parse(strings.NewReader(c.text), "j.txt", false, 1)
+			if err == nil || !strings.Contains(err.Error(), c.want) || specs != nil {
+				t.Errorf("%.80q: %d jobs, error %v; want %q", c.text, len(specs), err, c.want)
+			} else if !strings.HasPrefix(err.Error(), "j.txt:") || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%.80q: the error is not one line that begins with the file: %v", c.text, err)
+			}
+		})
 	}
 }
 
@@ -274,10 +278,12 @@ func TestParseCollectsErrors(t *testing.T) {
 // TestFormatIsThatOfTheName checks that the name of a jobs file decides its format.
 func TestFormatIsThatOfTheName(t *testing.T) {
 	for name, text := range map[string]string{"j.txt": "echo 1\n", "j.jsonl": `{"command":"echo 1"}`} {
-		s, err := Parse(strings.NewReader(text), name, IsJSONLines(name), 1)
-		if err != nil || len(s) != 1 || s[0].Command != "echo 1" || s[0].File != name {
-			t.Errorf("%s: %+v, %v", name, s, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			s, err := Parse(strings.NewReader(text), name, IsJSONLines(name), 1)
+			if err != nil || len(s) != 1 || s[0].Command != "echo 1" || s[0].File != name {
+				t.Errorf("%s: %+v, %v", name, s, err)
+			}
+		})
 	}
 }
 
@@ -341,19 +347,23 @@ func TestBlankAfterAContinuationIsAnError(t *testing.T) {
 		"true \\ \r\n  -y\r\n":                   ":1:7",
 		"echo \\\\\\ \n":                         ":1:9",
 	} {
-		s, err := Parse(strings.NewReader(text), "f", false, 1)
-		if err == nil || s != nil || !strings.HasPrefix(err.Error(), "f"+at+what) {
-			t.Errorf("%q: %v, want f%s%s", text, err, at, what)
-		}
-		if s, err := ParseAgain(strings.NewReader(text), "f", 1); err != nil || len(s) == 0 {
-			t.Errorf("%q was accepted once, and now: %v", text, err)
-		}
+		t.Run(text, func(t *testing.T) {
+			s, err := Parse(strings.NewReader(text), "f", false, 1)
+			if err == nil || s != nil || !strings.HasPrefix(err.Error(), "f"+at+what) {
+				t.Errorf("%q: %v, want f%s%s", text, err, at, what)
+			}
+			if s, err := ParseAgain(strings.NewReader(text), "f", 1); err != nil || len(s) == 0 {
+				t.Errorf("%q was accepted once, and now: %v", text, err)
+			}
+		})
 	}
 	for _, text := range []string{"echo \\\\ \n", "echo '\\' \n", "echo \\\n 1 \n", "# a comment \\ \ntrue\n",
 		"printf 'a\\\nb' \n"} {
-		if _, err := Parse(strings.NewReader(text), "f", false, 1); err != nil {
-			t.Errorf("%q: %v", text, err)
-		}
+		t.Run(text, func(t *testing.T) {
+			if _, err := Parse(strings.NewReader(text), "f", false, 1); err != nil {
+				t.Errorf("%q: %v", text, err)
+			}
+		})
 	}
 	// Each error is one line, and the jobs after it have the right numbers.
 	_, err := Parse(strings.NewReader("true\ntrue \\ \n#DCS after=2\ntrue\nx \\ \n"), "f", false, 1)
@@ -377,18 +387,20 @@ func TestParseAfter(t *testing.T) {
 		{"[", `error: "[" is neither`},
 		{"self", `error: "self" is neither`},
 	} {
-		text := "#DCS name=prepare-a\ntrue\n#DCS name=prepare-b\ntrue\n#DCS name=a/b\ntrue\n#DCS name=self after=" +
-			tt.after + "\ntrue\n"
-		specs, err := Parse(strings.NewReader(text), "j.txt", false, 1)
-		got := ""
-		if err != nil {
-			got = "error: " + strings.TrimPrefix(strings.TrimPrefix(err.Error(), "j.txt:7: "), "after: ")
-		} else {
-			got = specs[3].AfterText()
-		}
-		if got != tt.want && !(err != nil && strings.HasPrefix(got, tt.want)) {
-			t.Errorf("after=%s: got %s, want %s", tt.after, got, tt.want)
-		}
+		t.Run(tt.after, func(t *testing.T) {
+			text := "#DCS name=prepare-a\ntrue\n#DCS name=prepare-b\ntrue\n#DCS name=a/b\ntrue\n#DCS name=self after=" +
+				tt.after + "\ntrue\n"
+			specs, err := Parse(strings.NewReader(text), "j.txt", false, 1)
+			got := ""
+			if err != nil {
+				got = "error: " + strings.TrimPrefix(strings.TrimPrefix(err.Error(), "j.txt:7: "), "after: ")
+			} else {
+				got = specs[3].AfterText()
+			}
+			if got != tt.want && !(err != nil && strings.HasPrefix(got, tt.want)) {
+				t.Errorf("after=%s: got %s, want %s", tt.after, got, tt.want)
+			}
+		})
 	}
 }
 

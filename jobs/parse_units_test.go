@@ -13,15 +13,19 @@ func TestParseDuration(t *testing.T) {
 		"1.5h": 90 * time.Minute, "250ms": 250 * time.Millisecond, "2w": 14 * 24 * time.Hour, "0.5": time.Second / 2,
 		"1h0m": time.Hour, "1d2h3m4s5ms": 26*time.Hour + 3*time.Minute + 4005*time.Millisecond,
 	} {
-		if d, err := ParseDuration(s); err != nil || d != want {
-			t.Errorf("%q: %v, %v; want %v", s, d, err, want)
-		}
+		t.Run(s, func(t *testing.T) {
+			if d, err := ParseDuration(s); err != nil || d != want {
+				t.Errorf("%q: %v, %v; want %v", s, d, err, want)
+			}
+		})
 	}
 	for _, s := range []string{"", "h", "5x", "5m3", "3 m", "-5m", "+5m", "1e3", "5M", "0", "0s", "1..5h", "NaN",
 		"0x10", "999999w", "5m ", "1h5"} {
-		if d, err := ParseDuration(s); err == nil {
-			t.Errorf("%q was read as %v", s, d)
-		}
+		t.Run(s, func(t *testing.T) {
+			if d, err := ParseDuration(s); err == nil {
+				t.Errorf("%q was read as %v", s, d)
+			}
+		})
 	}
 }
 
@@ -30,15 +34,19 @@ func TestParseSize(t *testing.T) {
 	for s, want := range map[string]int64{
 		"8G": 8 << 30, "512M": 512 << 20, "1T": 1 << 40, "1.5k": 1536, "1048576": 1 << 20, "4294967296": 4 << 30, "100B": 100, "20K": 20 << 10, "2GB": 2 << 30, "2GiB": 2 << 30, "7B": 7, "1p": 1 << 50,
 	} {
-		if n, err := ParseSize(s); err != nil || n != want {
-			t.Errorf("%q: %v, %v; want %v", s, n, err, want)
-		}
+		t.Run(s, func(t *testing.T) {
+			if n, err := ParseSize(s); err != nil || n != want {
+				t.Errorf("%q: %v, %v; want %v", s, n, err, want)
+			}
+		})
 	}
 	for _, s := range []string{"", "G", "8X", "8GG", "8GiBx", "-1", "0", "9999999P", "8 G", "1e3", "KM", "8KM", "8iB",
 		"1BB", "16", "100", "1048575", "0.5"} {
-		if n, err := ParseSize(s); err == nil {
-			t.Errorf("%q was read as %v", s, n)
-		}
+		t.Run(s, func(t *testing.T) {
+			if n, err := ParseSize(s); err == nil {
+				t.Errorf("%q was read as %v", s, n)
+			}
+		})
 	}
 	// Nobody means bytes (K10).
 	if _, err := ParseSize("20"); err == nil || err.Error() != "20 bytes? Write 20G or 20M" {
@@ -69,9 +77,11 @@ func TestParseDeadline(t *testing.T) {
 		"2026-11-20": local(23, 59, 59), "2026-11-20T18:00+02:00": time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC),
 		"2026-11-20T18:00:05Z": time.Date(2026, 11, 20, 18, 0, 5, 0, time.UTC),
 	} {
-		if d, err := ParseDeadline(s); err != nil || !d.Equal(want) || d.Location() != time.UTC {
-			t.Errorf("%q: %v, %v; want %v", s, d, err, want)
-		}
+		t.Run(s, func(t *testing.T) {
+			if d, err := ParseDeadline(s); err != nil || !d.Equal(want) || d.Location() != time.UTC {
+				t.Errorf("%q: %v, %v; want %v", s, d, err, want)
+			}
+		})
 	}
 }
 
@@ -85,13 +95,17 @@ func TestSignalNamesAndNumbersAgree(t *testing.T) {
 	}
 	for name, n := range map[string]syscall.Signal{"SIGKILL": syscall.SIGKILL, "SIGUSR2": syscall.SIGUSR2,
 		"SIGCHLD": syscall.SIGCHLD, "SIGXCPU": syscall.SIGXCPU, "SIGSYS": syscall.SIGSYS, "SIG34": 34, "": 0} {
-		if SignalName(int(n)) != name || SignalNumber(name) != int(n) {
-			t.Errorf("the name and the number do not match: %q, %d", name, n)
-		}
+		t.Run(name, func(t *testing.T) {
+			if SignalName(int(n)) != name || SignalNumber(name) != int(n) {
+				t.Errorf("the name and the number do not match: %q, %d", name, n)
+			}
+		})
 	}
 	for _, s := range []string{"KILL", "sigkill", "SIG9", "SIG065", "SIG65", "SIG0", "SIG", "SIG-1", "SIG+40"} {
-		if n := SignalNumber(s); n != 0 {
-			t.Errorf("%q is %d", s, n)
-		}
+		t.Run(s, func(t *testing.T) {
+			if n := SignalNumber(s); n != 0 {
+				t.Errorf("%q is %d", s, n)
+			}
+		})
 	}
 }

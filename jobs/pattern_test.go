@@ -47,9 +47,11 @@ func TestPatternsMatchWithinNames(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"a[", "a[b/c]", `a\`, "[!]", "[[:alpha:]]", "[]"} {
-		if _, err := ParsePattern(bad); err == nil {
-			t.Errorf("%s: got no error, want one", bad)
-		}
+		t.Run(bad, func(t *testing.T) {
+			if _, err := ParsePattern(bad); err == nil {
+				t.Errorf("%s: got no error, want one", bad)
+			}
+		})
 	}
 }
 
@@ -114,10 +116,12 @@ func TestSelectionIsStable(t *testing.T) {
 // TestQuotedPatternMeansItsText checks that QuotePattern takes the meaning from all wildcards.
 func TestQuotedPatternMeansItsText(t *testing.T) {
 	for _, name := range []string{"a", "*", "**", "[a]", `\`, `\*`, "?", "[", "a,b", "é[1]*"} {
-		p, err := ParsePattern(QuotePattern(name))
-		if err != nil || !p.Match(name) || p.Match("a"+name) {
-			t.Errorf("%s: the pattern %s does not mean it alone: %v", name, QuotePattern(name), err)
-		}
+		t.Run(name, func(t *testing.T) {
+			p, err := ParsePattern(QuotePattern(name))
+			if err != nil || !p.Match(name) || p.Match("a"+name) {
+				t.Errorf("%s: the pattern %s does not mean it alone: %v", name, QuotePattern(name), err)
+			}
+		})
 	}
 }
 
@@ -133,12 +137,14 @@ func TestCommaInAList(t *testing.T) {
 		{`a\*,b`, []string{`a\*`, "b"}},
 		{`a\\,b`, []string{`a\\`, "b"}},
 	} {
-		if got := splitList(c.text); !slices.Equal(got, c.want) {
-			t.Errorf("%s: got %q, want %q", c.text, got, c.want)
-		}
-		if got := splitList(joinList(c.want)); !slices.Equal(got, c.want) {
-			t.Errorf("%q: written and read: %q", c.want, got)
-		}
+		t.Run(c.text, func(t *testing.T) {
+			if got := splitList(c.text); !slices.Equal(got, c.want) {
+				t.Errorf("%s: got %q, want %q", c.text, got, c.want)
+			}
+			if got := splitList(joinList(c.want)); !slices.Equal(got, c.want) {
+				t.Errorf("%q: written and read: %q", c.want, got)
+			}
+		})
 	}
 	specs, err := Parse(strings.NewReader(`#DCS return=out/lr=0.1\,bs=32/m.csv`+"\necho\n"), "jobs.txt", false, 1)
 	if err != nil || !slices.Equal(specs[0].Return, []string{"out/lr=0.1,bs=32/m.csv"}) {

@@ -60,10 +60,12 @@ func TestReasonsOfEarlierVersionsAreRead(t *testing.T) {
 		{`{"k":"canceling","t":5,"j":1,"why":"halving: poor at step 1","how":"requeue"}`, ThenRequeue},
 		{`{"k":"lost","t":5,"j":1,"n":1,"why":"halving: poor at step 1"}`, ""},
 	} {
-		var r Record
-		if err := new(RecordReader).Read([]byte(c.line), &r); err != nil || r.How != string(c.want) {
-			t.Errorf("%s: got %q, %v, want %q", c.line, r.How, err, c.want)
-		}
+		t.Run(c.line, func(t *testing.T) {
+			var r Record
+			if err := new(RecordReader).Read([]byte(c.line), &r); err != nil || r.How != string(c.want) {
+				t.Errorf("%s: got %q, %v, want %q", c.line, r.How, err, c.want)
+			}
+		})
 	}
 }
 

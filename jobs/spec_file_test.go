@@ -152,10 +152,12 @@ func TestDecodeSpecsRefuses(t *testing.T) {
 		{SpecsHeader(0) + line(1<<40), "jobs.jsonl:2"},
 		{SpecsHeader(0) + line(-1), "jobs.jsonl:2"},
 	} {
-		stored, err := decodeSpecs([]byte(c.data))
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%q: error %v, want %q (%d specs)", c.data, err, c.want, len(stored.Specs))
-		}
+		t.Run(c.data, func(t *testing.T) {
+			stored, err := decodeSpecs([]byte(c.data))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%q: error %v, want %q (%d specs)", c.data, err, c.want, len(stored.Specs))
+			}
+		})
 	}
 }
 

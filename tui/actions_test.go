@@ -186,9 +186,11 @@ func TestEarlyKeysDoNotAnswerAQuestion(t *testing.T) {
 	m, _ := screenOn(t, src, aRunning, 80, 24)
 	_, costCmd := m.Update(keyMessage("c"))
 	for _, k := range []string{"y", "c", "r", "enter"} {
-		if _, cmd := m.Update(keyMessage(k)); cmd != nil {
-			t.Errorf("%s did something", k)
-		}
+		t.Run(k, func(t *testing.T) {
+			if _, cmd := m.Update(keyMessage(k)); cmd != nil {
+				t.Errorf("%s did something", k)
+			}
+		})
 	}
 	runCommands(t, m, costCmd)
 	checkActions(t, src)

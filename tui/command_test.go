@@ -122,12 +122,14 @@ func TestEachCommandHasItsAction(t *testing.T) {
 // view that shows no job, whatever job the cursor of the hidden list is on.
 func TestCommandsLeaveHiddenJobsAlone(t *testing.T) {
 	for _, line := range []string{"cancel", "requeue", "prio 5", "edit", "edit true"} {
-		src := sample()
-		m, _ := screenOn(t, src, aQueued, 100, 30)
-		typeLine(t, m, ":", "view hosts")
-		typeLine(t, m, ":", line)
-		checkActions(t, src)
-		shows(t, m, "which jobs? give their numbers", "[2 Hosts")
+		t.Run(line, func(t *testing.T) {
+			src := sample()
+			m, _ := screenOn(t, src, aQueued, 100, 30)
+			typeLine(t, m, ":", "view hosts")
+			typeLine(t, m, ":", line)
+			checkActions(t, src)
+			shows(t, m, "which jobs? give their numbers", "[2 Hosts")
+		})
 	}
 }
 
@@ -172,11 +174,13 @@ func TestTabCompletesAndCycles(t *testing.T) {
 		{"nothing x", "tab", "nothing x"},
 		{"cancel ", "tab", "cancel "},
 	} {
-		m.modal = nil
-		m.openCommand(c.typed)
-		press(t, m, c.keys)
-		equal(t, m.modal.(*inputLine).text.String(), c.want, "%q %s", c.typed, c.keys)
-		checkSize(t, m, c.typed)
+		t.Run(c.typed, func(t *testing.T) {
+			m.modal = nil
+			m.openCommand(c.typed)
+			press(t, m, c.keys)
+			equal(t, m.modal.(*inputLine).text.String(), c.want, "%q %s", c.typed, c.keys)
+			checkSize(t, m, c.typed)
+		})
 	}
 }
 
@@ -260,16 +264,18 @@ func TestLineNeverExceedsItsWidth(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
 	for _, text := range []string{"", "short", strings.Repeat("long text ", 40), strings.Repeat("日本", 100),
 		strings.Repeat("e\u0301", 300), strings.Repeat("\x1b]52;c;", 50)} {
-		e := newEditableText(text)
-		for e.pos = range len(e.text) + 1 {
-			for _, w := range []int{0, 3, 4, 5, 20, 71} {
-				if got := width(e.draw(m, w)); got != w {
-					t.Fatalf("%q at %d: %d cells of %d", text, e.pos, got, w)
+		t.Run(text, func(t *testing.T) {
+			e := newEditableText(text)
+			for e.pos = range len(e.text) + 1 {
+				for _, w := range []int{0, 3, 4, 5, 20, 71} {
+					if got := width(e.draw(m, w)); got != w {
+						t.Fatalf("%q at %d: %d cells of %d", text, e.pos, got, w)
+					}
+				}
+				if s := e.draw(m, 30); !strings.Contains(s, "\x1b[7m") {
+					t.Fatalf("%q at %d: the cursor is not seen: %q", text, e.pos, s)
 				}
 			}
-			if s := e.draw(m, 30); !strings.Contains(s, "\x1b[7m") {
-				t.Fatalf("%q at %d: the cursor is not seen: %q", text, e.pos, s)
-			}
-		}
+		})
 	}
 }

@@ -79,12 +79,14 @@ func TestEachKeyRequestsItsAction(t *testing.T) {
 		{"nobody drains hosts of a dead run", states["dead"], heavy, "2 d x + -", nil},
 		{"nothing to resume while it lives", nil, heavy, "2 R", nil},
 	} {
-		src := sampleWith(c.change)
-		src.cost = c.cost
-		m := newScreen(t, src, 80, 24)
-		runCommands(t, m, m.showQuestion())
-		press(t, m, c.keys)
-		equal(t, fmt.Sprintf("%+v", src.actions()), fmt.Sprintf("%+v", c.want), "%s (%s)", c.what, c.keys)
+		t.Run(c.what, func(t *testing.T) {
+			src := sampleWith(c.change)
+			src.cost = c.cost
+			m := newScreen(t, src, 80, 24)
+			runCommands(t, m, m.showQuestion())
+			press(t, m, c.keys)
+			equal(t, fmt.Sprintf("%+v", src.actions()), fmt.Sprintf("%+v", c.want), "%s (%s)", c.what, c.keys)
+		})
 	}
 }
 
@@ -117,14 +119,16 @@ func TestLeavingEndsNoRun(t *testing.T) {
 		{"over", states["ended"], "", "q", true},
 		{"dead", states["dead"], "", "q", true},
 	} {
-		src := sampleWith(c.change)
-		m := newScreen(t, src, 80, 24)
-		runCommands(t, m, m.showQuestion())
-		press(t, m, c.keys)
-		equal(t, endsScreen(m, c.last), c.ends, "%s: %s %s ends the screen", c.what, c.keys, c.last)
-		for _, a := range src.actions() {
-			equal(t, a.Do, runview.DrainRun, "%s: the action of leaving", c.what)
-		}
+		t.Run(c.what, func(t *testing.T) {
+			src := sampleWith(c.change)
+			m := newScreen(t, src, 80, 24)
+			runCommands(t, m, m.showQuestion())
+			press(t, m, c.keys)
+			equal(t, endsScreen(m, c.last), c.ends, "%s: %s %s ends the screen", c.what, c.keys, c.last)
+			for _, a := range src.actions() {
+				equal(t, a.Do, runview.DrainRun, "%s: the action of leaving", c.what)
+			}
+		})
 	}
 	m := newModel(Options{Source: sample()}, func() time.Time { return noon })
 	if !endsScreen(m, "q") {

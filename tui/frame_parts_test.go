@@ -237,7 +237,9 @@ func TestTheHelpIsWhole(t *testing.T) {
 	}
 	for _, word := range []string{"drain: what runs there finishes", "state=fail", "straggler", ":requeue",
 		"one slot more", "ctrl+z", "ended because it ran longer"} {
-		checkContains(t, text.String(), word, "the help")
+		t.Run(word, func(t *testing.T) {
+			checkContains(t, text.String(), word, "the help")
+		})
 	}
 	press(t, m, "esc")
 	if m.modal != nil {

@@ -359,10 +359,12 @@ func TestCauseIsShownInFull(t *testing.T) {
 		{"a long cause of what ran", runview.Group{Cause: "exit 126 or so", Last: "x", Count: 2}, 78,
 			"2  exit 126 or… x"},
 	} {
-		got := plainText(p.lineText(m, failedLine{group: &c.group}, c.w))
-		if width(got) > c.w || !strings.Contains(got, c.want) {
-			t.Errorf("%s: %q, want %q in it", c.name, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			got := plainText(p.lineText(m, failedLine{group: &c.group}, c.w))
+			if width(got) > c.w || !strings.Contains(got, c.want) {
+				t.Errorf("%s: %q, want %q in it", c.name, got, c.want)
+			}
+		})
 	}
 }
 
@@ -402,9 +404,11 @@ func TestHostsAreFilteredByTheirColumns(t *testing.T) {
 	for filter, want := range map[string]int{"HOST=ws03": 1, "host=ws0* state=up": 8, "State=draining": 1,
 		"ok>=1007": 5, "Mem<1G": 0, "disk>1G load>1": 12,
 		"link<1s": 12, "ws1 not ws12": 2, "lost or draining": 2, "": 12} {
-		m.hosts.filter = filter
-		got, _ := m.hosts.hosts(m)
-		equal(t, len(got), want, "number of hosts with %s", filter)
+		t.Run(filter, func(t *testing.T) {
+			m.hosts.filter = filter
+			got, _ := m.hosts.hosts(m)
+			equal(t, len(got), want, "number of hosts with %s", filter)
+		})
 	}
 	m.hosts.filter = ""
 	press(t, m, "2 2")

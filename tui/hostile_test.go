@@ -164,9 +164,11 @@ func TestTextStyleIsTheLipGlossStyle(t *testing.T) {
 		"none": lipgloss.NewStyle(), "bold": lipgloss.NewStyle().Bold(true), "colour": lipgloss.NewStyle().Foreground(lipgloss.Red),
 		"several": lipgloss.NewStyle().Bold(true).Reverse(true).Foreground(lipgloss.Magenta),
 	} {
-		for _, text := range []string{"x", "ws01 ● up", " a  b "} {
-			equal(t, newTextStyle(s).Render(text), s.Render(text), "%s of %q", name, text)
-		}
+		t.Run(name, func(t *testing.T) {
+			for _, text := range []string{"x", "ws01 ● up", " a  b "} {
+				equal(t, newTextStyle(s).Render(text), s.Render(text), "%s of %q", name, text)
+			}
+		})
 	}
 	equal(t, styleBad.Render(""), "", "an empty text")
 	equal(t, styleBad.with(styleCursor).Render("x"), "\x1b[31m\x1b[7mx\x1b[m", "both")

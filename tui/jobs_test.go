@@ -97,8 +97,10 @@ func TestEmptyListHasAText(t *testing.T) {
 	m := newScreen(t, src, 80, 24)
 	shows(t, m, "no jobs")
 	for _, k := range []string{"j", "G", "ctrl+u", "space", "c", "r", "e", "w", "+", "enter", "l", "s"} {
-		press(t, m, k)
-		checkSize(t, m, k)
+		t.Run(k, func(t *testing.T) {
+			press(t, m, k)
+			checkSize(t, m, k)
+		})
 	}
 	checkActions(t, src)
 	shows(t, m, "there is no job under the cursor yet")
@@ -344,9 +346,11 @@ func TestWideNumberIsRounded(t *testing.T) {
 		{"日本語日本語日本語", 14, "日本語日本語…"},
 		{"a long text of no number", 14, "a long text o…"},
 	} {
-		if got := strings.TrimSpace(m.metricText(c.text, c.w)); got != c.want || width(got) > c.w {
-			t.Errorf("%s in %d cells is %q, not %q", c.text, c.w, got, c.want)
-		}
+		t.Run(c.text, func(t *testing.T) {
+			if got := strings.TrimSpace(m.metricText(c.text, c.w)); got != c.want || width(got) > c.w {
+				t.Errorf("%s in %d cells is %q, not %q", c.text, c.w, got, c.want)
+			}
+		})
 	}
 }
 

@@ -398,13 +398,15 @@ func TestKeysMoveTheCursor(t *testing.T) {
 		{"j", 1}, {"k", 0}, {"down down up", 1}, {"g", 0}, {"ctrl+d", h / 2}, {"ctrl+u", 0}, {"pgdown", h}, {"pgup", 0},
 		{"G", sampleTotal - 1}, {"k", sampleTotal - 2}, {"home", 0}, {"end", sampleTotal - 1}, {"g", 0}, {"k", 0},
 	} {
-		press(t, m, c.keys)
-		if m.jobs.cursorRow != c.want {
-			t.Fatalf("%s: at %d, not %d", c.keys, m.jobs.cursorRow, c.want)
-		}
-		if r, ok := m.currentJob(); !ok || r.ID != aRunning+jobs.ID(c.want) {
-			t.Errorf("%s: on %d", c.keys, r.ID)
-		}
+		t.Run(c.keys, func(t *testing.T) {
+			press(t, m, c.keys)
+			if m.jobs.cursorRow != c.want {
+				t.Fatalf("%s: at %d, not %d", c.keys, m.jobs.cursorRow, c.want)
+			}
+			if r, ok := m.currentJob(); !ok || r.ID != aRunning+jobs.ID(c.want) {
+				t.Errorf("%s: on %d", c.keys, r.ID)
+			}
+		})
 	}
 }
 

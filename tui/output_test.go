@@ -257,11 +257,13 @@ func TestHostileOutputStaysInItsPane(t *testing.T) {
 		{"no line end", "last words", "last words"},
 		{"empty line", "x\n\n", ""},
 	} {
-		s := showOutput(t, &fakeFile{data: []byte(c.data)}, 80, 24)
-		equal(t, s.lastLine(), c.want, "%s", c.name)
-		checkSize(t, s.model, c.name)
-		s.press("w")
-		checkSize(t, s.model, c.name+", wrapped")
+		t.Run(c.name, func(t *testing.T) {
+			s := showOutput(t, &fakeFile{data: []byte(c.data)}, 80, 24)
+			equal(t, s.lastLine(), c.want, "%s", c.name)
+			checkSize(t, s.model, c.name)
+			s.press("w")
+			checkSize(t, s.model, c.name+", wrapped")
+		})
 	}
 }
 

@@ -55,9 +55,11 @@ func TestCopiedTextIsClean(t *testing.T) {
 	shows(t, m, "copied the path of the stdout of job 50117: /nfs/")
 	for key, want := range map[string]string{"2": "ws01  up", "3": "exit 137  Killed",
 		"5": "11:59:30 50120.3 has ended"} {
-		m := newScreen(t, sample(), 80, 24)
-		press(t, m, key+" k")
-		checkContains(t, copiedText(t, m), want, "copied in view %s", key)
+		t.Run(key, func(t *testing.T) {
+			m := newScreen(t, sample(), 80, 24)
+			press(t, m, key+" k")
+			checkContains(t, copiedText(t, m), want, "copied in view %s", key)
+		})
 	}
 	m.copyText("it", strings.Repeat("x", maxCopied+1))
 	shows(t, m, "copied the beginning of it:")

@@ -104,17 +104,19 @@ func TestOnlyNewsIsDrawn(t *testing.T) {
 			return tea.WindowSizeMsg{Width: 80, Height: 24}
 		}},
 	} {
-		idle := newIdleScreen(t)
-		m, before := idle.model, idle.frame
-		msg := c.msg(m, idle.under)
-		m.frame = "as it was"
-		m.Update(msg)
-		equal(t, m.frame != "as it was", c.drawn, "%s: drawn", c.name)
-		if m.frame = ""; !c.drawn {
-			if m.draw(); m.frame != before {
-				t.Errorf("%s has changed the screen:\n%s", c.name, plainScreen(m))
+		t.Run(c.name, func(t *testing.T) {
+			idle := newIdleScreen(t)
+			m, before := idle.model, idle.frame
+			msg := c.msg(m, idle.under)
+			m.frame = "as it was"
+			m.Update(msg)
+			equal(t, m.frame != "as it was", c.drawn, "%s: drawn", c.name)
+			if m.frame = ""; !c.drawn {
+				if m.draw(); m.frame != before {
+					t.Errorf("%s has changed the screen:\n%s", c.name, plainScreen(m))
+				}
 			}
-		}
+		})
 	}
 }
 

@@ -98,22 +98,26 @@ func TestEachKeySendsItsQuery(t *testing.T) {
 		{":group", func(a *runview.TableQuery) bool { return a.Group == nil }},
 		{":best", func(a *runview.TableQuery) bool { return a.Best == "" }},
 	} {
-		if line, is := strings.CutPrefix(c.keys, ":"); is {
-			mustRunLine(t, m, line)
-		} else {
-			press(t, m, c.keys)
-		}
-		if a := asked(); !c.want(a) {
-			t.Errorf("%s asks for %+v", c.keys, a)
-		}
+		t.Run(c.keys, func(t *testing.T) {
+			if line, is := strings.CutPrefix(c.keys, ":"); is {
+				mustRunLine(t, m, line)
+			} else {
+				press(t, m, c.keys)
+			}
+			if a := asked(); !c.want(a) {
+				t.Errorf("%s asks for %+v", c.keys, a)
+			}
+		})
 	}
 	for line, want := range map[string]string{
 		"group D": "there is no column", "best acc": "acc:max or acc:min", "sort nonsense": "there is no column", "pivot C": "rows, columns, and a metric",
 		"result": "which metric?", "result -x": "was not added", "group C min x": "not a number of jobs", "pivot C D acc": "there is no column",
 	} {
-		if err := runLine(t, m, line); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", line, err)
-		}
+		t.Run(line, func(t *testing.T) {
+			if err := runLine(t, m, line); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v", line, err)
+			}
+		})
 	}
 	checkActions(t, src)
 }
@@ -129,7 +133,9 @@ func TestHelpListsTheTable(t *testing.T) {
 	for _, want := range []string{"m  groups", "h  a heat map", "→  4 more columns", "s  sort", "S  in reverse",
 		"/  filter", "↵  details", "space  select", "a  select all",
 		"result NAME", "group [COLUMNS", "best [COLUMN:max]", "pivot [ROWS", "sort ", "acc>0.9"} {
-		checkContains(t, help.String(), want, "the help")
+		t.Run(want, func(t *testing.T) {
+			checkContains(t, help.String(), want, "the help")
+		})
 	}
 	shows(t, m, "m groups", "h heat map", "→ columns", "/ filter", "? help")
 	press(t, m, "m", "↵ its jobs", "m jobs", "h heat map", "→ columns", "/ filter")
@@ -224,9 +230,11 @@ func TestProgressIsShownWhileOutputsAreRead(t *testing.T) {
 		}
 	})
 	m := newView(t, Options{Source: src}, tabResults, 100, 30)
-	for _, key := range []string{"m", "h", "esc", "right", "s"} { // the first table is not ready yet
-		press(t, m, key)
-		checkSize(t, m, "a table that is being made, "+key)
+	for _, key := range []string{"m", "h", "esc", "right", "s"} {
+		t.Run(key, func(t *testing.T) { // the first table is not ready yet
+			press(t, m, key)
+			checkSize(t, m, "a table that is being made, "+key)
+		})
 	}
 	pending = false
 	m = newView(t, Options{Source: src}, tabResults, 100, 30)
@@ -402,13 +410,15 @@ func mustRunLine(t *testing.T, m *model, line string) {
 // groups or a heat map are shown.
 func TestCommandsNeedAJobThatIsSeen(t *testing.T) {
 	for _, key := range []string{"m", "h"} {
-		src := sweepSource(t)
-		m := newView(t, Options{Source: src}, tabResults, 120, 30)
-		press(t, m, key)
-		if r, ok := m.currentJob(); ok {
-			t.Errorf("%s: commands are about job %d", key, r.ID)
-		}
-		typeLine(t, m, ":", "cancel")
-		checkActions(t, src)
+		t.Run(key, func(t *testing.T) {
+			src := sweepSource(t)
+			m := newView(t, Options{Source: src}, tabResults, 120, 30)
+			press(t, m, key)
+			if r, ok := m.currentJob(); ok {
+				t.Errorf("%s: commands are about job %d", key, r.ID)
+			}
+			typeLine(t, m, ":", "cancel")
+			checkActions(t, src)
+		})
 	}
 }

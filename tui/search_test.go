@@ -116,26 +116,28 @@ func TestSearchCanBeEnded(t *testing.T) {
 // end of the file.
 func TestJumpingEndsTheSearch(t *testing.T) {
 	for key, want := range map[string]string{"g": "line 1", "G": "line 200000"} {
-		s := showOutput(t, &fakeFile{data: numberedLines(200_000)}, 80, 24)
-		up := key == "g"
-		if !up {
-			s.press("g")
-		}
-		s.p.searchText, s.p.searchUp, s.p.matchOffset = "needle", up, -1
-		s.p.startSearch(up, s.p.excerpt.endOffset())
-		if cmd := s.readVisibleOutput(); cmd == nil || s.p.search == nil {
-			t.Fatal("no search is under way")
-		}
-		s.p.isReading = false
-		s.press(key)
-		if s.p.search != nil {
-			t.Errorf("%s: the search goes on", key)
-		}
-		got := s.lines()[0]
-		if key == "G" {
-			got = s.lastLine()
-		}
-		equal(t, got, want, "%s", key)
+		t.Run(key, func(t *testing.T) {
+			s := showOutput(t, &fakeFile{data: numberedLines(200_000)}, 80, 24)
+			up := key == "g"
+			if !up {
+				s.press("g")
+			}
+			s.p.searchText, s.p.searchUp, s.p.matchOffset = "needle", up, -1
+			s.p.startSearch(up, s.p.excerpt.endOffset())
+			if cmd := s.readVisibleOutput(); cmd == nil || s.p.search == nil {
+				t.Fatal("no search is under way")
+			}
+			s.p.isReading = false
+			s.press(key)
+			if s.p.search != nil {
+				t.Errorf("%s: the search goes on", key)
+			}
+			got := s.lines()[0]
+			if key == "G" {
+				got = s.lastLine()
+			}
+			equal(t, got, want, "%s", key)
+		})
 	}
 }
 
@@ -150,9 +152,11 @@ func TestMatchesAreMarked(t *testing.T) {
 		find, in string
 		at       int
 	}{{"a", "bA", 1}, {"A", "ba", -1}, {"é", "É é", 3}, {"x", "", -1}} {
-		if i, _ := matcher(c.find, strings.Index)(c.in); i != c.at {
-			t.Errorf("%q in %q: %d", c.find, c.in, i)
-		}
+		t.Run(c.find, func(t *testing.T) {
+			if i, _ := matcher(c.find, strings.Index)(c.in); i != c.at {
+				t.Errorf("%q in %q: %d", c.find, c.in, i)
+			}
+		})
 	}
 }
 

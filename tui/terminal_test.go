@@ -258,9 +258,11 @@ func TestListOfRunsHasTheKeysOfLists(t *testing.T) {
 		at, top int
 	}{{"j", 1, 0}, {"k", 0, 0}, {"k", 0, 0}, {"G", 39, 30}, {"j", 39, 30}, {"pgup", 29, 29}, {"g", 0, 0}, {"pgdown", 10,
 		1}, {"up", 9, 1}} {
-		if c.Update(keyMessage(step.key)); c.cursorRow != step.at || c.top != step.top {
-			t.Errorf("%s: at %d from %d, want %d from %d", step.key, c.cursorRow, c.top, step.at, step.top)
-		}
+		t.Run(step.key, func(t *testing.T) {
+			if c.Update(keyMessage(step.key)); c.cursorRow != step.at || c.top != step.top {
+				t.Errorf("%s: at %d from %d, want %d from %d", step.key, c.cursorRow, c.top, step.at, step.top)
+			}
+		})
 	}
 	if c.Update(keyMessage("enter")); c.key != "enter" || !c.done {
 		t.Errorf("enter chooses %q", c.key)

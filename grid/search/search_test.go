@@ -271,9 +271,11 @@ func TestValuesSurviveTheirText(t *testing.T) {
 		t.Errorf("the middle of -2..2 is %s", got)
 	}
 	for _, no := range []string{"", "x", "NaN", "2.1", "-3", "inf"} {
-		if _, ok := p.Coordinate(no); ok {
-			t.Errorf("%q is in -2..2", no)
-		}
+		t.Run(no, func(t *testing.T) {
+			if _, ok := p.Coordinate(no); ok {
+				t.Errorf("%q is in -2..2", no)
+			}
+		})
 	}
 }
 
@@ -282,15 +284,17 @@ func TestValuesSurviveTheirText(t *testing.T) {
 func TestDesignsAreEvenlyDistributed(t *testing.T) {
 	const n = 64
 	for _, method := range []string{Latin, Halton} {
-		for d := range 3 {
-			hit := map[int]bool{}
-			for _, at := range Design(method, n, 3, 5) {
-				hit[int(at[d]*n)] = true
+		t.Run(method, func(t *testing.T) {
+			for d := range 3 {
+				hit := map[int]bool{}
+				for _, at := range Design(method, n, 3, 5) {
+					hit[int(at[d]*n)] = true
+				}
+				if method == Latin && len(hit) != n || method == Halton && d == 0 && len(hit) != n || len(hit) < n*2/3 {
+					t.Errorf("%s: dimension %d has points in %d of %d strata", method, d, len(hit), n)
+				}
 			}
-			if method == Latin && len(hit) != n || method == Halton && d == 0 && len(hit) != n || len(hit) < n*2/3 {
-				t.Errorf("%s: dimension %d has points in %d of %d strata", method, d, len(hit), n)
-			}
-		}
+		})
 	}
 	if a, b := Design(Random, 5, 2, 1), Design(Random, 9, 2, 1); !slices.EqualFunc(a, b[:5], slices.Equal) {
 		t.Error("a longer random design does not begin with a shorter one")

@@ -44,13 +44,15 @@ func TestPartialFilesAreRemoved(t *testing.T) {
 		{tempMark + "ABC.." + dead, 0, true},
 		{"", 2 * tempMaxAge, true},
 	} {
-		path := filepath.Join(l.run.Path(rundir.AttemptsDir, "000"), fmt.Sprintf(".%d.1.out%s", i, c.name))
-		write(t, filepath.Dir(path), map[string]string{filepath.Base(path): ""})
-		then := time.Now().Add(-c.age)
-		os.Chtimes(path, then, then)
-		SweepFetched(l.run)
-		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) == c.stays {
-			t.Errorf("%q of age %v: %v", c.name, c.age, err)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(l.run.Path(rundir.AttemptsDir, "000"), fmt.Sprintf(".%d.1.out%s", i, c.name))
+			write(t, filepath.Dir(path), map[string]string{filepath.Base(path): ""})
+			then := time.Now().Add(-c.age)
+			os.Chtimes(path, then, then)
+			SweepFetched(l.run)
+			if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) == c.stays {
+				t.Errorf("%q of age %v: %v", c.name, c.age, err)
+			}
+		})
 	}
 }

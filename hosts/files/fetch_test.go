@@ -227,9 +227,11 @@ func TestFaultsOfAHostAffectOnlyIt(t *testing.T) {
 	l.same("far 1.1.out", "far 1.1.status", "far 2.1.status", "far 4.1.out")
 	for id, want := range map[string]bool{"1.1": true, "2.1": true, "3.1": false, "4.1": false, "5.1": false,
 		"6.1": false, "7.1": false} {
-		if l.here(id) != want {
-			t.Errorf("%s is here: %v", id, !want)
-		}
+		t.Run(id, func(t *testing.T) {
+			if l.here(id) != want {
+				t.Errorf("%s is here: %v", id, !want)
+			}
+		})
 	}
 	// The lost attempt is read again, and none of its files is counted twice.
 	results, err = l.fetch(&Fetcher{})

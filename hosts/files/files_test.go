@@ -180,9 +180,11 @@ func TestOnlyDifferencesAreSent(t *testing.T) {
 	dir := mustMake(t, s, "1.1")
 	for name, want := range map[string]string{"d/moved": "0123456789", "d/b": "0123456789", "d/c/e": "",
 		"d/c/new": "abc"} {
-		if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(b) != want {
-			t.Errorf("%s: %q, %v", name, b, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(b) != want {
+				t.Errorf("%s: %q, %v", name, b, err)
+			}
+		})
 	}
 	if _, err := os.Stat(filepath.Join(dir, "d/a")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file that was renamed is still under its old name: %v", err)
@@ -327,9 +329,11 @@ func TestAllOrNoFilesArePlaced(t *testing.T) {
 		"commit": to("1.1").Place(m, read, func() error { return lost }),
 		"short":  to("1.1").Place(m, breaks(nil), commit),
 	} {
-		if err == nil || len(left()) > 0 {
-			t.Errorf("%s: %v, left: %q", name, err, left())
-		}
+		t.Run(name, func(t *testing.T) {
+			if err == nil || len(left()) > 0 {
+				t.Errorf("%s: %v, left: %q", name, err, left())
+			}
+		})
 	}
 	// A process is killed before it calls commit.
 	root, err := os.OpenRoot(base)
@@ -405,14 +409,18 @@ func TestPathsOutOfTheTreeAreRefused(t *testing.T) {
 	write(t, top, map[string]string{"secret": "s", "base/tree/a": "a", "base/ok/sub/f": "f"})
 	for link, target := range map[string]string{"base/tree/out": "../../secret", "base/esc": "../secret",
 		"base/ok/l": "sub/f", "base/ok/sub/up": "../l"} {
-		must(t, os.Symlink(target, filepath.Join(top, link)))
+		t.Run(link, func(t *testing.T) {
+			must(t, os.Symlink(target, filepath.Join(top, link)))
+		})
 	}
 	src := NewSource(base)
 	for item, want := range map[string]string{"tree": "leads out", "esc": "escapes", "../secret": "leads out",
 		"nothere": "no such file", "ok:../x": "leads out", "": "not a path"} {
-		if _, err := src.Manifest([]string{item}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v", item, err)
-		}
+		t.Run(item, func(t *testing.T) {
+			if _, err := src.Manifest([]string{item}); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %v", item, err)
+			}
+		})
 	}
 	m, err := src.Manifest([]string{"ok", "../secret:in/s", filepath.Join(base, "tree/a") + ":b"})
 	if got := strings.Join(paths(m), " "); err != nil || got != "b in/s ok/l ok/sub/f ok/sub/up" {
@@ -445,9 +453,11 @@ func TestChangeWithinATickIsDetected(t *testing.T) {
 	at := time.Now().Add(time.Minute) // recent, however slow this machine is
 	sums := map[Sum]bool{}
 	for _, text := range []string{"one", "two"} {
-		write(t, base, map[string]string{"a": text})
-		must(t, os.Chtimes(path, at, at))
-		sums[manifest(t, src, "a")[0].Sum] = true
+		t.Run(text, func(t *testing.T) {
+			write(t, base, map[string]string{"a": text})
+			must(t, os.Chtimes(path, at, at))
+			sums[manifest(t, src, "a")[0].Sum] = true
+		})
 	}
 	if len(sums) != 2 {
 		t.Error("the second content has the sum of the first")

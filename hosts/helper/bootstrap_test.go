@@ -87,7 +87,8 @@ func (f *shellHost) connector() *Connector {
 func (f *shellHost) connect(c *Connector) (hosts.Worker, error) {
 	ctx, cancel := context.WithTimeout(f.t.Context(), 2*time.Minute)
 	defer cancel()
-	return c.Connect(ctx, &hosts.Host{Name: "melon4", Link: "local"}, &hosts.Open{Run: "r1", Host: "melon4", Cwd: "/data"})
+	return c.Connect(ctx, &hosts.Host{Name: "melon4", Link: "local"},
+		&hosts.Open{Run: "r1", Host: "melon4", Cwd: "/data"})
 }
 
 // mustServe connects, pings, says goodbye, and returns the hello.
@@ -191,7 +192,8 @@ func TestUselessLoginShellIsBroken(t *testing.T) {
 		class       hosts.Class
 		want        string
 	}{
-		{"exits", `echo "This account is \033[1mclosed"; exit 1`, broken, `exit code 1; it printed "This account is closed"`},
+		{"exits", `echo "This account is \033[1mclosed"; exit 1`, broken,
+			`exit code 1; it printed "This account is closed"`},
 		{"stderr", `echo "no shell today" >&2; exit 2`, broken, "no shell today"},
 		{"no process", `echo "sh: 1: Cannot fork" >&2; echo "Killed" >&2; exit 137`, broken,
 			"melon4: no more processes or threads can be started on this host (raise its limits (ulimit -u of"},
@@ -201,7 +203,8 @@ func TestUselessLoginShellIsBroken(t *testing.T) {
 		{"one long line", `yes | tr -d "\n"`, broken, `never stops printing`},
 		{"exits 0", `exit 0`, broken, `ended: exit code 0`},
 		{"answers nonsense", `echo "${3##* } what is this"; exec cat`, broken, `answered "what is this"`},
-		{"later nonsense", `n=${3##* }; echo "$n sys $(uname -sm)"; echo "$n fish"; exec cat`, broken, `answered "fish"`},
+		{"later nonsense", `n=${3##* }; echo "$n sys $(uname -sm)"; echo "$n fish"; exec cat`, broken,
+			`answered "fish"`},
 		{"terminal", `printf '%s sys Linux x86_64\r\n' "${3##* }"; exec cat`, misconfigured,
 			"allocates a terminal on the host (take -t out of the link"},
 		{"no uname", `PATH=/opt/none:/opt/nothing; export PATH; exec "$@"`, misconfigured,
@@ -212,7 +215,8 @@ func TestUselessLoginShellIsBroken(t *testing.T) {
 			f := newShellHost(t)
 			f.shell = c.shell
 			_, err := f.connect(f.connector())
-			if err == nil || hosts.ClassOf(err) != c.class || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "melon4: ") {
+			if err == nil || hosts.ClassOf(err) != c.class || !strings.Contains(err.Error(), c.want) ||
+				!strings.HasPrefix(err.Error(), "melon4: ") {
 				t.Errorf("got %v (%v), want %v, %q", err, hosts.ClassOf(err), c.class, c.want)
 			}
 		})
@@ -231,7 +235,8 @@ func TestHelpersThatCannotServe(t *testing.T) {
 		{"threads", hosts.Broken, "melon4: no more processes or threads can be started on this host (raise its limits (ulimit -u of"},
 		{"forks", hosts.Broken, "the helper ended: exit code 3: the spool is gone"},
 		{"old", hosts.Misconfigured, "the helper speaks version 99"},
-		{"workdir", hosts.Misconfigured, "work_dir cannot be used: mkdir /proc/nowhere: no such file or directory; set work_dir for this host"},
+		{"workdir", hosts.Misconfigured,
+			"work_dir cannot be used: mkdir /proc/nowhere: no such file or directory; set work_dir for this host"},
 		// This fault goes away without a person.
 		{"full", hosts.Broken, "no job can be run here, its files could not be written: no space left on device"},
 		{"cwd", hosts.Misconfigured, "jobs cannot run in /data there: no such directory (name a directory that every host has with --cwd)"},
@@ -247,7 +252,8 @@ func TestHelpersThatCannotServe(t *testing.T) {
 				t.Errorf("got %v (%v), want %v, %q", err, hosts.ClassOf(err), c.class, c.want)
 			}
 			var fenced *hosts.FencedError
-			if errors.As(err, &fenced) != (c.how == "fenced") || fenced != nil && (fenced.By != 7 || fenced.Host != "melon4") {
+			if errors.As(err, &fenced) != (c.how == "fenced") || fenced != nil &&
+				(fenced.By != 7 || fenced.Host != "melon4") {
 				t.Errorf("fenced: %+v", fenced)
 			}
 			if c.how == "dies" && (len(f.log) != 1 || f.log[0] != "melon4: no spool here") {
@@ -273,7 +279,8 @@ func TestCrashedHelperEndsTheReports(t *testing.T) {
 			must(t, w.Send(hosts.Ping{Seq: 1}))
 			for range w.Reports() {
 			}
-			if err := w.Err(); hosts.ClassOf(err) != hosts.Broken || !strings.HasSuffix(fmt.Sprint(err), "exit code 2: "+want) {
+			if err := w.Err(); hosts.ClassOf(err) != hosts.Broken ||
+				!strings.HasSuffix(fmt.Sprint(err), "exit code 2: "+want) {
 				t.Errorf("ended with %v, want %q", err, want)
 			}
 			if err := w.Send(hosts.Ping{Seq: 2}); err == nil {
@@ -335,7 +342,8 @@ func TestStartupFileThatWaitsForInput(t *testing.T) {
 			c := f.connector()
 			c.timeout = time.Second
 			_, err := f.connect(c)
-			if hosts.ClassOf(err) != hosts.Unreachable || !strings.Contains(err.Error(), "while waiting for the login shell") ||
+			if hosts.ClassOf(err) != hosts.Unreachable ||
+				!strings.Contains(err.Error(), "while waiting for the login shell") ||
 				!strings.Contains(err.Error(), "a startup file there, such as .bashrc, may read standard input") {
 				t.Errorf("got %v", err)
 			}
@@ -354,7 +362,8 @@ func TestStartupFileThatWaitsForInput(t *testing.T) {
 func TestLimitOfTheAddressSpace(t *testing.T) {
 	f, _ := startingWith(t, "ulimit -v 600000")
 	_, err := f.connect(f.connector())
-	if hosts.ClassOf(err) != hosts.Misconfigured || !strings.Contains(err.Error(), "limited to 600000 kB (ulimit -v)") ||
+	if hosts.ClassOf(err) != hosts.Misconfigured ||
+		!strings.Contains(err.Error(), "limited to 600000 kB (ulimit -v)") ||
 		!strings.Contains(err.Error(), "needs 1000000 kB") {
 		t.Errorf("got %v", err)
 	}
@@ -376,7 +385,8 @@ func TestSilentLinkExplainsItself(t *testing.T) {
 	c := New(Options{Opener: silentLink{newMemLink()}})
 	c.timeout = 100 * time.Millisecond
 	_, err := c.Connect(t.Context(), &hosts.Host{Name: "ws01", Link: "command"}, &hosts.Open{})
-	if err == nil || !strings.Contains(err.Error(), "waiting for the login shell; it goes through a hanging tunnel (end the tunnel)") {
+	if err == nil || !strings.Contains(err.Error(),
+		"waiting for the login shell; it goes through a hanging tunnel (end the tunnel)") {
 		t.Errorf("got %v, want the explanation of the link", err)
 	}
 }
@@ -440,7 +450,8 @@ func TestHandshakeCutAtEachByte(t *testing.T) {
 						l.atEnd, l.wait = cut.atEnd, cut.wait
 						start := time.Now()
 						w, err := memConnect(t.Context(), memConnector(t, l, 1000))
-						if w != nil || err == nil || hosts.ClassOf(err) != cut.class || !strings.HasPrefix(err.Error(), "melon4: ") {
+						if w != nil || err == nil || hosts.ClassOf(err) != cut.class ||
+							!strings.HasPrefix(err.Error(), "melon4: ") {
 							t.Fatalf("after %d bytes: %v, %v (%v)", k, w, err, hosts.ClassOf(err))
 						}
 						if took := time.Since(start); took > 2*time.Minute {
@@ -564,7 +575,8 @@ func TestConnectHonoursContext(t *testing.T) {
 		time.AfterFunc(3*time.Second, cancel)
 		l := newMemLink()
 		start := time.Now()
-		if _, err := memConnect(ctx, memConnector(t, l, 1000)); !errors.Is(err, context.Canceled) || time.Since(start) != 3*time.Second {
+		if _, err := memConnect(ctx, memConnector(t, l, 1000)); !errors.Is(err, context.Canceled) ||
+			time.Since(start) != 3*time.Second {
 			t.Errorf("got %v after %v", err, time.Since(start))
 		}
 		ctx, cancel = context.WithCancel(t.Context())
@@ -597,9 +609,11 @@ func TestHostCannotControlTheTerminal(t *testing.T) {
 		"é 日本":                               "é 日本",
 		"\x1b":                               "",
 	} {
-		if got := clean(in); got != want {
-			t.Errorf("clean(%q) = %q, want %q", in, got, want)
-		}
+		t.Run(in, func(t *testing.T) {
+			if got := clean(in); got != want {
+				t.Errorf("clean(%q) = %q, want %q", in, got, want)
+			}
+		})
 	}
 }
 
@@ -648,7 +662,8 @@ func FuzzAnswers(f *testing.F) {
 func TestLinesOfStderrAreBounded(t *testing.T) {
 	n := 0
 	long := strings.Repeat("y", 10*maxLine)
-	text := "panic: lost in time\n" + strings.Repeat("goroutine\n", 100) + strings.Repeat("z", 100) + "\n" + long + "\nlast"
+	text := "panic: lost in time\n" + strings.Repeat("goroutine\n", 100) + strings.Repeat("z", 100) + "\n" + long +
+		"\nlast"
 	l := listen(strings.NewReader(text), func(line string) {
 		if n++; len(line) > maxLine {
 			t.Errorf("a line of %d bytes", len(line))
@@ -674,21 +689,27 @@ func TestCrashIsQuotedByItsFirstLine(t *testing.T) {
 	stacks := "\n" + strings.Repeat("goroutine 7 [select]:\nmain.wait(0xc0000b2000)\n\t/src/wait.go:17 +0x4f\n", 3000)
 	registers := "rax    0x0\nrip    0x46e2a1\nfs     0x0\ngs     0x0\n"
 	for text, want := range map[string]string{
-		"panic: no such job\n" + stacks:                                                                "panic: no such job",
-		"panic: first [recovered]\n\tpanic: second\n" + stacks:                                         "panic: first [recovered]",
-		"reading the spool\nfatal error: all goroutines are asleep - deadlock!\n" + stacks:             "fatal error: all goroutines are asleep - deadlock!",
-		"SIGABRT: abort\nPC=0x46e2a1 m=0 sigcode=0\n" + stacks + registers:                             "SIGABRT: abort",
-		"SIGQUIT: quit\nPC=0x46e2a1 m=0 sigcode=0\n" + stacks + registers:                              "SIGQUIT: quit",
-		"unexpected fault address 0x7f01\nfatal error: fault\n[signal SIGBUS: bus error]\n" + stacks:   "unexpected fault address 0x7f01",
+		"panic: no such job\n" + stacks: "panic: no such job",
+		"panic: first [recovered]\n\tpanic: second\n" +
+			stacks: "panic: first [recovered]",
+		"reading the spool\nfatal error: all goroutines are asleep - deadlock!\n" +
+			stacks: "fatal error: all goroutines are asleep - deadlock!",
+		"SIGABRT: abort\nPC=0x46e2a1 m=0 sigcode=0\n" + stacks +
+			registers: "SIGABRT: abort",
+		"SIGQUIT: quit\nPC=0x46e2a1 m=0 sigcode=0\n" + stacks + registers: "SIGQUIT: quit",
+		"unexpected fault address 0x7f01\nfatal error: fault\n[signal SIGBUS: bus error]\n" +
+			stacks: "unexpected fault address 0x7f01",
 		"runtime: failed to create new OS thread (have 5 already; errno=11)\nfatal error: newosproc\n": "no more processes or threads can be started on this host",
 		"Warning: Permanently added 'ws01'\nws01: Permission denied (publickey).\n":                    "ws01: Permission denied (publickey).",
-		"runtime is 3 hours\nnot found\n":                                                              "not found",
+		"runtime is 3 hours\nnot found\n": "not found",
 	} {
-		l := listen(strings.NewReader(text), nil, newAllowance(), nil)
-		<-l.done
-		if got := l.output(); got != ": "+want {
-			t.Errorf("of %.40q it quotes %q, want %q", text, got, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			l := listen(strings.NewReader(text), nil, newAllowance(), nil)
+			<-l.done
+			if got := l.output(); got != ": "+want {
+				t.Errorf("of %.40q it quotes %q, want %q", text, got, want)
+			}
+		})
 	}
 }
 
@@ -713,17 +734,21 @@ func TestProcessLimitIsRecognized(t *testing.T) {
 		"SIGABRT: abort":                                                           false,
 		"ssh: connect to host pitchfork port 22: Resource temporarily unavailable": false,
 	} {
-		if got := IsProcessLimit(line); got != want {
-			t.Errorf("%q: %v, want %v", line, got, want)
-		}
+		t.Run(line, func(t *testing.T) {
+			if got := IsProcessLimit(line); got != want {
+				t.Errorf("%q: %v, want %v", line, got, want)
+			}
+		})
 	}
 	for output, want := range map[string]string{
 		"runtime: failed to create new OS thread (have 5 already; errno=11)\nfatal error: newosproc\n": "no more processes or threads can be started on this host",
 		"panic: no slot\n\ngoroutine 1 [running]:\n":                                                   "panic: no slot (this is a defect of dcs-tui: please report it)",
 		"a line\nanother\n": "a line\nanother\n",
 	} {
-		if got := ExplainCrash(output); got != want {
-			t.Errorf("of %q it shows %q, want %q", output, got, want)
-		}
+		t.Run(output, func(t *testing.T) {
+			if got := ExplainCrash(output); got != want {
+				t.Errorf("of %q it shows %q, want %q", output, got, want)
+			}
+		})
 	}
 }

@@ -642,9 +642,11 @@ func TestDamagedDescriptionsAreRefused(t *testing.T) {
 			`","state":"lost","voters":["` + id + `"]}`,
 		`{"v":1,"generation":"` + id + `","state":"on","voters":["` + id + `","` + id + `"]}`,
 		`{"v":1,"generation":"../../../../etc/passwd","state":"on","voters":["` + id + `"]}`} {
-		if d, err := parse([]byte(bad)); err == nil {
-			t.Errorf("%s: got %+v", bad, d)
-		}
+		t.Run(bad, func(t *testing.T) {
+			if d, err := parse([]byte(bad)); err == nil {
+				t.Errorf("%s: got %+v", bad, d)
+			}
+		})
 	}
 }
 
@@ -665,9 +667,11 @@ func TestBothCannotWin(t *testing.T) {
 func TestReceiverWritesOnlyFilesOfARun(t *testing.T) {
 	r := &Receiver{Disk: memdisk.New().Mount("a"), Dir: "/"}
 	for _, name := range []string{"../x", "/etc/passwd", "attempts/x", File, lockFile, "journal/../../x", ""} {
-		if err := r.writePiece(&hosts.StorePiece{Name: name}, map[string]bool{}); err == nil ||
-			!strings.Contains(err.Error(), "has no file") {
-			t.Errorf("%q: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := r.writePiece(&hosts.StorePiece{Name: name}, map[string]bool{}); err == nil ||
+				!strings.Contains(err.Error(), "has no file") {
+				t.Errorf("%q: %v", name, err)
+			}
+		})
 	}
 }

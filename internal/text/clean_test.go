@@ -44,9 +44,11 @@ func TestControlCharactersAreReplaced(t *testing.T) {
 		{"x", 1, "x"},
 		{"xy", 1, "…"},
 	} {
-		if got := Clean(c.in, c.limit); got != c.want {
-			t.Errorf("Clean(%q, %d) = %q, want %q", c.in, c.limit, got, c.want)
-		}
+		t.Run(c.in, func(t *testing.T) {
+			if got := Clean(c.in, c.limit); got != c.want {
+				t.Errorf("Clean(%q, %d) = %q, want %q", c.in, c.limit, got, c.want)
+			}
+		})
 	}
 }
 

@@ -13,9 +13,11 @@ func TestShellCommandRunsAVector(t *testing.T) {
 	dir := t.TempDir()
 	script := "#!/bin/sh\nprintf '<%s>' \"${0##*/}\" \"$@\"\n"
 	for _, name := range []string{"a b", "if", "time", "x=1", "done"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 	for _, shell := range []string{"sh", "bash", "dash", "ksh", "zsh", "fish"} {
 		path, err := exec.LookPath(shell)

@@ -72,9 +72,11 @@ func TestNumbers(t *testing.T) {
 		{Rate(0), "0/min"}, {Rate(math.NaN()), "0/min"}, {Rate(41.0 / 60), "41/min"}, {Rate(12), "12/s"},
 		{Rate(2500), "2,500/s"}, {Rate(3.5 / 3600), "3.5/h"},
 	} {
-		if c.got != c.want {
-			t.Errorf("got %q, want %q", c.got, c.want)
-		}
+		t.Run(c.got, func(t *testing.T) {
+			if c.got != c.want {
+				t.Errorf("got %q, want %q", c.got, c.want)
+			}
+		})
 	}
 }
 

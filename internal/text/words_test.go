@@ -11,9 +11,11 @@ func TestTypoIsCorrected(t *testing.T) {
 		"lr": "LR", "LR": "LR", "batch_size": "Batch-Size", "BATCHSIZE": "Batch-Size",
 		"prt": "port", "pier": "", "most": "", "parts": "port", "mx_lod": "max_load", "opt": "", "rptot": "", "rties": "tries", "": "",
 		"load_max": "max_load", "size-batch": "Batch-Size"} {
-		if got := Nearest(s, known); got != want {
-			t.Errorf("%q: %q, want %q", s, got, want)
-		}
+		t.Run(s, func(t *testing.T) {
+			if got := Nearest(s, known); got != want {
+				t.Errorf("%q: %q, want %q", s, got, want)
+			}
+		})
 	}
 }
 

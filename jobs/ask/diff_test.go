@@ -98,12 +98,15 @@ func TestBlanksThatMeanNothingMakeNoDifference(t *testing.T) {
 		{"a\nb", "a b", false}, {`echo a\ `, `echo a\`, false}, {"a $'x\\'  y'", "a $'x\\' y'", false}, {"ab", "a b",
 			false},
 	} {
-		table := &jobs.Table{Jobs: []jobs.Job{{Spec: spec(c.old), State: jobs.Succeeded}}}
-		m, err := Compare(table, []*jobs.Spec{spec(c.now)})
-		must(t, err)
-		if (m.Succeeded == 1) != c.same || (len(m.New) == 0) != c.same {
-			t.Errorf("%q and %q: got %d found and %d new; the same: %v", c.old, c.now, m.Succeeded, len(m.New), c.same)
-		}
+		t.Run(c.old, func(t *testing.T) {
+			table := &jobs.Table{Jobs: []jobs.Job{{Spec: spec(c.old), State: jobs.Succeeded}}}
+			m, err := Compare(table, []*jobs.Spec{spec(c.now)})
+			must(t, err)
+			if (m.Succeeded == 1) != c.same || (len(m.New) == 0) != c.same {
+				t.Errorf("%q and %q: got %d found and %d new; the same: %v", c.old, c.now, m.Succeeded, len(m.New),
+					c.same)
+			}
+		})
 	}
 	table := &jobs.Table{Jobs: []jobs.Job{{Spec: spec("a  b"), State: jobs.Succeeded},
 		{Spec: spec("a b"), State: jobs.Failed}}}

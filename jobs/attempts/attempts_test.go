@@ -186,8 +186,10 @@ func TestStatusFilesSufficeToRebuildOutcomes(t *testing.T) {
 	p.put(attemptID(7, 1), jobs.FileOut, []byte("output only"))
 	p.put(attemptID(8, 1), jobs.File("status.44.1.1"), []byte("on its way"))
 	for _, odd := range []string{"0", "00", "abc", "-01", "0001"} {
-		must(t, os.MkdirAll(filepath.Join(p.dir, "attempts", odd), 0o700))
-		must(t, os.WriteFile(filepath.Join(p.dir, "attempts", odd, "9.1.status"), nil, 0o600))
+		t.Run(odd, func(t *testing.T) {
+			must(t, os.MkdirAll(filepath.Join(p.dir, "attempts", odd), 0o700))
+			must(t, os.WriteFile(filepath.Join(p.dir, "attempts", odd, "9.1.status"), nil, 0o600))
+		})
 	}
 	var got []string
 	d := &disk{Disk: rundir.OS}
@@ -284,7 +286,9 @@ func TestHeartbeatFileIsRead(t *testing.T) {
 	wants("without a file", "", 0)
 	for text, want := range map[string]string{"0000000000000000017 boot\n": "0000000000000000017 boot",
 		strings.Repeat("x", 1000): strings.Repeat("x", 128)} {
-		must(t, os.WriteFile(attempts.HeartbeatFile(p.dir, "melon4"), []byte(text), 0o600))
-		wants(text, want, 1)
+		t.Run(text, func(t *testing.T) {
+			must(t, os.WriteFile(attempts.HeartbeatFile(p.dir, "melon4"), []byte(text), 0o600))
+			wants(text, want, 1)
+		})
 	}
 }

@@ -34,11 +34,13 @@ func TestStatusRoundTrip(t *testing.T) {
 		"ended": {mine.EncodeFinished(3, ended), attempts.Fate{State: attempts.Finished, Claim: mine, Slot: 3,
 			Outcome: ended}},
 	} {
-		c.want.Attempt, c.want.Host = mine.Attempt, "melon4"
-		if got := attempts.Decode(c.content, run, mine.Attempt); got != c.want ||
-			len(c.content) != attempts.StatusBytes {
-			t.Errorf("%s: got %d bytes that say %+v, want %+v", name, len(c.content), got, c.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			c.want.Attempt, c.want.Host = mine.Attempt, "melon4"
+			if got := attempts.Decode(c.content, run, mine.Attempt); got != c.want ||
+				len(c.content) != attempts.StatusBytes {
+				t.Errorf("%s: got %d bytes that say %+v, want %+v", name, len(c.content), got, c.want)
+			}
+		})
 	}
 	running, whole := mine.Encode(), mine.EncodeFinished(3, ended)
 	if reserved := running[attempts.SentinelAt:]; !bytes.Equal(reserved, make([]byte, 512)) {

@@ -81,9 +81,11 @@ func TestOldEpochIsFencedOff(t *testing.T) {
 	}
 	for what, err := range map[string]error{"heartbeat": old.Heartbeat(), "address": old.SetSocket("old"),
 		"close": old.Close()} {
-		if !errors.Is(err, ErrFenced) {
-			t.Errorf("%s: %v", what, err)
-		}
+		t.Run(what, func(t *testing.T) {
+			if !errors.Is(err, ErrFenced) {
+				t.Errorf("%s: %v", what, err)
+			}
+		})
 	}
 	o, err := ReadOwner(r)
 	if err != nil || o.Socket != "new" || o.Left || o.Epoch != 2 {
@@ -110,28 +112,30 @@ func TestOldEpochIsFencedOff(t *testing.T) {
 // journal file and its first record. It has not begun. If it wakes up, its file does not count.
 func TestEpochWithoutARecordDoesNotCount(t *testing.T) {
 	for _, begun := range []string{"", "deadbeef {\"k\":\"epo"} {
-		_, r := inMemory(t, jobstest.Specs(1)...)
-		j, live, _ := mustTake(t, r, TakeOptions{})
-		accepted := jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 1}
-		record(t, j, accepted)
-		must(t, jobs.Fold(live, &accepted))
-		crash(t, j)
-		putJournal(t, r, 2, []byte(begun))
-		if table, report := mustReplay(t, r); !equalTables(table, live) || report.Damaged {
-			t.Errorf("%q: %+v", begun, report)
-		}
-		j, table, report := mustTake(t, r, force)
-		live.Epoch = 3
-		if j.Epoch() != 3 || !equalTables(table, live) || report.Damaged {
-			t.Errorf("%q: epoch %d, %+v", begun, j.Epoch(), report)
-		}
-		crash(t, j)
-		late := jobs.Record{Kind: jobs.KindEpoch, Epoch: 2}
-		cancel := jobs.Record{Kind: jobs.KindJob, Job: 1, Next: jobs.Canceled, Seq: 1}
-		putJournal(t, r, 2, appendLine(appendLine(nil, &late), &cancel))
-		if table, report := mustReplay(t, r); !equalTables(table, live) || report.Ignored == 0 {
-			t.Errorf("%q: the unbegun epoch counts: %+v", begun, report)
-		}
+		t.Run(begun, func(t *testing.T) {
+			_, r := inMemory(t, jobstest.Specs(1)...)
+			j, live, _ := mustTake(t, r, TakeOptions{})
+			accepted := jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 1}
+			record(t, j, accepted)
+			must(t, jobs.Fold(live, &accepted))
+			crash(t, j)
+			putJournal(t, r, 2, []byte(begun))
+			if table, report := mustReplay(t, r); !equalTables(table, live) || report.Damaged {
+				t.Errorf("%q: %+v", begun, report)
+			}
+			j, table, report := mustTake(t, r, force)
+			live.Epoch = 3
+			if j.Epoch() != 3 || !equalTables(table, live) || report.Damaged {
+				t.Errorf("%q: epoch %d, %+v", begun, j.Epoch(), report)
+			}
+			crash(t, j)
+			late := jobs.Record{Kind: jobs.KindEpoch, Epoch: 2}
+			cancel := jobs.Record{Kind: jobs.KindJob, Job: 1, Next: jobs.Canceled, Seq: 1}
+			putJournal(t, r, 2, appendLine(appendLine(nil, &late), &cancel))
+			if table, report := mustReplay(t, r); !equalTables(table, live) || report.Ignored == 0 {
+				t.Errorf("%q: the unbegun epoch counts: %+v", begun, report)
+			}
+		})
 	}
 }
 
@@ -143,22 +147,24 @@ func TestChangedOldFileIsReported(t *testing.T) {
 		"has lost its end": func(r *rundir.Run, b []byte) { putJournal(t, r, 1, b[:len(b)-1]) },
 		"its checksum":     func(r *rundir.Run, b []byte) { putJournal(t, r, 1, flipped(b, 8*(len(b)-5))) },
 	} {
-		_, r := inMemory(t, jobstest.Specs(2)...)
-		j, _, _ := mustTake(t, r, TakeOptions{})
-		record(t, j, jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 2},
-			jobs.Record{Kind: jobs.KindPriority, Job: 1, Priority: 4})
-		crash(t, j)
-		j, _, _ = mustTake(t, r, force)
-		record(t, j, jobs.Record{Kind: jobs.KindJob, Job: 2, Next: jobs.Skipped, Seq: 1})
-		crash(t, j)
-		spoil(r, content(t, r, 1))
-		table, report := mustReplay(t, r)
-		if !report.Damaged || !strings.Contains(strings.Join(report.Warnings, "\n"), what) {
-			t.Errorf("%s: %+v", what, report)
-		}
-		if j := table.Job(2); j == nil || j.State != jobs.Skipped {
-			t.Errorf("%s: job 2 is %+v", what, j)
-		}
+		t.Run(what, func(t *testing.T) {
+			_, r := inMemory(t, jobstest.Specs(2)...)
+			j, _, _ := mustTake(t, r, TakeOptions{})
+			record(t, j, jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 2},
+				jobs.Record{Kind: jobs.KindPriority, Job: 1, Priority: 4})
+			crash(t, j)
+			j, _, _ = mustTake(t, r, force)
+			record(t, j, jobs.Record{Kind: jobs.KindJob, Job: 2, Next: jobs.Skipped, Seq: 1})
+			crash(t, j)
+			spoil(r, content(t, r, 1))
+			table, report := mustReplay(t, r)
+			if !report.Damaged || !strings.Contains(strings.Join(report.Warnings, "\n"), what) {
+				t.Errorf("%s: %+v", what, report)
+			}
+			if j := table.Job(2); j == nil || j.State != jobs.Skipped {
+				t.Errorf("%s: job 2 is %+v", what, j)
+			}
+		})
 	}
 }
 
@@ -191,7 +197,9 @@ func TestOtherFilesAreLeftAlone(t *testing.T) {
 	r := newRun(t)
 	for _, name := range []string{"000002.jsonl", "1000000.jsonl", "999999.jsonl", "000010.jsonl", "2.jsonl",
 		"000000.jsonl", "00000a.jsonl", ".nfs0001", "000003.jsonl~", "-00001.jsonl"} {
-		must(t, os.WriteFile(r.Path(rundir.JournalDir, name), nil, 0o600))
+		t.Run(name, func(t *testing.T) {
+			must(t, os.WriteFile(r.Path(rundir.JournalDir, name), nil, 0o600))
+		})
 	}
 	files, err := listFiles(r)
 	if got := fmt.Sprint(files); err != nil ||

@@ -184,17 +184,19 @@ func TestCutOrRemovedFileIsAnError(t *testing.T) {
 		"has lost its end": func(path string) error { return os.Truncate(path, 10) },
 		"no such file":     os.Remove,
 	} {
-		d, r := onFaulty(t, nil)
-		j, _, _ := mustTake(t, r, TakeOptions{})
-		must(t, spoil(fileOf(1).path(r)))
-		d.FailAt(1, syscall.ESTALE, false)
-		must(t, j.Append([]jobs.Record{{Kind: jobs.KindEvent}}))
-		if err := j.Sync(); !errors.Is(err, syscall.ESTALE) {
-			t.Errorf("Sync: got error %v, want ESTALE", err)
-		}
-		if err := j.Sync(); err == nil || !strings.Contains(err.Error(), what) {
-			t.Errorf("%s: %v", what, err)
-		}
-		crash(t, j)
+		t.Run(what, func(t *testing.T) {
+			d, r := onFaulty(t, nil)
+			j, _, _ := mustTake(t, r, TakeOptions{})
+			must(t, spoil(fileOf(1).path(r)))
+			d.FailAt(1, syscall.ESTALE, false)
+			must(t, j.Append([]jobs.Record{{Kind: jobs.KindEvent}}))
+			if err := j.Sync(); !errors.Is(err, syscall.ESTALE) {
+				t.Errorf("Sync: got error %v, want ESTALE", err)
+			}
+			if err := j.Sync(); err == nil || !strings.Contains(err.Error(), what) {
+				t.Errorf("%s: %v", what, err)
+			}
+			crash(t, j)
+		})
 	}
 }

@@ -370,9 +370,11 @@ func TestLimitIsWhatTheOwnerPublished(t *testing.T) {
 		"begins":            {&begins, nil, publishedLimit(2, 50)},
 		"begins, published": {&begins, state(3, "token"), publishedLimit(3, 77)},
 	} {
-		if got := LimitOf(c.owner, c.owner.Liveness(), c.state); got != c.want {
-			t.Errorf("%s: %+v, want %+v", name, got, c.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := LimitOf(c.owner, c.owner.Liveness(), c.state); got != c.want {
+				t.Errorf("%s: %+v, want %+v", name, got, c.want)
+			}
+		})
 	}
 }
 
@@ -392,11 +394,13 @@ func TestDurableAdvancesOnlyAfterASync(t *testing.T) {
 	_ = j.Append([]jobs.Record{event("a")})
 	// The last operation is the fence check.
 	for _, op := range []string{"write", "sync", "readdir"} {
-		m.Fault = failing(op, io.ErrUnexpectedEOF)
-		if err := j.Sync(); err == nil || j.Durable() != began {
-			t.Errorf("%s failed: %v, %+v", op, err, j.Durable())
-		}
-		m.Fault = nil
+		t.Run(op, func(t *testing.T) {
+			m.Fault = failing(op, io.ErrUnexpectedEOF)
+			if err := j.Sync(); err == nil || j.Durable() != began {
+				t.Errorf("%s failed: %v, %+v", op, err, j.Durable())
+			}
+			m.Fault = nil
+		})
 	}
 	if err := j.Sync(); err != nil || j.Durable().Bytes != size() || j.Durable() == began {
 		t.Fatalf("%v, %+v of %d", err, j.Durable(), size())

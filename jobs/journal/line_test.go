@@ -117,10 +117,12 @@ func TestInvalidRecordsAreRefused(t *testing.T) {
 		`{"k":"edited","spec":{"id":1}}`, `{"k":"edited","spec":[]}`, `{"k":"edited","spec":`, `{"k":"edited","spec":}`,
 		`{"k":"edited","spec":{"id":1,"command":"a"},"spec":5}`,
 	} {
-		var r jobs.Record
-		if err := d.Read([]byte(s), &r); err == nil {
-			t.Errorf("%q was read as %+v", s, r)
-		}
+		t.Run(s, func(t *testing.T) {
+			var r jobs.Record
+			if err := d.Read([]byte(s), &r); err == nil {
+				t.Errorf("%q was read as %+v", s, r)
+			}
+		})
 	}
 }
 

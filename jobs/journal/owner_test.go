@@ -97,12 +97,14 @@ func TestOwnerFileHoldsTheProblem(t *testing.T) {
 			strings.Repeat("ä", maxProblem-1) + "…"},
 		{strings.Repeat("\U0001f600", 500), ""}, {"", ""},
 	} {
-		heartbeat := j.writer.owner.Heartbeat
-		must(t, j.SetProblem(c.text))
-		o, err := ReadOwner(r)
-		if err != nil || o.Problem != c.want || o.Heartbeat != heartbeat+1 {
-			t.Errorf("%q: %+v, %v", c.text, o, err)
-		}
+		t.Run(c.text, func(t *testing.T) {
+			heartbeat := j.writer.owner.Heartbeat
+			must(t, j.SetProblem(c.text))
+			o, err := ReadOwner(r)
+			if err != nil || o.Problem != c.want || o.Heartbeat != heartbeat+1 {
+				t.Errorf("%q: %+v, %v", c.text, o, err)
+			}
+		})
 	}
 }
 
@@ -220,8 +222,10 @@ func TestProcessNameIsAFileName(t *testing.T) {
 		"": Unsure, "1.2": Unsure, "." + past.name(): Unsure, past.name() + ".x": Unsure, "+" +
 			past.name(): Unsure, "-1.0.1.x": Unsure, "../../1": Unsure,
 	} {
-		if got := ProcessLiveness(name); got != want {
-			t.Errorf("%q: %v, want %v", name, got, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := ProcessLiveness(name); got != want {
+				t.Errorf("%q: %v, want %v", name, got, want)
+			}
+		})
 	}
 }

@@ -120,20 +120,22 @@ func TestImpliedFactsAreRestored(t *testing.T) {
 		"succeeded, result 2, attempts exited@melon1 exited@melon2",
 		"running, result 1, attempts exited@melon1 launching@melon2",
 	} {
-		_, r := inMemory(t, jobstest.Specs(3)...)
-		j, _, _ := mustTake(t, r, TakeOptions{})
-		record(t, j, recs...)
-		crash(t, j)
-		b := content(t, r, 1)
-		putJournal(t, r, 1, flipped(b, 8*len(lines(b, lost+1))))
-		table, report := mustReplay(t, r)
-		job := table.Job(2)
-		got := job.State.String() + ", result " + string(rune('0'+job.Seq)) + ", attempts"
-		for _, a := range job.Attempts {
-			got += " " + a.State.String() + "@" + a.Host
-		}
-		if !report.Damaged || got != want && !(lost == 2 && job.State == jobs.Succeeded && job.Seq == 2) {
-			t.Errorf("%s lost: %s\nwant %s\n%q", recs[lost].Kind, got, want, report.Warnings)
-		}
+		t.Run(want, func(t *testing.T) {
+			_, r := inMemory(t, jobstest.Specs(3)...)
+			j, _, _ := mustTake(t, r, TakeOptions{})
+			record(t, j, recs...)
+			crash(t, j)
+			b := content(t, r, 1)
+			putJournal(t, r, 1, flipped(b, 8*len(lines(b, lost+1))))
+			table, report := mustReplay(t, r)
+			job := table.Job(2)
+			got := job.State.String() + ", result " + string(rune('0'+job.Seq)) + ", attempts"
+			for _, a := range job.Attempts {
+				got += " " + a.State.String() + "@" + a.Host
+			}
+			if !report.Damaged || got != want && !(lost == 2 && job.State == jobs.Succeeded && job.Seq == 2) {
+				t.Errorf("%s lost: %s\nwant %s\n%q", recs[lost].Kind, got, want, report.Warnings)
+			}
+		})
 	}
 }

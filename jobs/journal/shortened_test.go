@@ -116,12 +116,14 @@ func TestWhatProvesACopy(t *testing.T) {
 		"no device of its own":   {Owner{process: process{Boot: "b"}, Inode: 7}, false},
 		"an inode without sense": {Owner{process: process{Boot: "b"}, Device: unix.Mkdev(8, 2)}, false},
 	} {
-		if got := c.now.isElsewhere(had); got != c.want {
-			t.Errorf("%s: %v", name, got)
-		}
-		if got := had.isElsewhere(&c.now); got != c.want {
-			t.Errorf("%s, before: %v", name, got)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := c.now.isElsewhere(had); got != c.want {
+				t.Errorf("%s: %v", name, got)
+			}
+			if got := had.isElsewhere(&c.now); got != c.want {
+				t.Errorf("%s, before: %v", name, got)
+			}
+		})
 	}
 	o := new(Owner)
 	if err := o.identify(&rundir.Run{Dir: "/proc", Disk: rundir.OS}); err != nil || o.Device != 0 || o.Inode == 0 {

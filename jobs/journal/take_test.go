@@ -45,9 +45,11 @@ func TestTakeRefusesALiveOwner(t *testing.T) {
 	}
 	host, _ := os.Hostname()
 	for _, want := range []string{"pid ", host, "since ", "status " + r.Dir, "--force"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%q is not in: %v", want, err)
-		}
+		t.Run(want, func(t *testing.T) {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%q is not in: %v", want, err)
+			}
+		})
 	}
 	if n, err := j.Fenced(); n != 0 || err != nil {
 		t.Errorf("the refused one has fenced the owner: %d, %v", n, err)

@@ -123,21 +123,23 @@ func TestCacheIsDamaged(t *testing.T) {
 		{"of another program", string(jobs.AppendLineSum([]byte(`{"attempt":17,"metrics":["acc"]`), 0)) + "\n" +
 			string(jobs.AppendLineSum([]byte(`[1`), 0)) + "\n", 2 * worthCache},
 	} {
-		l.write(path, c.text)
-		if c.name == "too large" {
-			if err := os.Truncate(path, maxCache+1); err != nil {
-				t.Fatal(err)
+		t.Run(c.name, func(t *testing.T) {
+			l.write(path, c.text)
+			if c.name == "too large" {
+				if err := os.Truncate(path, maxCache+1); err != nil {
+					t.Fatal(err)
+				}
 			}
-		}
-		if got, opened := l.cached("acc"); values(got) != values(want) || opened != 1+c.lost {
-			t.Errorf("%s: %d files are opened, want the cache and %d", c.name, opened, c.lost)
-		}
-		if _, opened := l.cached("acc"); c.lost > worthCache && opened != 1 {
-			t.Errorf("%s: it was not written anew: %d files are opened", c.name, opened)
-		}
-		if info, err := os.Stat(path); err != nil || info.Size() > 100*2*worthCache {
-			t.Errorf("%s: %d bytes, %v", c.name, info.Size(), err)
-		}
+			if got, opened := l.cached("acc"); values(got) != values(want) || opened != 1+c.lost {
+				t.Errorf("%s: %d files are opened, want the cache and %d", c.name, opened, c.lost)
+			}
+			if _, opened := l.cached("acc"); c.lost > worthCache && opened != 1 {
+				t.Errorf("%s: it was not written anew: %d files are opened", c.name, opened)
+			}
+			if info, err := os.Stat(path); err != nil || info.Size() > 100*2*worthCache {
+				t.Errorf("%s: %d bytes, %v", c.name, info.Size(), err)
+			}
+		})
 	}
 }
 

@@ -143,23 +143,27 @@ func TestFindInTheEndOfAnOutput(t *testing.T) {
 func TestTheEndIsEnough(t *testing.T) {
 	text := "acc=1\nx y\nacc=2\n{\"acc\": 3}\nlong line with acc=4 and more\ntail\n"
 	for _, how := range []string{"acc", "acc=json:acc", "acc=re:acc=([0-9])"} {
-		c := parse(t, how)
-		want := c.Find(NewText([]byte(text), true))
-		for from := range len(text) {
-			if got := c.Find(NewText([]byte(text[from:]), from == 0)); got != "" && got != want {
-				t.Errorf("%s: %q from byte %d, %q in all", how, got, from, want)
+		t.Run(how, func(t *testing.T) {
+			c := parse(t, how)
+			want := c.Find(NewText([]byte(text), true))
+			for from := range len(text) {
+				if got := c.Find(NewText([]byte(text[from:]), from == 0)); got != "" && got != want {
+					t.Errorf("%s: %q from byte %d, %q in all", how, got, from, want)
+				}
 			}
-		}
+		})
 	}
 }
 
 // TestValuesAreBounded checks that a long value is cut between characters.
 func TestValuesAreBounded(t *testing.T) {
 	for _, how := range []string{"a", "a=json:a", "a=re:\"a\": ?\"(.*)\""} {
-		v := parse(t, how).Find(NewText([]byte(`{"a": "x`+strings.Repeat("é", MaxValue)+`"}`), true))
-		if len(v) > MaxValue || len(v) < MaxValue-4 || strings.ToValidUTF8(v, "") != v {
-			t.Errorf("%s: %d bytes, valid %v", how, len(v), strings.ToValidUTF8(v, "") == v)
-		}
+		t.Run(how, func(t *testing.T) {
+			v := parse(t, how).Find(NewText([]byte(`{"a": "x`+strings.Repeat("é", MaxValue)+`"}`), true))
+			if len(v) > MaxValue || len(v) < MaxValue-4 || strings.ToValidUTF8(v, "") != v {
+				t.Errorf("%s: %d bytes, valid %v", how, len(v), strings.ToValidUTF8(v, "") == v)
+			}
+		})
 	}
 }
 
@@ -169,9 +173,11 @@ func TestSearchIsLinear(t *testing.T) {
 	for _, text := range []string{strings.Repeat(`acc=""`, 1<<17), "acc=" + strings.Repeat(")", 1<<20),
 		strings.Repeat("acc=) ", 1<<17), strings.Repeat("{", 1<<20) +
 			"}", strings.Repeat("acc", 1<<18), strings.Repeat("acc='", 1<<18)[:1<<20]} {
-		for _, how := range []string{"acc", "a=json:acc", "a=re:acc=(?:a+)+(b)$"} {
-			parse(t, how).Find(NewText([]byte(text), true))
-		}
+		t.Run(text, func(t *testing.T) {
+			for _, how := range []string{"acc", "a=json:acc", "a=re:acc=(?:a+)+(b)$"} {
+				parse(t, how).Find(NewText([]byte(text), true))
+			}
+		})
 	}
 }
 
@@ -205,10 +211,12 @@ func TestInvalidColumnHasAClearError(t *testing.T) {
 		"a=re:(" + strings.Repeat("a", 2000) + ")": "at most",
 		"\xff": "not valid UTF-8",
 	} {
-		c, err := Parse(text)
-		if err == nil || !strings.Contains(err.Error(), want) || strings.ContainsAny(err.Error(), "\n\x1b") {
-			t.Errorf("%q: %+v, %v; want %q", text, c, err, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			c, err := Parse(text)
+			if err == nil || !strings.Contains(err.Error(), want) || strings.ContainsAny(err.Error(), "\n\x1b") {
+				t.Errorf("%q: %+v, %v; want %q", text, c, err, want)
+			}
+		})
 	}
 }
 
@@ -225,9 +233,11 @@ func TestPlaceholdersInFileNames(t *testing.T) {
 		"[D]{x}[[C]":             "[D]{x}[0.1",
 		"plain/[gamma]/{Id}.txt": "plain/[gamma]/{Id}.txt",
 	} {
-		if got := nameFor(parse(t, "a=file:"+name+":key:a").File, id, "/r", params); got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := nameFor(parse(t, "a=file:"+name+":key:a").File, id, "/r", params); got != want {
+				t.Errorf("%s: %s, want %s", name, got, want)
+			}
+		})
 	}
 }
 
@@ -270,15 +280,19 @@ func TestSuggestedMetricsFindTheNumber(t *testing.T) {
 		{"a=key:test acc", "~5e-3", "test acc: ~5e-3", "5e-3"},
 		{"a=file:log.txt:key:acc", "~5", "acc: ~5", "5"},
 	} {
-		how := parse(t, c.column).Suggest(c.text)
-		if got := parse(t, how).Find(NewText([]byte(c.line), true)); got != c.want {
-			t.Errorf("%s and %q: %s finds %q, want %q", c.column, c.text, how, got, c.want)
-		}
+		t.Run(c.column, func(t *testing.T) {
+			how := parse(t, c.column).Suggest(c.text)
+			if got := parse(t, how).Find(NewText([]byte(c.line), true)); got != c.want {
+				t.Errorf("%s and %q: %s finds %q, want %q", c.column, c.text, how, got, c.want)
+			}
+		})
 	}
 	for column, text := range map[string]string{"acc": "bad", "n": "1,234.5", "a=re:acc=(.*)": "~5",
 		"a=json:test.acc": "~5", "b": "it's 5"} {
-		if how := parse(t, column).Suggest(text); how != "" {
-			t.Errorf("%s and %q: %s is suggested", column, text, how)
-		}
+		t.Run(column, func(t *testing.T) {
+			if how := parse(t, column).Suggest(text); how != "" {
+				t.Errorf("%s and %q: %s is suggested", column, text, how)
+			}
+		})
 	}
 }

@@ -342,9 +342,11 @@ func TestContainsIgnoresCase(t *testing.T) {
 		want     bool
 	}{{"TRAIN", "./train", true}, {"STRASSE", "straße", false}, {"STRAße", "die Straße", true}, {"", "", true}, {"aab",
 		"aaab", true}, {"x", "", false}} {
-		if got := Contains(c.text)(c.in); got != c.want {
-			t.Errorf("%q contains %q: got %v, want %v", c.in, c.text, got, c.want)
-		}
+		t.Run(c.text, func(t *testing.T) {
+			if got := Contains(c.text)(c.in); got != c.want {
+				t.Errorf("%q contains %q: got %v, want %v", c.in, c.text, got, c.want)
+			}
+		})
 	}
 }
 
@@ -353,19 +355,25 @@ func TestParseNumber(t *testing.T) {
 	inf := math.Inf(1)
 	for text, want := range map[string]float64{"0": 0, "-1.5e3": -1500, "+7": 7, ".5": 0.5, "5.": 5, "91.3%": 91.3,
 		"inf": inf, "-Infinity": -inf, "+INF": inf, "007": 7} {
-		if v, ok := ParseNumber(text); !ok || v != want {
-			t.Errorf("%s: %v %v", text, v, ok)
-		}
+		t.Run(text, func(t *testing.T) {
+			if v, ok := ParseNumber(text); !ok || v != want {
+				t.Errorf("%s: %v %v", text, v, ok)
+			}
+		})
 	}
 	for _, text := range []string{"nan", "NaN", "-nan"} {
-		if v, ok := ParseNumber(text); (!ok || !math.IsNaN(v)) && text != "-nan" {
-			t.Errorf("%s: %v %v", text, v, ok)
-		}
+		t.Run(text, func(t *testing.T) {
+			if v, ok := ParseNumber(text); (!ok || !math.IsNaN(v)) && text != "-nan" {
+				t.Errorf("%s: %v %v", text, v, ok)
+			}
+		})
 	}
 	for _, text := range []string{"", "%", "0x10", "1_000", "1,5", "3.2s", "1e999", "none", "infinite", "- 1", "1 ",
 		strings.Repeat("1", 500)} {
-		if v, ok := ParseNumber(text); ok {
-			t.Errorf("%q is taken for the number %v", text, v)
-		}
+		t.Run(text, func(t *testing.T) {
+			if v, ok := ParseNumber(text); ok {
+				t.Errorf("%q is taken for the number %v", text, v)
+			}
+		})
 	}
 }

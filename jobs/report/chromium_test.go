@@ -72,9 +72,11 @@ func TestScriptDrawsManyJobs(t *testing.T) {
 	}
 	for what, least := range map[string]int{`class="cell"`: 24, `<polyline`: 10, `aria-rowindex`: 20,
 		`<canvas width=`: 1, `<figcaption`: 8, `scope="col"`: 8, `load average`: 1} {
-		if got := strings.Count(dom, what); got < least || what == "aria-rowindex" && got > 100 {
-			t.Errorf("%d of %s, want at least %d", got, what, least)
-		}
+		t.Run(what, func(t *testing.T) {
+			if got := strings.Count(dom, what); got < least || what == "aria-rowindex" && got > 100 {
+				t.Errorf("%d of %s, want at least %d", got, what, least)
+			}
+		})
 	}
 }
 
@@ -134,11 +136,13 @@ func TestPageCanBeFilteredAndSorted(t *testing.T) {
 	}
 	var queries []*query.Query
 	for _, text := range []string{"state=failed", "time>30", "seed!=1", "C<=10"} {
-		q, err := query.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		queries = append(queries, q)
+		t.Run(text, func(t *testing.T) {
+			q, err := query.Parse(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			queries = append(queries, q)
+		})
 	}
 	want, _, err := in.Table.Where(queries...)
 	if err != nil || want.Len() == 0 {
@@ -154,9 +158,11 @@ func TestPageCanBeFilteredAndSorted(t *testing.T) {
 	shown := regexp.MustCompile(`(?s)<dialog[^>]* open.*?</dialog>`).FindString(dom)
 	for _, text := range []string{fmt.Sprintf(">Job %d ", want.Job(0)), fmt.Sprintf("<td>%d.1</td>", want.Job(0)),
 		"last line of stderr"} {
-		if !strings.Contains(shown, text) {
-			t.Errorf("the dialog does not have %q: %s", text, shown)
-		}
+		t.Run(text, func(t *testing.T) {
+			if !strings.Contains(shown, text) {
+				t.Errorf("the dialog does not have %q: %s", text, shown)
+			}
+		})
 	}
 }
 

@@ -61,9 +61,11 @@ func TestWhichAttemptCounts(t *testing.T) {
 		{"only an earlier round ran", row(jobs.Canceled, old), nil},
 		{"superseded alone", row(jobs.Failed, late), nil},
 	} {
-		if got := CountedAttempt(c.job); got != c.want {
-			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := CountedAttempt(c.job); got != c.want {
+				t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+			}
+		})
 	}
 }
 
@@ -105,19 +107,21 @@ func TestUnknownValuesAreNull(t *testing.T) {
 		{"not started", row(jobs.Failed, attempt(1, "h", jobs.AttemptExited, broken)),
 			map[string]string{"exit": "null", "started": "null", "elapsed_seconds": "null"}},
 	} {
-		r := resultOf(c.job)
-		var m map[string]json.RawMessage
-		if err := json.Unmarshal(r.AppendJSON(nil), &m); err != nil {
-			t.Fatal(err)
-		}
-		if len(m) != 27 {
-			t.Errorf("%s: %d keys", c.name, len(m))
-		}
-		for k, want := range c.want {
-			if string(m[k]) != want {
-				t.Errorf("%s: %s is %s, want %s", c.name, k, m[k], want)
+		t.Run(c.name, func(t *testing.T) {
+			r := resultOf(c.job)
+			var m map[string]json.RawMessage
+			if err := json.Unmarshal(r.AppendJSON(nil), &m); err != nil {
+				t.Fatal(err)
 			}
-		}
+			if len(m) != 27 {
+				t.Errorf("%s: %d keys", c.name, len(m))
+			}
+			for k, want := range c.want {
+				if string(m[k]) != want {
+					t.Errorf("%s: %s is %s, want %s", c.name, k, m[k], want)
+				}
+			}
+		})
 	}
 }
 
@@ -266,9 +270,11 @@ func TestJobLogEqualsThatOfParallel(t *testing.T) {
 		{"clock set back", jobs.Succeeded, with(func(o *jobs.Outcome) { o.Ended = o.Started - second }),
 			"17\tmelon4\t1795165911.102\t     0.000\t0\t0\t0\t0\t./sim 17\n"},
 	} {
-		r := resultOf(row(c.state, attempt(1, "melon4", jobs.AttemptExited, c.o)))
-		r.Outcome = c.o
-		same(t, c.name, string(AppendJobLog(nil, &r)), c.want)
+		t.Run(c.name, func(t *testing.T) {
+			r := resultOf(row(c.state, attempt(1, "melon4", jobs.AttemptExited, c.o)))
+			r.Outcome = c.o
+			same(t, c.name, string(AppendJobLog(nil, &r)), c.want)
+		})
 	}
 	r := resultOf(row(jobs.Succeeded, attempt(1, "h", jobs.AttemptExited, ended(0))))
 	r.Command = "for i in 1 2\ndo\techo $i\ndone"

@@ -164,7 +164,9 @@ func TestColumnNamesAreUnique(t *testing.T) {
 	same(t, "the columns", columnNames(s), "job host acc result.acc state time dcs.state elapsed_seconds dcs.host")
 	for name, want := range map[string]string{"host": "h", "state": "fine", "dcs.state": "failed", "time": "2",
 		"[acc]": "p"} {
-		same(t, name, s.At(0, columnIndex(t, s, name)).Text, want)
+		t.Run(name, func(t *testing.T) {
+			same(t, name, s.At(0, columnIndex(t, s, name)).Text, want)
+		})
 	}
 }
 
@@ -173,14 +175,18 @@ func TestColumnNamesAreUnique(t *testing.T) {
 func TestColumnIsFoundByName(t *testing.T) {
 	s := grid()
 	for name, want := range map[string]string{"acc": "acc", " gamma ": "gamma", "[C]": "C", "time": "elapsed_seconds"} {
-		same(t, name, s.Columns[columnIndex(t, s, name)].Name, want)
+		t.Run(name, func(t *testing.T) {
+			same(t, name, s.Columns[columnIndex(t, s, name)].Name, want)
+		})
 	}
 	for name, want := range map[string]string{"gama": "did you mean \"gamma\"?", "zzzzzz": "there are job, ",
 		"\x1b": "there are job", "": "no column"} {
-		if _, err := s.Column(name); err == nil || !strings.Contains(err.Error(), want) ||
-			strings.Contains(err.Error(), "\x1b") {
-			t.Errorf("%q: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if _, err := s.Column(name); err == nil || !strings.Contains(err.Error(), want) ||
+				strings.Contains(err.Error(), "\x1b") {
+				t.Errorf("%q: %v", name, err)
+			}
+		})
 	}
 	if _, err := s.FindColumns([]string{"acc", "acc"}); err == nil || !strings.Contains(err.Error(), "twice") {
 		t.Error(err)
@@ -199,11 +205,13 @@ func TestOrderOfSortedRows(t *testing.T) {
 		"host:asc": "1 3 5 2 4 6 7",
 		"time":     "1 2 3 4 5 6 7",
 	} {
-		o, err := ParseSort(order)
-		if err != nil {
-			t.Fatal(err)
-		}
-		same(t, order, jobIDs(s.Sort(columnIndex(t, s, o.Column), o.Desc)), want)
+		t.Run(order, func(t *testing.T) {
+			o, err := ParseSort(order)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, order, jobIDs(s.Sort(columnIndex(t, s, o.Column), o.Desc)), want)
+		})
 	}
 	same(t, "the table that was sorted", jobIDs(s), "1 2 3 4 5 6 7")
 	if _, err := ParseSort("acc:up"); err == nil || !strings.Contains(err.Error(), ":desc") {
@@ -239,14 +247,16 @@ func TestSortKeepsEveryRow(t *testing.T) {
 func TestBestRowIsFound(t *testing.T) {
 	s := grid()
 	for text, want := range map[string]jobs.ID{"acc:max": 2, "acc:min": 3, "time:max": 5, "C:min": 1} {
-		o, err := ParseBest(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		best, err := s.BestBy(o)
-		if err != nil || s.Job(best.Row) != want {
-			t.Errorf("%s: row %d, job %d, %v", text, best.Row, s.Job(best.Row), err)
-		}
+		t.Run(text, func(t *testing.T) {
+			o, err := ParseBest(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			best, err := s.BestBy(o)
+			if err != nil || s.Job(best.Row) != want {
+				t.Errorf("%s: row %d, job %d, %v", text, best.Row, s.Job(best.Row), err)
+			}
+		})
 	}
 	for desc, want := range map[bool]int{true: 0, false: 1} { // job 6 failed
 		best, _ := s.BestBy(Order{"C", desc})
@@ -257,9 +267,11 @@ func TestBestRowIsFound(t *testing.T) {
 		t.Errorf("%v, want %s", err, want)
 	}
 	for _, text := range []string{"acc", "acc:best", ":", ""} {
-		if _, err := ParseBest(text); err == nil || !strings.Contains(err.Error(), ":max or ") {
-			t.Errorf("%q: %v", text, err)
-		}
+		t.Run(text, func(t *testing.T) {
+			if _, err := ParseBest(text); err == nil || !strings.Contains(err.Error(), ":max or ") {
+				t.Errorf("%q: %v", text, err)
+			}
+		})
 	}
 	same(t, "what is missing", strings.Join(s.MissingValues(s.Metrics()).All(), "|"),
 		"acc is based on 5 of 7 jobs: 2 did not succeed|note is based on 4 of 7 jobs: 2 did not succeed, 1 without a value|1 solved job has no note (job 4)")

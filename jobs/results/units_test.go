@@ -23,16 +23,18 @@ func TestMetricsAreParsedAsLibrariesPrintThem(t *testing.T) {
 		"f(0.9)": "", "tensor([1, 2])": "", "tensor(1, 2)": "", "np.float64(91%)": "", "np.float64()": "", "log(0.9)": "", "1,234.5": "",
 		"3x": "", "5th": "", "0x1f": "", "3  ms": "", "ms": "", "7e": "", "3 M": "", "1e999 s": "", "tensor(3 ms)": "", "nan s": "",
 	} {
-		v, unit := ParseMetric(text)
-		got := ""
-		if v.Kind == query.Number {
-			if got = v.String(); unit != "" {
-				got += " in " + unit
+		t.Run(text, func(t *testing.T) {
+			v, unit := ParseMetric(text)
+			got := ""
+			if v.Kind == query.Number {
+				if got = v.String(); unit != "" {
+					got += " in " + unit
+				}
 			}
-		}
-		if got != want {
-			t.Errorf("%q: got %q, want %q", text, got, want)
-		}
+			if got != want {
+				t.Errorf("%q: got %q, want %q", text, got, want)
+			}
+		})
 	}
 	if v, unit := ParseMetric(""); v.Kind != query.Absent || unit != "" {
 		t.Errorf("the empty text is %v in %q", v, unit)

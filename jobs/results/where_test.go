@@ -51,8 +51,10 @@ func TestWhereIgnoresCase(t *testing.T) {
 		"CPU<1s MEM<1.5G":                 "1 2 3 4 5 6",
 		"ended<1970-01-01T00:00:05":       "1 2 3",
 	} {
-		got, _ := where(t, s, text)
-		same(t, text, jobIDs(got), want)
+		t.Run(text, func(t *testing.T) {
+			got, _ := where(t, s, text)
+			same(t, text, jobIDs(got), want)
+		})
 	}
 }
 
@@ -69,8 +71,10 @@ func TestCausesOfRetriesSelectResults(t *testing.T) {
 		"cause=memory": "1", "cause=timeout": "3", "cause=exit": "4", "cause=signal": "2", "cause=SIGKILL": "2", "cause='memory limit'": "1",
 		"signal=KILL": "1 2", "signal=sigterm": "3", "cause=disk": "",
 	} {
-		got, _ := where(t, s, text)
-		same(t, text, jobIDs(got), want)
+		t.Run(text, func(t *testing.T) {
+			got, _ := where(t, s, text)
+			same(t, text, jobIDs(got), want)
+		})
 	}
 }
 
@@ -80,13 +84,15 @@ func TestWordsAreSearchedFor(t *testing.T) {
 	s := grid()
 	for text, want := range map[string]string{"JOB": "1 2 3 4 5 6 7", `"job 3"`: "3", "gamma=1 train not C=10": "2 4",
 		`"C=10" state=ok`: "5", "melon1": "", "gam": "1 2 3 4 5 6 7"} {
-		q, err := query.ParseSearch(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, _, err := s.Where(q); err != nil || jobIDs(got) != want {
-			t.Errorf("%s: got jobs %q, %v; want %q", text, jobIDs(got), err, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			q, err := query.ParseSearch(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, _, err := s.Where(q); err != nil || jobIDs(got) != want {
+				t.Errorf("%s: got jobs %q, %v; want %q", text, jobIDs(got), err, want)
+			}
+		})
 	}
 }
 
@@ -106,13 +112,15 @@ func TestImpossibleConditionIsAnError(t *testing.T) {
 		"C=1 and attempts=many":            `character 18: attempts is a number, and "many" is not`,
 		"time>1x":                          "elapsed_seconds is a duration such as",
 	} {
-		q, err := query.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err := s.Where(q); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want %s", text, err, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			q, err := query.Parse(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := s.Where(q); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got %v, want %s", text, err, want)
+			}
+		})
 	}
 }
 
@@ -125,8 +133,10 @@ func TestNotesOfWhere(t *testing.T) {
 		"note>1":           `note of 5 jobs is not a number and left out (job 1: "a")`,
 		"C>high":           `C of 7 jobs is a number and left out: it was compared with a text (job 1: "0.1")`,
 	} {
-		_, notes := where(t, s, text)
-		same(t, text, strings.Join(notes, "|"), want)
+		t.Run(text, func(t *testing.T) {
+			_, notes := where(t, s, text)
+			same(t, text, strings.Join(notes, "|"), want)
+		})
 	}
 	some, _ := where(t, s, "job=7")
 	_, notes := where(t, some, "1 < acc < 2")
@@ -144,20 +154,22 @@ func TestConditionsOnStatisticsApplyToGroups(t *testing.T) {
 		"acc_mean>1 or C=1":               {"", "acc_mean C"},
 		"C=1 (state=failed or host=ws1*)": {"C state host", ""},
 	} {
-		q, err := query.ParseSearch(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got [2]string
-		rows, groups := s.Split([]*query.Query{q})
-		for i, part := range [][]*query.Query{rows, groups} {
-			var names []string
-			for _, c := range part {
-				names = append(names, c.Names(false)...)
+		t.Run(text, func(t *testing.T) {
+			q, err := query.ParseSearch(text)
+			if err != nil {
+				t.Fatal(err)
 			}
-			got[i] = strings.Join(names, " ")
-		}
-		same(t, text, got, want)
+			var got [2]string
+			rows, groups := s.Split([]*query.Query{q})
+			for i, part := range [][]*query.Query{rows, groups} {
+				var names []string
+				for _, c := range part {
+					names = append(names, c.Names(false)...)
+				}
+				got[i] = strings.Join(names, " ")
+			}
+			same(t, text, got, want)
+		})
 	}
 }
 
@@ -172,8 +184,10 @@ func TestExit137MatchesSIGKILL(t *testing.T) {
 	}})
 	for text, want := range map[string]string{"exit=137": "1 2", "exit>128": "1 2 3", "exit!=0": "1 2 3 5",
 		"exit=''": "5", "signal=SIGKILL": "1", "exit=137 and signal=''": "2"} {
-		got, _ := where(t, s, text)
-		same(t, text, jobIDs(got), want)
+		t.Run(text, func(t *testing.T) {
+			got, _ := where(t, s, text)
+			same(t, text, jobIDs(got), want)
+		})
 	}
 }
 

@@ -50,9 +50,11 @@ func TestFormatsAreGolden(t *testing.T) {
 	s := run()
 	grouped, _ := group(t, s, Grouping{By: []string{"C"}, Metrics: []string{"acc", "time"}, Measures: AllMeasures()})
 	for name, s := range map[string]*Table{"jobs": s, "groups": grouped} {
-		for _, format := range Formats {
-			golden(t, name+"."+format, write(t, s, Options{Format: Format(format)}))
-		}
+		t.Run(name, func(t *testing.T) {
+			for _, format := range Formats {
+				golden(t, name+"."+format, write(t, s, Options{Format: Format(format)}))
+			}
+		})
 	}
 	golden(t, "jobs.terminal.csv", write(t, s, Options{Format: CSVFormat, Terminal: true}))
 	golden(t, "jobs.terminal.tsv", write(t, s, Options{Format: TSVFormat, Terminal: true}))
@@ -169,9 +171,11 @@ func TestNumbersInJSON(t *testing.T) {
 	for text, want := range map[string]string{"0": "0", "-0.50": "-0.50", "1e5": "1e5", "1E+05": "1E+05", "007": "7",
 		"+1": "1", ".5": "0.5", "5.": "5", "91%": "91", "-": `"-"`,
 		"nan": `"NaN"`, "inf": `"Infinity"`, "-Infinity": `"-Infinity"`, "": "null", "1e999": `"1e999"`, "x": `"x"`, "1.5.2": `"1.5.2"`, "123456789012345678901234567890": "123456789012345678901234567890"} {
-		if got := string(appendJSON(nil, query.ValueOf(text))); got != want || !json.Valid([]byte(got)) {
-			t.Errorf("%q: %s, want %s", text, got, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got := string(appendJSON(nil, query.ValueOf(text))); got != want || !json.Valid([]byte(got)) {
+				t.Errorf("%q: %s, want %s", text, got, want)
+			}
+		})
 	}
 }
 

@@ -50,17 +50,21 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"pipe", "dir", "device"} {
-		for _, flag := range []int{os.O_RDONLY, os.O_RDWR, os.O_WRONLY} {
-			if f, err := OS.OpenFile(path(name), flag, 0); err == nil {
-				t.Errorf("%s was opened with %#x", name, flag)
-				f.Close()
+		t.Run(name, func(t *testing.T) {
+			for _, flag := range []int{os.O_RDONLY, os.O_RDWR, os.O_WRONLY} {
+				if f, err := OS.OpenFile(path(name), flag, 0); err == nil {
+					t.Errorf("%s was opened with %#x", name, flag)
+					f.Close()
+				}
 			}
-		}
+		})
 	}
 	for _, name := range []string{"pipe", "dir", "device", "link", "huge"} {
-		if b, err := ReadFile(OS, path(name)); err == nil {
-			t.Errorf("%s was read: %d bytes", name, len(b))
-		}
+		t.Run(name, func(t *testing.T) {
+			if b, err := ReadFile(OS, path(name)); err == nil {
+				t.Errorf("%s was read: %d bytes", name, len(b))
+			}
+		})
 	}
 	if b, err := ReadFile(OS, path("file")); err != nil || string(b) != "text" {
 		t.Errorf("a regular file: %q, %v", b, err)

@@ -16,7 +16,9 @@ func TestOnlyAFileOfTheUserNamesAHostDirectory(t *testing.T) {
 	other := t.TempDir() + "/secret"
 	for path, text := range map[string]string{other: "secret", run.Path(HostsDir, "ws02.dir"): strings.Repeat("x",
 		maxHostDir+1), run.Path(HostsDir, "ws03.log"): "x"} {
-		must(t, os.WriteFile(path, []byte(text), 0o600))
+		t.Run(path, func(t *testing.T) {
+			must(t, os.WriteFile(path, []byte(text), 0o600))
+		})
 	}
 	must(t, os.Symlink(other, run.Path(HostsDir, "ws04.dir")))
 	if got, want := run.HostDirs(), map[string]string{"ws01": "ws01:/scratch/x"}; !maps.Equal(got, want) {

@@ -206,31 +206,35 @@ func TestInvalidRequestIsRefused(t *testing.T) {
 			os.Truncate(path, rundir.MaxRequest+1)
 		}, "bytes"},
 	} {
-		c.put(t)
-		q, err := r.ReadRequest(name)
-		var refused *rundir.RefusedError
-		switch {
-		case c.want == "" && (err != nil || q == nil):
-			t.Errorf("%s: %v", c.name, err)
-		case len(fmt.Sprint(err)) > 2000: // the error is written to the journal
-			t.Errorf("%s: what is wrong is told in %d bytes", c.name, len(err.Error()))
-		case c.want != "" && (!errors.As(err, &refused) || !strings.Contains(err.Error(), c.want) ||
-			!strings.Contains(err.Error(), name)):
-			t.Errorf("%s: %v, want %q", c.name, err, c.want)
-		}
-		os.RemoveAll(path)
+		t.Run(c.name, func(t *testing.T) {
+			c.put(t)
+			q, err := r.ReadRequest(name)
+			var refused *rundir.RefusedError
+			switch {
+			case c.want == "" && (err != nil || q == nil):
+				t.Errorf("%s: %v", c.name, err)
+			case len(fmt.Sprint(err)) > 2000: // the error is written to the journal
+				t.Errorf("%s: what is wrong is told in %d bytes", c.name, len(err.Error()))
+			case c.want != "" && (!errors.As(err, &refused) || !strings.Contains(err.Error(), c.want) ||
+				!strings.Contains(err.Error(), name)):
+				t.Errorf("%s: %v, want %q", c.name, err, c.want)
+			}
+			os.RemoveAll(path)
+		})
 	}
 	// Files that are not requests are listed by name and can be set aside.
 	for _, other := range []string{"note.txt", "20260314T150200.000000Z-ABCDEFGH.json", "x.json",
-		"20260314T150200.000000Z-abcdefgh"} { // the last has the name of a request but is not a regular file
-		must(t, os.WriteFile(r.Path(rundir.RequestsDir, other), nil, 0o600))
-		names, strangers, err := r.RequestNames()
-		if err != nil || len(names) > 0 || !slices.Equal(strangers, []string{other}) {
-			t.Errorf("RequestNames: got %v, strangers %v, %v; want one stranger", names, strangers, err)
-		}
-		if err := r.SetStrangerAside(other); err != nil {
-			t.Error(err)
-		}
+		"20260314T150200.000000Z-abcdefgh"} {
+		t.Run(other, func(t *testing.T) { // the last has the name of a request but is not a regular file
+			must(t, os.WriteFile(r.Path(rundir.RequestsDir, other), nil, 0o600))
+			names, strangers, err := r.RequestNames()
+			if err != nil || len(names) > 0 || !slices.Equal(strangers, []string{other}) {
+				t.Errorf("RequestNames: got %v, strangers %v, %v; want one stranger", names, strangers, err)
+			}
+			if err := r.SetStrangerAside(other); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 	if _, strangers, _ := r.RequestNames(); len(strangers) > 0 {
 		t.Errorf("%v is still there", strangers)
@@ -269,10 +273,12 @@ func TestRangesAreParsed(t *testing.T) {
 		"3": "3", "3-17": "3-17", "9,3-5": "3-5,9", "1,2,3,5": "1-3,5", "4-9,1-6,20, 30": "1-9,20,30",
 		"": "", "0": "", "5-3": "", "a": "", "1,,2": "", "-3": "", "+3": "", "1-": "", "2147483648": "", "1 2": "",
 	} {
-		l, err := jobs.ParseRanges(text)
-		if (err != nil) != (want == "") || err == nil && l.String() != want {
-			t.Errorf("%q: %v, %v, want %q", text, l, err, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			l, err := jobs.ParseRanges(text)
+			if (err != nil) != (want == "") || err == nil && l.String() != want {
+				t.Errorf("%q: %v, %v, want %q", text, l, err, want)
+			}
+		})
 	}
 	l := ranges(t, "2-4,7")
 	if l.Count() != 4 || l.Last() != 7 || !slices.Equal(l.IDs(3), []jobs.ID{2, 3}) ||

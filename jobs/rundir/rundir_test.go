@@ -128,9 +128,11 @@ func TestEachUnnamedRunIsItsOwn(t *testing.T) {
 		}
 	}
 	for _, want := range []string{"my-sweep-20260314-1502", "my-sweep-20260314-1502-2", "my-sweep-20260314-1502-3"} {
-		if !names[want] {
-			t.Errorf("no %s in %v", want, names)
-		}
+		t.Run(want, func(t *testing.T) {
+			if !names[want] {
+				t.Errorf("no %s in %v", want, names)
+			}
+		})
 	}
 }
 
@@ -138,29 +140,35 @@ func TestEachUnnamedRunIsItsOwn(t *testing.T) {
 func TestValidNamesOfRuns(t *testing.T) {
 	for _, bad := range []string{"", ".", "..", "...", "a/b", "/", "-x", "a\nb", "a\x00", "a\x1b[2J", "\xff",
 		strings.Repeat("x", MaxName+1)} {
-		if err := CheckName(bad); err == nil {
-			t.Errorf("%q is taken for a name", bad)
-		}
-		if bad != "" {
-			if _, err := Create(base(t), bad, Settings{}); err == nil {
-				t.Errorf("%q was made", bad)
+		t.Run(bad, func(t *testing.T) {
+			if err := CheckName(bad); err == nil {
+				t.Errorf("%q is taken for a name", bad)
 			}
-		}
+			if bad != "" {
+				if _, err := Create(base(t), bad, Settings{}); err == nil {
+					t.Errorf("%q was made", bad)
+				}
+			}
+		})
 	}
 	for _, good := range []string{"x", "sweep 2", "Läufe", ".hidden", "a-b_c.d", strings.Repeat("x", MaxName)} {
-		if err := CheckName(good); err != nil {
-			t.Error(err)
-		}
+		t.Run(good, func(t *testing.T) {
+			if err := CheckName(good); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 	now := time.Date(2026, 3, 14, 15, 2, 0, 0, time.UTC)
 	for file, want := range map[string]string{
 		"": "stdin", "-": "stdin", "a/b.txt": "b", "../..": "run", ".txt": ".txt", "Größe.txt": "Gr--e", "-x": "x", "\n": "run",
 		strings.Repeat("y", 300): strings.Repeat("y", 40), "/": "run", "tüü/": "t--",
 	} {
-		got := DefaultName(file, now)
-		if got != want+"-20260314-1502" || CheckName(got) != nil {
-			t.Errorf("%q gave %q, want %q (%v)", file, got, want, CheckName(got))
-		}
+		t.Run(file, func(t *testing.T) {
+			got := DefaultName(file, now)
+			if got != want+"-20260314-1502" || CheckName(got) != nil {
+				t.Errorf("%q gave %q, want %q (%v)", file, got, want, CheckName(got))
+			}
+		})
 	}
 }
 
@@ -182,9 +190,11 @@ func TestUnsafeDirectoryIsNotUsed(t *testing.T) {
 		full: "not empty", file: "not a directory", mk("open", 0o755): "chmod 700", filepath.Join(dir, "no",
 			"where"): "no such file",
 	} {
-		if _, err := CreateAt(path, "x", Settings{}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", path, err)
-		}
+		t.Run(path, func(t *testing.T) {
+			if _, err := CreateAt(path, "x", Settings{}); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v", path, err)
+			}
+		})
 	}
 	if _, err := CreateAt(mk("empty", 0o700), "x", Settings{}); err != nil {
 		t.Error(err)
@@ -206,12 +216,14 @@ func TestDamagedRunIsNotOpened(t *testing.T) {
 			return os.WriteFile(filepath.Join(dir, SettingsFile), []byte("x = ["), 0o600)
 		},
 	} {
-		r := newRun(t)
-		must(t, spoil(r.Dir))
-		want := strings.TrimPrefix(name, "no ")
-		if _, err := Open(r.Dir); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			r := newRun(t)
+			must(t, spoil(r.Dir))
+			want := strings.TrimPrefix(name, "no ")
+			if _, err := Open(r.Dir); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
 	}
 }
 
@@ -236,10 +248,12 @@ func TestNewestRunIsFound(t *testing.T) {
 		t.Errorf("nothing there: %v", err)
 	}
 	for i, name := range []string{"old", "newest", "older"} {
-		r, err := Create(dir, name, Settings{})
-		must(t, err)
-		when := time.Unix(int64([]int{200, 300, 100}[i]), 0)
-		must(t, os.Chtimes(r.Path(SettingsFile), when, when))
+		t.Run(name, func(t *testing.T) {
+			r, err := Create(dir, name, Settings{})
+			must(t, err)
+			when := time.Unix(int64([]int{200, 300, 100}[i]), 0)
+			must(t, os.Chtimes(r.Path(SettingsFile), when, when))
+		})
 	}
 	must(t, os.Mkdir(filepath.Join(dir, "half-made"), 0o700))
 	elsewhere, err := CreateAt(filepath.Join(t.TempDir(), "mine"), "mine", Settings{})
@@ -248,14 +262,18 @@ func TestNewestRunIsFound(t *testing.T) {
 		"": filepath.Join(dir, "newest"), "old": filepath.Join(dir, "old"),
 		filepath.Join(dir, "old") + "/": filepath.Join(dir, "old"), elsewhere.Dir: elsewhere.Dir,
 	} {
-		if got, err := Find(dir, run); err != nil || got != want {
-			t.Errorf("%q: %q, %v", run, got, err)
-		}
+		t.Run(run, func(t *testing.T) {
+			if got, err := Find(dir, run); err != nil || got != want {
+				t.Errorf("%q: %q, %v", run, got, err)
+			}
+		})
 	}
 	for _, run := range []string{"none", "half-made", "/", "../old", "o"} {
-		if got, err := Find(dir, run); err == nil {
-			t.Errorf("%q found %q", run, got)
-		}
+		t.Run(run, func(t *testing.T) {
+			if got, err := Find(dir, run); err == nil {
+				t.Errorf("%q found %q", run, got)
+			}
+		})
 	}
 	if all, err := List(dir); err != nil || len(all) != 3 || all[2].Name != "older" {
 		t.Errorf("List: got %v, %v; want 3 runs, the last one of them older", all, err)

@@ -61,17 +61,19 @@ func TestGroupHasEachHostOnce(t *testing.T) {
 			"each of n[1-2] (2 hosts) is up; each of n[1-2] (2 hosts) is lost; each of n[1-2] (2 hosts) is up"},
 		{"n1: 10.0.0.1:22 is closed,n1: 10.0.0.2:22 is closed", "n1: 10.0.0.1:22 is closed"},
 	} {
-		var texts []HostText
-		for text := range strings.SplitSeq(c.texts, ",") {
-			texts = append(texts, HostText{Host: text[:strings.IndexAny(text, " :")], Text: text})
-		}
-		var got []string
-		for _, g := range GroupHosts(texts) {
-			got = append(got, g.Sentence())
-		}
-		if s := strings.Join(got, "; "); s != c.want {
-			t.Errorf("%s: got %q, want %q", c.texts, s, c.want)
-		}
+		t.Run(c.texts, func(t *testing.T) {
+			var texts []HostText
+			for text := range strings.SplitSeq(c.texts, ",") {
+				texts = append(texts, HostText{Host: text[:strings.IndexAny(text, " :")], Text: text})
+			}
+			var got []string
+			for _, g := range GroupHosts(texts) {
+				got = append(got, g.Sentence())
+			}
+			if s := strings.Join(got, "; "); s != c.want {
+				t.Errorf("%s: got %q, want %q", c.texts, s, c.want)
+			}
+		})
 	}
 }
 

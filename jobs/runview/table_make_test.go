@@ -214,10 +214,12 @@ func TestGroupsAgreeWithAComputation(t *testing.T) {
 	}
 	for filter, want := range map[string]string{"acc_mean>1": "acc_mean exists only for groups: m shows them",
 		"solved>1 C=1": "solved exists only for groups", "C_maen>1": "there is no column"} {
-		if tb = tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Filter: filter,
-			Rows: 9}}); !strings.Contains(tb.Page.Wrong, want) || len(tb.Page.Rows) > 0 {
-			t.Errorf("%s: %q", filter, tb.Page.Wrong)
-		}
+		t.Run(filter, func(t *testing.T) {
+			if tb = tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Filter: filter,
+				Rows: 9}}); !strings.Contains(tb.Page.Wrong, want) || len(tb.Page.Rows) > 0 {
+				t.Errorf("%s: %q", filter, tb.Page.Wrong)
+			}
+		})
 	}
 	if tb = tableOf(t, b, TableQuery{Group: []string{"C"}, MinSize: 11}); len(tb.Groups.Rows) != 0 ||
 		len(tb.Notes) == 0 {
