@@ -22,6 +22,7 @@ import (
 	"dcs-tui/grid"
 	"dcs-tui/internal/text"
 	"dcs-tui/internal/zone"
+	"dcs-tui/jobs/rundir"
 )
 
 // app is one invocation of the program.
@@ -30,18 +31,19 @@ type app struct {
 	stdout           *os.File
 	stderr           *os.File
 	con              *console
-	signals          <-chan os.Signal // nil before catchSignals
-	quitSignals      chan os.Signal   // see exitOnQuit
-	stderrIsTerminal bool             // standard error is a terminal
-	ssh              *sshSetup        // nil before loadSSH has found a host that needs it
-	helperBases      string           // see helper.Options; tests set it
-	args             []string         // of the command line
-	separatorArgs    []string         // arguments of run from the first separator, such as :::
-	starter          *run.Starter     // the screen that started this process in the background; nil: none
-	questions        *run.Questions   // asks attached screens for secrets; nil: use the terminal
-	slowOnce         sync.Once        // see reportSlow
-	watchesDir       bool             // openDir watches the directory of a run
-	exitCode         int              // exit code, unless main gets an error
+	signals          <-chan os.Signal                      // nil before catchSignals
+	quitSignals      chan os.Signal                        // see exitOnQuit
+	stderrIsTerminal bool                                  // standard error is a terminal
+	ssh              *sshSetup                             // nil before loadSSH has found a host that needs it
+	helperBases      string                                // see helper.Options; tests set it
+	args             []string                              // of the command line
+	separatorArgs    []string                              // arguments of run from the first separator, such as :::
+	starter          *run.Starter                          // the screen that started this process in the background; nil: none
+	questions        *run.Questions                        // asks attached screens for secrets; nil: use the terminal
+	slowOnce         sync.Once                             // see reportSlow
+	openRundir       func(dir string) (*rundir.Run, error) // nil: rundir.Open; for tests
+	watchesDir       bool                                  // openDir watches the directory of a run
+	exitCode         int                                   // exit code, unless main gets an error
 }
 
 // Main runs the program with the arguments after its name and returns its exit
