@@ -48,7 +48,7 @@ func TestErrorsOfValuesNameTheCharacter(t *testing.T) {
 			"written as a point: 1.5h"}, {`{"command":"a","slots":"1 "}`, "U+00A0"},
 		{`{"command":"a","mem":"1,5G"}`, "1.5G"}, {`{"command":"a","after":"1–2"}`,
 			"U+2013"}, {`{"command":"a","deadline":"2026‑01‑02"}`, "U+2011"}, {`{"command":"a","gpus":"0,5"}`, "0.5"},
-		{`{"command":"a","name":"b c"}`, "name: the character U+00A0"}, {`{"command":"a","tags":["b​"]}`,
+		{`{"command":"a","name":"b c"}`, "name: the character U+00A0"}, {`{"command":"a","tags":["b\u200b"]}`,
 			"tags: the character U+200B is invisible: remove it"},
 		{`{"command":"a","params":{"p":"1\u00a0"}}`, "params.p: the character U+00A0"}, {`{“command”:"a"}`,
 			"not valid JSON: the character U+201C"},

@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-
 	runner "dcs-tui/dispatch/run"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts/helper"
