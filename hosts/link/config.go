@@ -139,7 +139,25 @@ func (c *SSHConfig) settingsOf(ctx context.Context, q request) (settings, error)
 	if err != nil {
 		return nil, err
 	}
-	var args []string
+	args, err := q.options()
+	if err != nil {
+		return nil, err
+	}
+	all, err := c.query(ctx, append(args, "--", q.alias)...)
+	if err != nil {
+		return nil, err
+	}
+	s := settings{}
+	for keyword, values := range all {
+		if keyword == "hostname" || keyword == "user" || !slices.Equal(values, defaults[keyword]) {
+			s[keyword] = values
+		}
+	}
+	return s, nil
+}
+
+// options returns the options with which ssh makes the same connection, without the identity.
+func (q request) options() (args []string, err error) {
 	if q.config != "" {
 		args = append(args, "-F", q.config)
 	}
@@ -156,17 +174,7 @@ func (c *SSHConfig) settingsOf(ctx context.Context, q request) (settings, error)
 		}
 		args = append(args, "-J", jump)
 	}
-	all, err := c.query(ctx, append(args, "--", q.alias)...)
-	if err != nil {
-		return nil, err
-	}
-	s := settings{}
-	for keyword, values := range all {
-		if keyword == "hostname" || keyword == "user" || !slices.Equal(values, defaults[keyword]) {
-			s[keyword] = values
-		}
-	}
-	return s, nil
+	return args, nil
 }
 
 // query returns what `ssh -G` prints for args. Calls with the same arguments share one process,

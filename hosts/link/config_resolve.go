@@ -21,11 +21,12 @@ const maxJumps = 16
 // Target is everything that is needed to open one ssh connection, with every file,
 // pattern, token and default resolved. It is not changed once it is made.
 type Target struct {
-	Alias    string // name for which the configuration was queried, for messages
-	Config   string // absolute path of the configuration, if it is not the usual one; for advice
-	HostName string // name or address to dial; never empty
-	Port     int    // never 0
-	User     string // never empty
+	Alias    string   // name for which the configuration was queried, for messages
+	Config   string   // absolute path of the configuration, if it is not the usual one; for advice
+	Command  []string // argv with which OpenSSH makes the same connection; for advice
+	HostName string   // name or address to dial; never empty
+	Port     int      // never 0
+	User     string   // never empty
 
 	// IdentityFiles are private key files in the order to try, absolute. They need not
 	// exist. A missing file is worth a message only if Explicit.
@@ -133,6 +134,11 @@ func (r *resolution) target(q request, about string) (*Target, error) {
 		r.warnings = appendNew(r.warnings, about+line)
 	}
 	t := &Target{Alias: q.alias, User: q.user, Port: q.port, Config: q.config}
+	options, _ := q.options() // they were valid for ssh
+	if q.identity != "" {
+		options = append(options, "-i", q.identity)
+	}
+	t.Command = append(append([]string{"ssh"}, options...), q.alias)
 	if err := r.config.fillTarget(t, s, q); err != nil {
 		return nil, fmt.Errorf("%s%w", about, err)
 	}

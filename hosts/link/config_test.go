@@ -71,7 +71,7 @@ func TestHostWithoutConfiguration(t *testing.T) {
 	}
 	dir := filepath.Join(c.env.home, ".ssh")
 	want := fmt.Sprintf("%+v", Target{
-		Alias: "melon4", Config: c.path, HostName: "melon4", Port: 22, User: c.env.user, IdentityAgent: "/run/agent", Network: "tcp",
+		Alias: "melon4", Config: c.path, Command: []string{"ssh", "-F", c.path, "melon4"}, HostName: "melon4", Port: 22, User: c.env.user, IdentityAgent: "/run/agent", Network: "tcp",
 		IdentityFiles: []string{dir + "/id_rsa", dir + "/id_ecdsa", dir + "/id_ecdsa_sk", dir + "/id_ed25519", dir + "/id_ed25519_sk"},
 		KnownHosts:    []string{dir + "/known_hosts", dir + "/known_hosts2", "/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2"},
 	})
@@ -93,6 +93,10 @@ func TestInventoryWins(t *testing.T) {
 	if got.HostName != "melon4.lab" || got.User != "carol" || got.Port != 2222 || !got.Explicit ||
 		strings.Join(got.IdentityFiles, " ") != c.env.home+"/inv /k/conf" {
 		t.Errorf("got %+v, want the values of the inventory before those of the configuration", got)
+	}
+	wantCommand := "ssh -F " + c.path + " -l carol -p 2222 -J me@gw:2,gw2 -i ~/inv melon4"
+	if strings.Join(got.Command, " ") != wantCommand {
+		t.Errorf("got command %q, want %q", got.Command, wantCommand)
 	}
 	if len(got.Jumps) != 2 || got.Jumps[0].HostName != "gw" || got.Jumps[0].User != "me" || got.Jumps[0].Port != 2 || got.Jumps[1].HostName != "gw2" {
 		t.Errorf("jumps %+v", got.Jumps)
@@ -138,7 +142,7 @@ Host b
 	wd, _ := os.Getwd()
 	home := c.env.home
 	want := fmt.Sprintf("%+v", Target{
-		Alias: "a", Config: c.path, HostName: "a.lab", Port: 22, User: "bob", Explicit: true, IdentitiesOnly: true, IdentityAgent: "/run/other",
+		Alias: "a", Config: c.path, Command: []string{"ssh", "-F", c.path, "a"}, HostName: "a.lab", Port: 22, User: "bob", Explicit: true, IdentitiesOnly: true, IdentityAgent: "/run/other",
 		IdentityFiles:    []string{home + "/.ssh/my key", home + "/k_a.lab_bob_" + c.env.user + "_a_22", wd + "/melon/k%"},
 		CertificateFiles: []string{home + "/cert_desk_" + c.env.uid},
 		KnownHosts:       []string{home + "/kh1", "/kh2_alias"}, HostKeyAlias: "alias", AcceptNew: true,

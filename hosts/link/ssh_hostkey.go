@@ -210,7 +210,7 @@ func (c *hostKeyCheck) unknown(key ssh.PublicKey) error {
 		looked = "any file"
 	}
 	return c.fail(fmt.Errorf("its host key %s is not known in %s", fingerprint(key), looked),
-		fmt.Sprintf("if that is the right fingerprint, run `%s` once and answer yes, or use --accept-new", c.sshCommand()))
+		fmt.Sprintf("if that is the right fingerprint, run `%s` once and answer yes, or use --accept-new", commandLine(c.target.Command)))
 }
 
 // noComparableKeyError is the error for a server none of whose keys can be compared with a known
@@ -223,32 +223,6 @@ func (c *hostKeyCheck) noComparableKeyError(offered []string) error {
 
 func (c *hostKeyCheck) fail(err error, advice string) error {
 	return &hosts.Error{Host: c.host, Class: hosts.HostKey, Err: err, Advice: advice, Fingerprint: c.shown}
-}
-
-// sshCommand returns the command with which OpenSSH's client checks the same host key.
-func (c *hostKeyCheck) sshCommand() string {
-	words := []string{"ssh"}
-	if c.target.Config != "" {
-		words = append(words, "-F", text.ShellWord(c.target.Config))
-	}
-	if c.target.Port != 22 {
-		words = append(words, "-p", strconv.Itoa(c.target.Port))
-	}
-	var jumps []string
-	for _, j := range c.target.Jumps {
-		jumps = append(jumps, fmt.Sprintf("%s@%s", j.User, j.Address()))
-	}
-	if len(jumps) > 0 {
-		words = append(words, "-J", text.ShellWord(strings.Join(jumps, ",")))
-	}
-	if c.target.HostKeyAlias != "" {
-		words = append(words, "-o", text.ShellWord("HostKeyAlias="+c.target.HostKeyAlias))
-	}
-	home, err := os.UserHomeDir()
-	if files := c.target.KnownHosts; err == nil && len(files) > 0 && files[0] != filepath.Join(home, ".ssh", "known_hosts") {
-		words = append(words, "-o", text.ShellWord("UserKnownHostsFile="+files[0]))
-	}
-	return strings.Join(append(words, text.ShellWord(c.target.User+"@"+c.target.HostName)), " ")
 }
 
 // fingerprint returns kind and hash of a key as OpenSSH shows them.

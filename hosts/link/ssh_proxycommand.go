@@ -100,7 +100,7 @@ func (a *attempt) explainProxyCommand(ctx context.Context) error {
 
 // proxyAdvice returns the advice for a ProxyCommand that does not work.
 func (a *attempt) proxyAdvice() string {
-	return fmt.Sprintf("`%s` must log in without a question", a.hostKey.sshCommand())
+	return fmt.Sprintf("`%s` must log in without a question", commandLine(a.target.Command))
 }
 
 // quoteStderr returns ": " and the last lines that the command wrote to standard error, or "".
