@@ -311,3 +311,42 @@ func TestStopIsTheDispatchersBusiness(t *testing.T) {
 	f.launch(job("1.1", "exit 3"))
 	f.exits("1.1", 3)
 }
+
+// TestUnusedSpoolIsRemoved checks that a helper that was never given anything leaves nothing behind if
+// its link ends without a goodbye, as when a run ends while it connects. One that was given a limit,
+// or that found a spool, keeps it: its dispatcher comes back.
+func TestUnusedSpoolIsRemoved(t *testing.T) {
+	exists := func(w *world) bool {
+		_, err := os.Stat(w.spool().dir)
+		return err == nil
+	}
+	leave := func(f *helperProcess) {
+		f.in.Close()
+		f.wait()
+	}
+	t.Run("unused", func(t *testing.T) {
+		w := newWorld(t)
+		leave(w.start(w.open()))
+		if _, err := os.Stat(filepath.Dir(w.spool().dir)); !os.IsNotExist(err) {
+			t.Errorf("the spool is left: %v", err)
+		}
+		f := w.start(w.open()) // a later connection works
+		f.launch(job("1.1", "exit 0"))
+		f.succeeds("1.1")
+		f.endRun()
+	})
+	t.Run("used", func(t *testing.T) {
+		w := newWorld(t)
+		f := w.start(w.open())
+		f.send(&hosts.Limit{Slots: 1})
+		leave(f)
+		if !exists(w) {
+			t.Error("the spool is gone")
+		}
+		leave(w.start(w.open()))
+		if !exists(w) {
+			t.Error("the spool that a helper has found is gone")
+		}
+		w.start(w.open()).endRun()
+	})
+}

@@ -41,7 +41,9 @@ type helper struct {
 	control    *control
 	config     slotConfig
 	generation int64
-	slots      int // as configured
+	madeSpool  bool        // there was no spool before this helper
+	wasAsked   atomic.Bool // the dispatcher has sent something other than pings
+	slots      int         // as configured
 	spoolDirs
 	reportsFD       int // of the FIFO
 	outbox          *outbox
@@ -176,6 +178,7 @@ func serveRun(in *wire.Reader, out *outbox, open *hosts.Open, limits limits) err
 	}
 	out.flush()
 	h.deregister()
+	h.removeUnusedSpool()
 	return err
 }
 
@@ -251,9 +254,6 @@ func (h *helper) receiveMessages(in *wire.Reader, orders chan<- hosts.Message, s
 		switch m := m.(type) {
 		case *hosts.Ping:
 			h.pings.Store(m.Seq)
-		case *hosts.Piece: // there are many; they overtake other messages
-			h.files.answer(m)
-			continue
 		case *hosts.Bye:
 			bye = true
 			if m.End {
@@ -261,6 +261,11 @@ func (h *helper) receiveMessages(in *wire.Reader, orders chan<- hosts.Message, s
 				h.ending.Store(true)
 				time.AfterFunc(h.endLimit(), func() { ended <- errEndLate })
 			}
+		case *hosts.Piece: // there are many; they overtake other messages
+			h.files.answer(m)
+			continue
+		default:
+			h.wasAsked.Store(true)
 		}
 		if orders <- m; bye {
 			return nil

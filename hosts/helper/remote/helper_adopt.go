@@ -293,7 +293,7 @@ func (h *helper) takeSpool(base string) (fencedBy int, warning string, err error
 		}
 		// If the spool was deleted, supervisors of its earlier helpers may live. Their tokens and
 		// files must not look like ours.
-		h.control.word(ctlGeneration).CompareAndSwap(0, int64(uptime()/time.Millisecond))
+		h.madeSpool = h.control.word(ctlGeneration).CompareAndSwap(0, int64(uptime()/time.Millisecond))
 		h.generation = h.control.word(ctlGeneration).Add(1)
 		if err = h.register(); err == nil {
 			if left := h.endOlder(olderTimeout); len(left) > 0 {

@@ -254,6 +254,34 @@ func (h *helper) endRun() {
 	h.removeSpool()
 }
 
+// removeUnusedSpool removes the spool of a helper that leaves if the helper has made it and was never
+// given anything. Otherwise the spool would stay on the host: the dispatcher of a run that ends while
+// it connects does not know that this helper exists.
+func (h *helper) removeUnusedSpool() {
+	if !h.madeSpool || h.wasAsked.Load() || h.ending.Load() || h.open.Check || h.isShutOut() {
+		return
+	}
+	h.mu.Lock()
+	h.closing = true // no further supervisor is started
+	busy := len(h.running)+len(h.waiting) > 0
+	h.mu.Unlock()
+	if busy {
+		return
+	}
+	h.control.word(ctlLimit).Store(0)
+	h.control.word(ctlEnd).Store(1)
+	h.mu.Lock()
+	h.wakePipe.close()
+	h.mu.Unlock()
+	if !h.awaitOwn() || h.isShutOut() {
+		return
+	}
+	withTimeout(filesTimeout, func() {
+		_ = removeTree(h.spool.dir) // without a dispatcher nobody can be told
+		unlinkat(unix.AT_FDCWD, filepath.Dir(h.spool.dir), unix.AT_REMOVEDIR)
+	})
+}
+
 // hasEnded reports whether the run has ended on this host. Only the helper that removes its
 // traces is left.
 func (h *helper) hasEnded() bool { return h.control.word(ctlEnd).Load() != 0 }
