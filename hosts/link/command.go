@@ -18,7 +18,6 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/internal/text"
-	"dcs-tui/jobs"
 )
 
 // CommandOpener opens links through the command that the inventory gives a host.
@@ -169,7 +168,7 @@ func (w *stderrTail) lines() (lines []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for line := range bytes.Lines(w.kept) {
-		if s := jobs.Clean(strings.TrimSpace(string(line)), maxStderrLine); s != "" {
+		if s := text.Clean(strings.TrimSpace(string(line)), maxStderrLine); s != "" {
 			lines = append(lines, s)
 		}
 	}

@@ -17,8 +17,8 @@ import (
 	"syscall"
 	"time"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/internal/trust"
-	"dcs-tui/jobs"
 )
 
 const (
@@ -178,7 +178,7 @@ func (q request) options() (args []string, err error) {
 }
 
 // query returns what `ssh -G` prints for args. Calls with the same arguments share one process,
-// which the end of ctx does not end. If ctx ends first, the error is passing.
+// which the end of ctx does not end. If ctx ends first, the error is transient.
 func (c *SSHConfig) query(ctx context.Context, args ...string) (settings, error) {
 	key := strings.Join(args, "\x00")
 	c.mu.Lock()
@@ -199,7 +199,7 @@ func (c *SSHConfig) query(ctx context.Context, args ...string) (settings, error)
 	case <-a.ready:
 		return a.settings, a.err
 	case <-ctx.Done():
-		return nil, &passingError{fmt.Errorf("`%s -G` has not answered: %w", c.program, context.Cause(ctx))}
+		return nil, &transientError{fmt.Errorf("`%s -G` has not answered: %w", c.program, context.Cause(ctx))}
 	}
 }
 
@@ -207,19 +207,19 @@ func (c *SSHConfig) query(ctx context.Context, args ...string) (settings, error)
 func (a *answer) isOld() bool {
 	select {
 	case <-a.ready:
-		_, passing := errors.AsType[*passingError](a.err)
-		return passing || time.Since(a.at) > answerLifetime
+		_, transient := errors.AsType[*transientError](a.err)
+		return transient || time.Since(a.at) > answerLifetime
 	default:
 		return false
 	}
 }
 
-// passingError is the failure of a query whose repetition may succeed. Without it the cause is in
+// transientError is the failure of a query whose repetition may succeed. Without it the cause is in
 // the configuration.
-type passingError struct{ err error }
+type transientError struct{ err error }
 
-func (e *passingError) Error() string { return e.err.Error() }
-func (e *passingError) Unwrap() error { return e.err }
+func (e *transientError) Error() string { return e.err.Error() }
+func (e *transientError) Unwrap() error { return e.err }
 
 func (c *SSHConfig) runSSH(args []string) (settings, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
@@ -233,7 +233,7 @@ func (c *SSHConfig) runSSH(args []string) (settings, error) {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if ctx.Err() != nil {
-		return nil, &passingError{fmt.Errorf("`%s -G` did not answer within %v; does a Match exec in the ssh configuration hang?",
+		return nil, &transientError{fmt.Errorf("`%s -G` did not answer within %v; does a Match exec in the ssh configuration hang?",
 			c.program, c.timeout)}
 	}
 	if _, ok := errors.AsType[*exec.ExitError](err); ok {
@@ -242,7 +242,7 @@ func (c *SSHConfig) runSSH(args []string) (settings, error) {
 		}
 	}
 	if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
-		return nil, &passingError{fmt.Errorf("`%s -G`: %w", c.program, err)}
+		return nil, &transientError{fmt.Errorf("`%s -G`: %w", c.program, err)}
 	}
 	s := parseSettings(string(out))
 	if s["hostname"] == nil {
@@ -261,7 +261,7 @@ func summarize(stderr string) string {
 			lines = append(lines, line)
 		}
 	}
-	return jobs.Clean(strings.Join(lines, "; "), maxStderr)
+	return text.Clean(strings.Join(lines, "; "), maxStderr)
 }
 
 // maxInclude is how deep ssh lets files include files.

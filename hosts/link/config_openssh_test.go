@@ -384,7 +384,7 @@ func TestMatchExecThatHangsDelaysNoOtherHost(t *testing.T) {
 			}
 			if strings.HasPrefix(args[len(args)-1], "hangs") {
 				time.Sleep(c.timeout)
-				return nil, &passingError{errors.New("no answer")}
+				return nil, &transientError{errors.New("no answer")}
 			}
 			time.Sleep(3 * time.Second)
 			return parseSettings("hostname x\n"), nil
@@ -398,7 +398,7 @@ func TestMatchExecThatHangsDelaysNoOtherHost(t *testing.T) {
 			}
 			wg.Go(func() {
 				_, _, err := resolveAlias(c, name)
-				if hangs := i < 3; hangs != IsPassing(err) {
+				if hangs := i < 3; hangs != IsTransient(err) {
 					t.Errorf("%s: %v", name, err)
 				}
 				// Five processes are left for 24 answers of three seconds each.
@@ -413,7 +413,7 @@ func TestMatchExecThatHangsDelaysNoOtherHost(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, _, err := c.Resolve(ctx, hostNamed("m"), "hangs0"); !IsPassing(err) || !errors.Is(err, context.DeadlineExceeded) {
+		if _, _, err := c.Resolve(ctx, hostNamed("m"), "hangs0"); !IsTransient(err) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want the end of the caller's time", err)
 		}
 		time.Sleep(c.timeout) // until the process has ended
@@ -451,8 +451,8 @@ func TestSSHThatHangs(t *testing.T) {
 // called again at once only if the cause may have passed.
 func TestSSHThatFails(t *testing.T) {
 	for script, want := range map[string]struct {
-		text    string
-		passing bool
+		text      string
+		transient bool
 	}{
 		"echo hello":                         {"is it OpenSSH 6.8 or later?", false},
 		"exit 3":                             {"exit status 3", true},
@@ -462,11 +462,11 @@ func TestSSHThatFails(t *testing.T) {
 			c, log := fakeSSH(t, "", script)
 			for range 2 {
 				_, _, err := c.Resolve(t.Context(), hostNamed("m"), "m")
-				if err == nil || !strings.Contains(err.Error(), want.text) || IsPassing(err) != want.passing {
-					t.Errorf("got %v, passing %t; want %q, %t", err, IsPassing(err), want.text, want.passing)
+				if err == nil || !strings.Contains(err.Error(), want.text) || IsTransient(err) != want.transient {
+					t.Errorf("got %v, transient %t; want %q, %t", err, IsTransient(err), want.text, want.transient)
 				}
 			}
-			if again := len(log()) > 1; again != want.passing {
+			if again := len(log()) > 1; again != want.transient {
 				t.Errorf("asked %d times", len(log()))
 			}
 		})

@@ -71,7 +71,7 @@ func (t *Target) Address() string { return net.JoinHostPort(t.HostName, strconv.
 // Resolve returns the connection that `ssh ADDRESS` would make. The settings
 // of the inventory override it, as ssh's options -p, -l, -i, and -J do. address is one of
 // h.Addresses. Each warning is a line. Neither the warnings nor the error name the host. The error
-// concerns the configuration and not the network; IsPassing tells whether a repetition may help.
+// concerns the configuration and not the network; IsTransient tells whether a repetition may help.
 func (c *SSHConfig) Resolve(ctx context.Context, h *hosts.Host, address string) (*Target, []string, error) {
 	q := request{alias: address, user: h.User, port: h.Port, identity: h.Identity, jump: h.Jump}
 	if c.path == "" && h.SSHConfig != "" {
@@ -84,10 +84,10 @@ func (c *SSHConfig) Resolve(ctx context.Context, h *hosts.Host, address string) 
 	return c.resolve(ctx, q)
 }
 
-// IsPassing reports whether the error of Resolve says only that ssh did not answer.
-func IsPassing(err error) bool {
-	_, passing := errors.AsType[*passingError](err)
-	return passing
+// IsTransient reports whether the error of Resolve says only that ssh did not answer.
+func IsTransient(err error) bool {
+	_, transient := errors.AsType[*transientError](err)
+	return transient
 }
 
 func (c *SSHConfig) resolve(ctx context.Context, q request) (*Target, []string, error) {

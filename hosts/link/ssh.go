@@ -68,7 +68,7 @@ func (o *SSHOpener) Open(ctx context.Context, h *hosts.Host) (hosts.Link, error)
 		for _, w := range warnings {
 			o.warn(h.Name, w)
 		}
-		if IsPassing(err) {
+		if IsTransient(err) {
 			return nil, &hosts.Error{Host: h.Name, Class: hosts.Unreachable, Err: err}
 		}
 		if err != nil {

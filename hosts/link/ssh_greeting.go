@@ -5,7 +5,7 @@ import (
 	"net"
 	"strings"
 
-	"dcs-tui/jobs"
+	"dcs-tui/internal/text"
 )
 
 // greetingConn keeps the lines that a server sends before its identification string (RFC 4253,
@@ -35,7 +35,7 @@ func (c *greetingConn) Read(b []byte) (int, error) {
 
 // reason returns what the server said instead of its identification string, or "".
 func (c *greetingConn) reason() string {
-	return jobs.Clean(strings.Join(strings.Fields(string(c.said)), " "), maxStderrLine)
+	return text.Clean(strings.Join(strings.Fields(string(c.said)), " "), maxStderrLine)
 }
 
 // isBusy reports whether sshd gave MaxStartups as its reason (OpenSSH 9.8 and later), so that a

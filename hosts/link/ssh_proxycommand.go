@@ -52,6 +52,7 @@ func (c *proxyConn) Close() error {
 	c.stdout.Close()
 	go func() {
 		closedWithin(c.done, hangupTimeout)
+		closedWithin(c.stderr.ended, stderrDelay) // an error may quote it
 		c.localStream.Close()
 	}()
 	return nil
@@ -76,8 +77,8 @@ const (
 )
 
 // explainProxyCommand returns the error, with its class, for a ProxyCommand that ended before the
-// server had proved its identity. It returns nil if the command still runs, or ended by itself
-// without an error, in which case the server closed the connection.
+// server had proved its identity. It returns nil if the command still runs, ended without an error, or
+// was ended by Close. Then the server has closed the connection.
 func (a *attempt) explainProxyCommand(ctx context.Context) error {
 	select {
 	case <-a.proxy.done:
@@ -87,7 +88,7 @@ func (a *attempt) explainProxyCommand(ctx context.Context) error {
 		return nil
 	}
 	exit, failed := errors.AsType[*hosts.ExitError](a.proxy.exitErr)
-	if !failed {
+	if !failed || exit.Signal == "SIGHUP" { // the library has closed the connection
 		return nil
 	}
 	closedWithin(a.proxy.stderr.ended, stderrDelay)

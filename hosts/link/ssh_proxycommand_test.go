@@ -73,6 +73,7 @@ func TestProxyCommandFailures(t *testing.T) {
 		"echo no tunnel to %h >&2; exit 3": {hosts.Unreachable, []string{"ProxyCommand failed", "exit code 3", "no tunnel to 127.0.0.1"}},
 		"/nonexistent/tunnel %h":           {hosts.Misconfigured, []string{"ProxyCommand failed", "/nonexistent/tunnel", "must log in"}},
 		"true":                             {hosts.Unreachable, []string{"closed the connection"}},
+		"exec >&-; exec sleep 100":         {hosts.Unreachable, []string{"closed the connection"}},
 		"echo slow >&2; exec sleep 100":    {hosts.Unreachable, []string{"ProxyCommand passes nothing on", "slow"}},
 		"echo hello; exec sleep 100":       {hosts.Unreachable, []string{"ProxyCommand passes nothing on"}},
 	} {
