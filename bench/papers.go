@@ -29,8 +29,8 @@ func (l *lab) scaled(n int) int { return max(1, int(float64(n)*l.scale+0.5)) }
 
 // local prepares a run on slots of this machine without ssh.
 func (l *lab) local(slots int, extra ...string) *exec.Cmd {
-	return l.command(append([]string{"run", "--no-tui", "--hosts", l.here(slots), "--run-dir", l.runDir()},
-		extra...)...)
+	return l.command(append([]string{"run", "--no-tui", "--hosts", l.here(slots), "--run-dir",
+		l.runDir()}, extra...)...)
 }
 
 // here writes a hosts.toml with slots of this machine.
@@ -116,8 +116,8 @@ func paperJobs(l *lab, r *report) error {
 	const slots = 8
 	each := 2 * l.scale
 	counts := []int{1, 2, 4, 8, 16, 32, 64, 128, 256}
-	p := newChart(fmt.Sprintf("Jobs of %.3g s on %d slots", each, slots), "jobs", "s", counts, "ideal", "xargs -P",
-		"dcs-tui")
+	p := newChart(fmt.Sprintf("Jobs of %.3g s on %d slots", each, slots), "jobs", "s", counts, "ideal",
+		"xargs -P", "dcs-tui")
 	r.table("jobs", "ideal, s", "xargs -P, s", "dcs-tui, s")
 	for _, n := range counts {
 		file := l.file("sleeps.txt", sleeps(n, each))
@@ -145,8 +145,8 @@ func paperTries(l *lab, r *report) error {
 		"xargs and a loop", "dcs-tui")
 	r.table("K", "the paper: 1 - C^K", "xargs and a loop of K tries", "dcs-tui --tries K", "xargs, s", "dcs-tui, s")
 	for _, k := range tries {
-		loop := l.file("loop.txt", strings.Repeat(fmt.Sprintf("for i in $(seq %d); do %s && exit 0; done; exit 1\n", k,
-			coin), n))
+		loop := l.file("loop.txt",
+			strings.Repeat(fmt.Sprintf("for i in $(seq %d); do %s && exit 0; done; exit 1\n", k, coin), n))
 		log, failed := filepath.Join(l.dir, fmt.Sprintf("tries%d.tsv", k)), l.file("failed.txt", "")
 		ours, theirs, _, err := l.beside(func() *exec.Cmd {
 			os.Remove(log)

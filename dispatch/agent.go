@@ -94,9 +94,9 @@ func newAgent(d *Dispatcher, h *hosts.Host) *agent {
 	ctx, cancel := context.WithCancel(context.Background())
 	a := &agent{
 		handled: make(chan struct{}, 1),
-		d:       d, name: h.Name, commands: make(chan any, maxCommands), overflowed: make(chan struct{},
-			1), ctx: ctx, cancel: cancel,
-		reads: map[int64]readRequest{}, readTokens: make(chan struct{}, maxHostReads),
+		d:       d, name: h.Name, commands: make(chan any, maxCommands), overflowed: make(chan struct{}, 1), ctx: ctx,
+		cancel: cancel,
+		reads:  map[int64]readRequest{}, readTokens: make(chan struct{}, maxHostReads),
 		fetchTokens: make(chan struct{}, maxHostFetches), space: files.Space{Dir: d.cfg.Files.BaseDir},
 		pieces: make(chan piece), fetched: make(chan *fetch), fetches: map[jobs.AttemptID]*fetch{},
 	}

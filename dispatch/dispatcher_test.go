@@ -52,8 +52,8 @@ func (r *rig) start(table *jobs.Table, names ...string) *rig {
 	}
 	d, err := Start(Config{
 		RunUID: "u1", RunName: "test", RunDir: "/run", Sched: sched.Config{Seed: 1}, Hosts: hs,
-		Connector: cmp.Or[hosts.Connector](r.connector,
-			r.hosts), Journal: r.journal, Table: table, IsDeleted: r.deleted, Files: r.files,
+		Connector: cmp.Or[hosts.Connector](r.connector, r.hosts), Journal: r.journal, Table: table,
+		IsDeleted: r.deleted, Files: r.files,
 		StoreSpecs: func([]*jobs.Spec) error { return nil },
 		Open:       hosts.Open{Run: "u1", Epoch: 1},
 		Notify:     func(n Notice) { r.notices = append(r.notices, n.Text) },

@@ -208,8 +208,8 @@ func TestOthersFilesAreNotRead(t *testing.T) {
 			}
 		}
 		if numRefused != len(isGiven) || numAnswered == 0 {
-			t.Errorf("%d of %d requests were refused; %d for its own attempts were answered", numRefused, len(isGiven),
-				numAnswered)
+			t.Errorf("%d of %d requests were refused; %d for its own attempts were answered", numRefused,
+				len(isGiven), numAnswered)
 		}
 		r.stop()
 	})

@@ -73,8 +73,8 @@ func TestEnclosureOfPlaceholders(t *testing.T) {
 				if err != nil {
 					continue
 				}
-				script := `p() { printf '<%s>' "$*"; }` + "\n" + strings.Replace(c.command, "{}", text.ShellWord(value),
-					1)
+				script := `p() { printf '<%s>' "$*"; }` + "\n" + strings.Replace(c.command, "{}",
+					text.ShellWord(value), 1)
 				out, err := exec.Command(path, "-c", script).CombinedOutput()
 				if err != nil || !strings.Contains(string(out), value) || strings.Contains(string(out), "<pwned") {
 					t.Errorf("%s prints %q as %q, %v", shell, script, out, err)

@@ -94,8 +94,8 @@ func (a *Arguments) placeholder(m []string, what string) (p argumentPart, ok boo
 	part, known := pathParts[letters]
 	switch advice := otherPlaceholders[letters]; {
 	case m[3] != "":
-		return p, false, text.Errorf("%s in %s: expressions of GNU parallel are not supported", m[0],
-			what).WithAdvice("%s", otherPlaceholders["="])
+		return p, false, text.Errorf("%s in %s: expressions of GNU parallel are not supported",
+			m[0], what).WithAdvice("%s", otherPlaceholders["="])
 	case m[4] != "":
 		return p, false, text.Errorf("%s in %s is not supported", m[0], what).WithAdvice("%s", otherPlaceholders[m[4]])
 	case letters == "#" && position == "":
@@ -103,8 +103,8 @@ func (a *Arguments) placeholder(m []string, what string) (p argumentPart, ok boo
 	case advice != "":
 		return p, false, text.Errorf("%s in %s is not supported", m[0], what).WithAdvice("%s", advice)
 	case !known:
-		return p, false, text.Errorf("%s in %s is not a placeholder", m[0],
-			what).WithAdvice("dcs-tui run --help; docs/jobs.md lists the placeholders")
+		return p, false, text.Errorf("%s in %s is not a placeholder",
+			m[0], what).WithAdvice("dcs-tui run --help; docs/jobs.md lists the placeholders")
 	}
 	p = argumentPart{text: m[0], part: part, source: -1}
 	if position == "" {

@@ -185,8 +185,8 @@ func (p *parser) checkSearch() {
 	case len(p.t.Params) == 0:
 		p.wrong.at(p.searched, 0, "there is no parameter to search: add a line such as [x] -2..2")
 	case slices.ContainsFunc(p.t.Params, func(o *Param) bool { return o.Name == p.t.Search.Metric }):
-		p.wrong.at(p.searched, 0, "%s is a parameter: the metric to minimize or maximize is found in the output",
-			p.t.Search.Metric)
+		p.wrong.at(p.searched, 0,
+			"%s is a parameter: the metric to minimize or maximize is found in the output", p.t.Search.Metric)
 	}
 }
 

@@ -242,8 +242,8 @@ func TestJobsAreFilteredByValues(t *testing.T) {
 		{"1..3", "1 > 2", ""},
 	} {
 		t.Run(c.values, func(t *testing.T) {
-			got := strings.TrimPrefix(strings.Join(points(t, parse(t, "a [x]\n[x] "+c.values+"\n@where "+c.filter)),
-				""),
+			got := strings.TrimPrefix(strings.Join(points(t,
+				parse(t, "a [x]\n[x] "+c.values+"\n@where "+c.filter)), ""),
 				" ")
 			same(t, c.values+" where "+c.filter, got, c.want)
 		})

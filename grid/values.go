@@ -248,7 +248,7 @@ func readValues(words []word, continuous bool, doubt,
 // rangeFunctions are functions that give ranges in other languages.
 var rangeFunctions = []string{"range", "arange", "linspace", "logspace", "geomspace", "seq", "log", "lin"}
 
-// guessRange says how to write a range if a text may be meant as one, as it is written in other
+// guessRange returns how to write a range if a text may be meant as one, as it is written in other
 // languages. It returns "" for most texts. before and after are the words beside it, or "".
 func guessRange(before, s, after string) string {
 	written := func(first, last, step string) string {

@@ -9,7 +9,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Bounds of numbers and texts of
+// The bounds of the numbers and texts in a message of a host.
 const (
 	maxMem   = 1 << 50 // bytes
 	maxDisk  = 1 << 60 // bytes

@@ -10,7 +10,7 @@ import (
 )
 
 // TestMessagesAreBounded checks that no number or text of a message of a host is larger than it can
-// be (promise 5).
+// be.
 func TestMessagesAreBounded(t *testing.T) {
 	long := strings.Repeat("w", 1<<20)
 	b := &Heartbeat{Load: [3]float64{math.NaN(), math.Inf(1), -1}, Busy: 1e300, Ours: -3, MemFree: -5, DiskFree: -7,

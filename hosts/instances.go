@@ -110,8 +110,8 @@ func (p *Provider) run(ctx context.Context, what, command, prefix, name string, 
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	idle := strconv.Itoa(int(max(1, p.Idle/time.Second)))
-	script := strings.NewReplacer("{name}", text.ShellWord(name), "{run}", text.ShellWord(prefix), "{idle}",
-		idle).Replace(command)
+	script := strings.NewReplacer("{name}", text.ShellWord(name), "{run}", text.ShellWord(prefix),
+		"{idle}", idle).Replace(command)
 	var out, errs cappedOutput
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", script)
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &errs, pipeDelay

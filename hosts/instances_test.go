@@ -214,8 +214,8 @@ func TestValuesReachSbatchAsOneWord(t *testing.T) {
 		"yes | head -1000000; exit 1": "failed (exit status 1): y",
 	} {
 		t.Run(program, func(t *testing.T) {
-			err := slurm(t, "", map[string]string{"sbatch": program}).CreateInstance(context.Background(), "dcs-a",
-				"dcs-a-1")
+			err := slurm(t, "", map[string]string{"sbatch": program}).CreateInstance(context.Background(),
+				"dcs-a", "dcs-a-1")
 			if err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 500 {
 				t.Errorf("got %v, want %q", err, want)
 			}

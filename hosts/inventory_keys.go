@@ -84,8 +84,8 @@ var inventoryKeys = []inventoryKey{
 	{"setup", anywhere, shellType(func(d *draft) *string { return &d.host.Setup }, true)},
 	{"send", anywhere, listType(func(d *draft) *[]string { return &d.host.Send }, anyTexts)},
 	{"lost_after", anywhere, durationType(func(d *draft) *time.Duration { return &d.host.LostAfter }, time.Second, 0)},
-	{"outage_after", anywhere, durationType(func(d *draft) *time.Duration { return &d.host.OutageAfter }, time.Second,
-		0)},
+	{"outage_after", anywhere,
+		durationType(func(d *draft) *time.Duration { return &d.host.OutageAfter }, time.Second, 0)},
 	{"link", anywhere, keyType{set: setLink,
 		get: func(d *draft) any { return append([]string{d.host.Link}, d.host.Command...) }}},
 
@@ -94,8 +94,8 @@ var inventoryKeys = []inventoryKey{
 	{"list", providerOnly, shellType(func(d *draft) *string { return &d.provider.List }, false)},
 	{"terminate", providerOnly, shellType(func(d *draft) *string { return &d.provider.Terminate }, false)},
 	{"max", providerOnly, numberType(func(d *draft) *int { return &d.provider.Max }, 1, MaxInstances)},
-	{"startup", providerOnly, durationType(func(d *draft) *time.Duration { return &d.provider.Startup }, time.Second,
-		24*time.Hour)},
+	{"startup", providerOnly,
+		durationType(func(d *draft) *time.Duration { return &d.provider.Startup }, time.Second, 24*time.Hour)},
 	{"idle", providerOnly, durationType(func(d *draft) *time.Duration { return &d.provider.Idle }, time.Second, 0)},
 	{"price", providerOnly, decimalType(func(d *draft) *float64 { return &d.provider.Price }, true)},
 
@@ -371,8 +371,8 @@ func (r *inventoryReader) slotRule(line int, def, own *draft) SlotRule {
 	case slots != nil && !slots.allCores && own.reserve == nil:
 		return SlotRule{Less: slots.less}
 	case slots != nil && !slots.allCores && own.slots != nil && *own.reserve != slots.less:
-		r.addProblem(line, "reserve = %d contradicts slots = \"cores-%d\"; give only one of them", *own.reserve,
-			slots.less)
+		r.addProblem(line, "reserve = %d contradicts slots = \"cores-%d\"; give only one of them",
+			*own.reserve, slots.less)
 		return SlotRule{}
 	case reserve != nil:
 		return SlotRule{Less: *reserve}

@@ -180,8 +180,8 @@ func TestHostOverridesSlotsAndReserve(t *testing.T) {
 			inv, _ := parse(t, "[defaults]\n"+c.defaults+"\n[[host]]\nname = \"a\"\n"+c.host+"\n")
 			h := inv.Hosts[0]
 			if got := h.Slots.Count(c.cores); got != c.want {
-				t.Errorf("defaults %q, host %q: %d slots of %d cores, want %d", c.defaults, c.host, got, c.cores,
-					c.want)
+				t.Errorf("defaults %q, host %q: %d slots of %d cores, want %d", c.defaults, c.host, got,
+					c.cores, c.want)
 			}
 		})
 	}
@@ -420,8 +420,7 @@ func TestQuantitiesMeanTheSameEverywhere(t *testing.T) {
 				h := host(c.key, quoted, c.host)
 				if (j.err == nil) != (h.err == nil) || j.err == nil && j.value != h.value {
 					t.Errorf("%s=%s is %v (%v), %s = %s is %v (%v)", c.option, text, j.value, j.err, c.key, quoted,
-						h.value,
-						h.err)
+						h.value, h.err)
 				}
 				if j.err == nil {
 					accepted++

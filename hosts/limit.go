@@ -19,8 +19,8 @@ const (
 	CapacityOfFiles                                 // open files of a process (ulimit -n)
 )
 
-// CapacityLimit is a limit of the sessions on a host that is below what the machine has, or what its slots may
-// need.
+// CapacityLimit is a limit of the sessions on a host. It is below what the machine has, or below what
+// the slots may need.
 type CapacityLimit struct {
 	Kind  CapacityKind
 	Value float64 // in the unit of the kind

@@ -61,8 +61,8 @@ func (s *Scanner) All() ([]*Spec, error) {
 			return nil, errors.Join(faults...)
 		}
 		if len(faults) == maxParseErrors {
-			faults = append(faults, fmt.Errorf("%s: there may be more errors; these are the first %d", name,
-				maxParseErrors))
+			faults = append(faults,
+				fmt.Errorf("%s: there may be more errors; these are the first %d", name, maxParseErrors))
 			return nil, errors.Join(faults...)
 		}
 	}

@@ -21,8 +21,8 @@ func say(t *testing.T, r io.Reader, earlier ...*Spec) (said []string, end error)
 		case err != nil:
 			return said, err
 		case l.Spec != nil:
-			said = append(said, fmt.Sprintf("%d %s id=%s after=%v", l.Spec.ID, l.Spec.Command, l.Spec.Key(),
-				l.Spec.After))
+			said = append(said, fmt.Sprintf("%d %s id=%s after=%v", l.Spec.ID, l.Spec.Command,
+				l.Spec.Key(), l.Spec.After))
 		case l.Ask.Err != nil:
 			said = append(said, fmt.Sprintf("line %d id=%s: %v", l.Ask.Line, l.Ask.ID, l.Ask.Err))
 		default:

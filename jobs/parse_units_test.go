@@ -72,9 +72,9 @@ func TestFormatSize(t *testing.T) {
 func TestParseDeadline(t *testing.T) {
 	local := func(h, m, s int) time.Time { return time.Date(2026, 11, 20, h, m, s, 0, time.Local) }
 	for s, want := range map[string]time.Time{
-		"2026-11-20T18:00": local(18, 0, 0), "2026-11-20 18:00": local(18, 0, 0), "2026-11-20T18:00:05": local(18, 0,
-			5),
-		"2026-11-20": local(23, 59, 59), "2026-11-20T18:00+02:00": time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC),
+		"2026-11-20T18:00": local(18, 0, 0), "2026-11-20 18:00": local(18, 0, 0),
+		"2026-11-20T18:00:05": local(18, 0, 5),
+		"2026-11-20":          local(23, 59, 59), "2026-11-20T18:00+02:00": time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC),
 		"2026-11-20T18:00:05Z": time.Date(2026, 11, 20, 18, 0, 5, 0, time.UTC),
 	} {
 		t.Run(s, func(t *testing.T) {

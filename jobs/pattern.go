@@ -30,8 +30,8 @@ func ParsePattern(text string) (Pattern, error) {
 			_, err = path.Match(name, "")
 		}
 		if err != nil {
-			return p, fmt.Errorf("%q is not a pattern: %w; a bracket of a name is written \\[, a backslash \\\\", text,
-				err)
+			return p, fmt.Errorf("%q is not a pattern: %w; a bracket of a name is written \\[, a backslash \\\\",
+				text, err)
 		}
 		p.names = append(p.names, name)
 	}

@@ -34,7 +34,7 @@ const (
 	// The attempt is not charged as a try after all, because its host was at fault: Reason.
 	KindForgiven Kind = "forgiven"
 	// The user canceled the job, and its open attempts are being ended. If How is ThenRequeue, the
-	// job is requeued when they have ended. Reason says why.
+	// job is requeued when they have ended. Reason holds the reason.
 	KindCanceling Kind = "canceling"
 	// The answer to Request, which is never carried out again. Count jobs were changed, and N were
 	// left alone. Job is the first submitted job. Reason is set if the request was refused.

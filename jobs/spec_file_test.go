@@ -190,8 +190,8 @@ func TestDecodeSpecsDamagedLine(t *testing.T) {
 			}
 			stored, err := decodeSpecs([]byte(data))
 			if err != nil || len(stored.Specs) != 3 || stored.Good != int64(len(data)) || len(stored.Damage) == 0 {
-				t.Fatalf("%d specs, %d of %d bytes, %q, %v", len(stored.Specs), stored.Good, len(data), stored.Damage,
-					err)
+				t.Fatalf("%d specs, %d of %d bytes, %q, %v", len(stored.Specs), stored.Good, len(data),
+					stored.Damage, err)
 			}
 			s := stored.Specs[1]
 			if !strings.Contains(s.Damage, c.want) || !strings.Contains(s.Damage, line) ||
@@ -215,8 +215,8 @@ func FuzzSpecRoundTrip(f *testing.F) {
 		in := &Spec{ID: 1, Line: n, Command: command, Name: name, Labels: NewLabels("", []Param{{pn, pv}}),
 			Options: &Options{
 				Timeout: time.Duration(ns), Priority: n, MemBytes: ns, Env: []EnvVar{{en, ev}},
-				Tags: []string{pn, pv}, Queue: ev, After: []ID{ID(n)}, File: en, Deadline: StampOf(time.Unix(0,
-					ns)).Time().UTC(),
+				Tags: []string{pn, pv}, Queue: ev, After: []ID{ID(n)}, File: en,
+				Deadline: StampOf(time.Unix(0, ns)).Time().UTC(),
 			}}
 		line := AppendSpec(nil, in)
 		if !json.Valid(line) || strings.Count(string(line), "\n") != 1 {
@@ -346,7 +346,7 @@ func TestDamagedLastNewlineIsReported(t *testing.T) {
 	data[len(data)-1] = 0x0b
 	stored, err := decodeSpecs(data)
 	if err != nil || !stored.Unended || stored.Good != int64(len(data)) || !reflect.DeepEqual(stored.Specs, specs) {
-		t.Fatalf("%d jobs, %d of %d bytes, unended %v, %v", len(stored.Specs), stored.Good, len(data), stored.Unended,
-			err)
+		t.Fatalf("%d jobs, %d of %d bytes, unended %v, %v", len(stored.Specs), stored.Good, len(data),
+			stored.Unended, err)
 	}
 }

@@ -78,8 +78,8 @@ func (m *model) requireDispatcher(what string) bool {
 	if m.isCrashed() {
 		why = "the run's dispatcher is gone"
 	}
-	m.showError(fmt.Sprintf("cannot %s: %s and nobody dispatches it; :resume starts a dispatcher, r and e work", what,
-		why))
+	m.showError(fmt.Sprintf("cannot %s: %s and nobody dispatches it; :resume starts a dispatcher, r and e work",
+		what, why))
 	return false
 }
 
@@ -257,8 +257,8 @@ func (m *model) openEdit(id jobs.ID) tea.Cmd {
 			return nil
 		}
 		m.modal = &inputLine{
-			prompt: fmt.Sprintf(" command of %d: ",
-				id), text: newEditableText(detail.Command), multiline: true, history: &m.jobs.edits,
+			prompt: fmt.Sprintf(" command of %d: ", id), text: newEditableText(detail.Command), multiline: true,
+			history:   &m.jobs.edits,
 			onConfirm: func(m *model, text string) (tea.Cmd, error) { return m.setCommand(id, detail.Command, text) },
 			onCancel:  func(m *model) tea.Cmd { m.showMessage("nothing was changed"); return nil },
 			noteLines: func(m *model, w int) []string {

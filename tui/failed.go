@@ -237,8 +237,8 @@ func (p *failedPane) lineText(m *model, l failedLine, w int) string {
 func (p *failedPane) keys() []binding {
 	some := func(m *model) bool { _, ok := p.currentLine(m); return ok }
 	return append(withGroup("Failed",
-		key("enter space", "jobs", "show some jobs of the cause, or hide them; details of a job",
-			p.openCurrent).onlyIf(some),
+		key("enter space", "jobs",
+			"show some jobs of the cause, or hide them; details of a job", p.openCurrent).onlyIf(some),
 		key("r", "requeue all", "requeue all jobs of this cause; on a job, only that one", p.requeue).onlyIf(some),
 		key("l", "log", "stderr of the job, of a cause that of its newest job", p.openStderr).onlyIf(some),
 		key("/", "", "filter what failed, in the list of jobs", p.filterJobs),

@@ -385,8 +385,8 @@ func sampleRow(id jobs.ID) runview.Row {
 			{Name: "gamma", Value: fmt.Sprint(0.25 * float64(id%5))}}}
 	switch {
 	case id < 50119:
-		r.Phase, r.Host, r.Slot, r.Attempt, r.Started, r.Progress = runview.Running, fmt.Sprintf("ws%02d",
-			id-50116), 3, 1, noon.Add(-72*time.Minute), 0.78
+		r.Phase, r.Host, r.Slot, r.Attempt, r.Started, r.Progress = runview.Running, fmt.Sprintf("ws%02d", id-50116), 3,
+			1, noon.Add(-72*time.Minute), 0.78
 		r.Straggler = id == 50118
 	case id == 50119:
 		r.Phase, r.Host, r.Attempt, r.Failures, r.Retry, r.Cause = runview.Retry, "ws05", 1, 1, noon.Add(42*time.Second), "lost with ws05"

@@ -57,8 +57,8 @@ func (m *model) messageRows() []string {
 			phaseInfoOf(r.Phase).help, undo, m.w)}
 	}
 	if e := m.newestBad(); e != "" {
-		return []string{m.justify(" "+styleWarn.Render(m.glyphs.warn)+" "+e, undo+styleFaint.Render("  5: events "),
-			m.w)}
+		return []string{m.justify(" "+styleWarn.Render(m.glyphs.warn)+" "+e,
+			undo+styleFaint.Render("  5: events "), m.w)}
 	}
 	return []string{m.justify("", undo, m.w)}
 }

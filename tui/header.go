@@ -177,8 +177,8 @@ func (m *model) summaryRow() string {
 	glyph, _, _ := strings.Cut(live, " ")
 	t := tallyOf(m.snap)
 	parts := []string{
-		style.Render(glyph) + " " + formatPercent(t.over,
-			m.snap.Total), m.failuresText(t.failed), styleBusy.Render(m.headerRunning(t)),
+		style.Render(glyph) + " " + formatPercent(t.over, m.snap.Total), m.failuresText(t.failed),
+		styleBusy.Render(m.headerRunning(t)),
 		"queue " + text.Thousands(t.queued), styleGood.Render("done " + text.Thousands(t.done)), m.etaText(),
 	}
 	if m.isUndispatched() || m.snapshotErr != nil {

@@ -21,8 +21,8 @@ func hostileTexts(size int) []string {
 		"\x1b[2J\x1b[H\x1b[31mred", "\x1b]0;owned\x07", "\x1b]52;c;b3duZWQ=\x07", "\x1bP+q544e\x1b\\", "\x9b2J\u009b2J", "a\rb\nc\td\be\x7f\x00",
 		"\u202egpj.exe\u2066\u200b\u2028\u2029\ufeff", "\xff\xfe\xc3(", strings.Repeat("\u0301", 50), "a" +
 			strings.Repeat("\u0335", 50),
-		"日本語のとても長い名前" + strings.Repeat("漢", 60), "👍🏽👨‍👩‍👧🇩🇪1️⃣❤️", "\u1100\u1161\u11a8\u3164\u115f", strings.Repeat("x",
-			size), "क्षि नमस्ते", "\x1b[", "\x1b",
+		"日本語のとても長い名前" + strings.Repeat("漢", 60), "👍🏽👨‍👩‍👧🇩🇪1️⃣❤️", "\u1100\u1161\u11a8\u3164\u115f",
+		strings.Repeat("x", size), "क्षि नमस्ते", "\x1b[", "\x1b",
 		"﷽﷽", strings.Repeat("日本語 \x1b[2J", size/14), "\U000e0041\U000e0001", "%s%n%!d(MISSING)", "",
 	}
 }

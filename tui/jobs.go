@@ -243,8 +243,8 @@ func nameCell(m *model, r *runview.Row, w int) (string, *textStyle) {
 	if n := len(m.namePrefix); 4*n >= 3*w && len(r.Title) > n {
 		if name := []rune(m.clean(r.Title)); len(name) > w && width(string(name)) > w {
 			head := max(4, w/3) // all have the same beginning, so show more of the end
-			return m.fit(ansi.TruncateWc(string(name[:w]), head, ""), head) + m.cutLeft(string(name[len(name)-w:]),
-				w-head), nil
+			return m.fit(ansi.TruncateWc(string(name[:w]), head, ""),
+				head) + m.cutLeft(string(name[len(name)-w:]), w-head), nil
 		}
 	}
 	return m.cellText(r.Title, w), nil

@@ -124,8 +124,8 @@ func (m *model) openShell(host string) tea.Cmd {
 		m.showError("no shell on " + host + ": " + err.Error())
 		return nil
 	}
-	return m.runOutside(c, "the shell on "+m.clean(host), "A shell on "+m.clean(host)+"; exit goes back to the screen.",
-		"")
+	return m.runOutside(c, "the shell on "+m.clean(host),
+		"A shell on "+m.clean(host)+"; exit goes back to the screen.", "")
 }
 
 // openCurrentShell opens a shell on the host of the job under the cursor.

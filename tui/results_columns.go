@@ -151,8 +151,8 @@ func (p *resultsPane) metricColumns(m *model) []jobColumn {
 	for i, name := range p.columnsOfRole(results.Metric) {
 		w := p.widths["="+name]
 		col := jobColumn{heading: m.cut(m.cellText(name, metricWidth-1), metricWidth-1), name: name,
-			sort: runview.Sorts, rank: min(i, maxRank), w: min(w, metricWidth), maxExtra: max(0,
-				w-metricWidth), alignRight: true}
+			sort: runview.Sorts, rank: min(i, maxRank), w: min(w, metricWidth), maxExtra: max(0, w-metricWidth),
+			alignRight: true}
 		if slices.ContainsFunc(p.metrics,
 			func(f string) bool { own, _, _ := strings.Cut(f, "="); return strings.TrimSpace(own) == name }) {
 			col.rank = min(col.rank, 1)

@@ -55,8 +55,8 @@ func runGuarded(how string) int {
 		fmt.Println(err)
 		return 1
 	}
-	m := newModel(Options{Source: src, Signals: true, Suspended: ttyguard.SetSuspended, In: os.Stdin, Out: os.Stdout},
-		time.Now)
+	m := newModel(Options{Source: src, Signals: true, Suspended: ttyguard.SetSuspended, In: os.Stdin,
+		Out: os.Stdout}, time.Now)
 	if how == "panic in Update" {
 		m.panes[tabJobs] = &panickingPane{jobsPane: m.jobs}
 	}

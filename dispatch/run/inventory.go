@@ -59,8 +59,8 @@ type Inventory struct {
 func newInventory(run *rundir.Run, o *Options, t *jobs.Table, print, warn, record func(string)) *Inventory {
 	inv := o.Inventory
 	in := &Inventory{run: run, inv: inv, file: o.InventoryFile, prepare: o.PrepareHosts, print: print, warn: warn,
-		record: record, wake: make(chan struct{},
-			1), requests: maps.Clone(t.Inventory), handledContent: []byte(inv.Text)}
+		record: record, wake: make(chan struct{}, 1), requests: maps.Clone(t.Inventory),
+		handledContent: []byte(inv.Text)}
 	if in.requests == nil {
 		in.requests = map[string]jobs.HostRequest{}
 	}

@@ -45,8 +45,8 @@ func (r *Run) voters() []*hosts.Host {
 // newMirror returns the Primary of this run, which has no mirror yet.
 func (r *Run) newMirror() *mirror.Primary {
 	p := mirror.New(mirror.Options{
-		Run: r.dir, Journal: r.journal, Polls: pollsOf(r.dir, r.connector,
-			r.voters), Env: r.secretEnv(), Say: r.printText, Warn: r.printWarning,
+		Run: r.dir, Journal: r.journal, Polls: pollsOf(r.dir, r.connector, r.voters), Env: r.secretEnv(),
+		Say: r.printText, Warn: r.printWarning,
 		Show: func(standby string) { r.publisher.SetStandby(standby) },
 	})
 	r.journal.Confirm = p.Confirm

@@ -204,8 +204,8 @@ func (s *searcher) handleResults(ctx context.Context) {
 		what := "no value of " + text.Line(s.Best.Column)
 		switch {
 		case finite:
-			what = fmt.Sprintf("%s in another unit than the trials before (%q, not %q)", text.Line(s.Best.Column), unit,
-				*s.unit)
+			what = fmt.Sprintf("%s in another unit than the trials before (%q, not %q)", text.Line(s.Best.Column),
+				unit, *s.unit)
 		case v.Text != "":
 			what = fmt.Sprintf("%s=%q, which is not a finite number", text.Line(s.Best.Column),
 				text.ShortenTo(text.Line(v.Text), 60))

@@ -18,9 +18,9 @@ import (
 func (r *Run) filesOfRun(o *Owned) (dispatch.Files, error) {
 	settings := r.dir.Settings
 	f := dispatch.Files{
-		Source: files.NewSource(settings.Cwd, r.dir.Dir), BaseDir: settings.Cwd, RecordDir: filepath.Join(r.dir.Dir,
-			"returning"),
-		Send: settings.Send, Return: settings.Return, Protected: r.protected(o),
+		Source: files.NewSource(settings.Cwd, r.dir.Dir), BaseDir: settings.Cwd,
+		RecordDir: filepath.Join(r.dir.Dir, "returning"),
+		Send:      settings.Send, Return: settings.Return, Protected: r.protected(o),
 	}
 	f.IsUsed = len(settings.Send)+len(settings.Return) > 0 ||
 		slices.ContainsFunc(r.opts.Hosts, sendsFiles) ||

@@ -50,8 +50,8 @@ func TestEachNodeOfAnAllocationIsAHost(t *testing.T) {
 	s.started("dcs-r-1.n1", "1.1 2.1")
 	s.started("dcs-r-1.n2", "3.1 4.1")
 	s.ended("dcs-r-1.n1", "1.1 2.1", success1ns)
-	want(t, "while a node is in use", formatCommands[TerminateInstance](s.wait(10*time.Minute, "dcs-r-1.n1",
-		"dcs-r-1.n2")), "")
+	want(t, "while a node is in use",
+		formatCommands[TerminateInstance](s.wait(10*time.Minute, "dcs-r-1.n1", "dcs-r-1.n2")), "")
 	s.ended("dcs-r-1.n2", "3.1", success1ns)
 	commands := s.ended("dcs-r-1.n2", "4.1", success1ns)
 	want(t, "at the end", formatCommands[Leave](commands), "{dcs-r-1.n1} {dcs-r-1.n2}")

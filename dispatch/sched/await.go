@@ -164,6 +164,6 @@ func (c *Core) silentText(h *host) string {
 	if a.kind == awaitAlive || a.kind == awaitForever {
 		msg = fmt.Sprintf("%s %s %s; dcs-tui requeue ends the wait", they, text.Verb(h.numOpen, "waits", "wait"), msg)
 	}
-	return fmt.Sprintf("it cannot be reached, so its %s may still run there: %s", text.Plural(h.numOpen, "attempt"),
-		msg)
+	return fmt.Sprintf("it cannot be reached, so its %s may still run there: %s",
+		text.Plural(h.numOpen, "attempt"), msg)
 }

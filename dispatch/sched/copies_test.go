@@ -116,8 +116,8 @@ func TestStragglerIsCopiedBeforeWaitingJobsStart(t *testing.T) {
 func TestOrderOfCopies(t *testing.T) {
 	s := newStage(t, Config{Copies: 2}, testHost("a", 2), testHost("b", 2), testHost("c", 1))
 	s.up("a", "b")
-	s.submit(true, &jobs.Options{Estimate: time.Hour}, jobs.NoOptions, &jobs.Options{Estimate: time.Second},
-		jobs.NoOptions)
+	s.submit(true, &jobs.Options{Estimate: time.Hour}, jobs.NoOptions,
+		&jobs.Options{Estimate: time.Second}, jobs.NoOptions)
 	for _, id := range []string{"1.1", "2.1", "3.1", "4.1"} {
 		s.started(s.c.table.Attempt(attemptIDs(id)[0]).Host, id)
 	}

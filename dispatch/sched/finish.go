@@ -292,8 +292,8 @@ func (c *Core) checkHalt() {
 	if n, what := c.halt.numCounted(c.cfg.Halt.Of); c.hasReachedHalt(n, c.halt.succeeded+c.halt.failed) {
 		why := fmt.Sprintf("%s %s %s", text.Plural(n, "job"), text.Verb(n, "has", "have"), what)
 		if c.cfg.Halt.Jobs == 0 {
-			why = fmt.Sprintf("%d of %d jobs %s %s", n, c.halt.succeeded+c.halt.failed, text.Verb(n, "has", "have"),
-				what)
+			why = fmt.Sprintf("%d of %d jobs %s %s", n, c.halt.succeeded+c.halt.failed,
+				text.Verb(n, "has", "have"), what)
 		}
 		Drain{Why: why}.carryOut(c)
 		if c.cfg.Halt.Now {

@@ -242,8 +242,8 @@ func TestTimeOfATimedOutJob(t *testing.T) {
 func TestDominoOfVeryMany(t *testing.T) {
 	const n = 2*maxPerStep + 100
 	s := newStage(t, Config{}, testHost("melon1", 1))
-	s.submit(true, append(append([]*jobs.Options{withHardness("1")}, repeatOptions(n, withHardness("2"))...),
-		jobs.NoOptions)...)
+	s.submit(true, append(append([]*jobs.Options{withHardness("1")},
+		repeatOptions(n, withHardness("2"))...), jobs.NoOptions)...)
 	s.step(Cancel{Jobs: []jobs.ID{n + 2}})
 	s.up("melon1")
 	s.started("melon1", "1.1")

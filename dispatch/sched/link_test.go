@@ -160,8 +160,8 @@ func TestHeartbeatsAreBounded(t *testing.T) {
 				Running: math.MaxInt, Buffered: math.MaxInt}})
 			s.submitPlain(100)
 			if h := s.c.hosts[0]; h.limit < 0 || h.limit > 4 || h.freeSlots() < -maxBuffered || h.occupiedSlots > 4 {
-				t.Fatalf("busy %v ours %v: limit %d free %d occupied %d", busy, ours, h.limit, h.freeSlots(),
-					h.occupiedSlots)
+				t.Fatalf("busy %v ours %v: limit %d free %d occupied %d", busy, ours, h.limit,
+					h.freeSlots(), h.occupiedSlots)
 			}
 			for range 60 { // long enough for the smoothed values to decay
 				s.heartbeat("a", hosts.Heartbeat{})

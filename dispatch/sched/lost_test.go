@@ -133,8 +133,8 @@ func TestSingleRemoteHostIsGivenUp(t *testing.T) {
 			s.wait(wait-time.Second, "here")
 			s.wantState(1, jobs.Running)
 			s.wait(2*time.Second+inspectAnswerTimeout, "here")
-			want(t, fmt.Sprintf("attempt after %s, local host %v", wait, withLocal), s.job(1).Attempts[0].State,
-				jobs.AttemptLost)
+			want(t, fmt.Sprintf("attempt after %s, local host %v", wait, withLocal),
+				s.job(1).Attempts[0].State, jobs.AttemptLost)
 		}
 	}
 }

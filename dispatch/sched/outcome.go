@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -187,6 +186,3 @@ func describeState(s jobs.JobState) string {
 	}
 	return "is " + s.String()
 }
-
-// withoutName is text.WithoutSubject.
-func withoutName(reason, name string) string { return text.WithoutSubject(reason, name) }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -172,9 +173,9 @@ func (c *Core) whyTerminate(in *instance) string {
 	case c.isAllocationOver(in):
 		return allocationEnds
 	case !c.wasUp(in) && in.pending == "" && age >= in.provider.answerLimit():
-		return "it has not answered within " + formatDuration(in.provider.answerLimit())
+		return "it has not answered within " + text.Span(in.provider.answerLimit())
 	case c.wasUp(in) && c.now.Mono-in.idleAt >= in.provider.spec.Idle:
-		return "it has been idle for " + formatDuration(in.provider.spec.Idle)
+		return "it has been idle for " + text.Span(in.provider.spec.Idle)
 	}
 	return ""
 }
@@ -416,9 +417,9 @@ func (c *Core) fillInstanceView(in *instance, v *HostView) {
 	switch {
 	case in.state == instanceUp || v.State == jobs.HostTerminating:
 	case in.pending != "":
-		v.Reason = fmt.Sprintf("pending: %s, for %s", in.pending, formatDuration(c.now.Mono-in.since))
+		v.Reason = fmt.Sprintf("pending: %s, for %s", in.pending, text.Span(c.now.Mono-in.since))
 	default:
-		v.Reason = fmt.Sprintf("of provider %s, for %s", in.provider.spec.Name, formatDuration(c.now.Mono-in.since))
+		v.Reason = fmt.Sprintf("of provider %s, for %s", in.provider.spec.Name, text.Span(c.now.Mono-in.since))
 	}
 }
 

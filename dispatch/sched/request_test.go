@@ -142,8 +142,8 @@ func TestControlRequestNeedsOneStep(t *testing.T) {
 			}
 		}
 		if answer.Reason != c.why || (answer.Count == 1) != (c.why == "") || caused != (c.kind != "") {
-			t.Errorf("%s: count %d, %q, want %q; a record %s: %v", c.name, answer.Count, answer.Reason, c.why, c.kind,
-				caused)
+			t.Errorf("%s: count %d, %q, want %q; a record %s: %v", c.name, answer.Count, answer.Reason, c.why,
+				c.kind, caused)
 		}
 	}
 	if why, stopped := s.c.Stopped(); !stopped || why != "x" {
@@ -344,8 +344,8 @@ func TestRequeueWhileCanceled(t *testing.T) {
 			next.ended("a", "1.1", stopped)
 		}
 		if j := next.job(1); j.Round != 2 || j.State.Terminal() || next.c.table.Requeues != nil {
-			t.Errorf("end durable %v: job 1 is %s in round %d, requeues %v", endIsDurable, j.State, j.Round,
-				next.c.table.Requeues)
+			t.Errorf("end durable %v: job 1 is %s in round %d, requeues %v", endIsDurable, j.State,
+				j.Round, next.c.table.Requeues)
 		}
 	}
 }

@@ -145,8 +145,8 @@ func TestNewestQueueOptionsCount(t *testing.T) {
 		s.submit(false, &c.says)
 		is := s.c.stats["q"].share
 		if int(is.weight) != max(1, c.share) || is.priority != c.priority {
-			t.Errorf("share %v, priority %d after share %d, priority %v", is.weight, is.priority, c.says.Share,
-				c.says.QueuePriority)
+			t.Errorf("share %v, priority %d after share %d, priority %v", is.weight, is.priority,
+				c.says.Share, c.says.QueuePriority)
 		}
 	}
 }

@@ -127,8 +127,8 @@ func (e HostInspected) apply(c *Core) {
 		if a := c.table.Attempt(x.Attempt); !a.State.Open() && a.State != jobs.AttemptLost {
 			continue
 		}
-		c.logf(name, x.Attempt.Job, "%s cannot be reached; how %s ended was read from the shared directory", name,
-			x.Attempt)
+		c.logf(name, x.Attempt.Job, "%s cannot be reached; how %s ended was read from the shared directory",
+			name, x.Attempt)
 		c.handleEnded(x.Attempt, x.Slot, &x.Outcome)
 	}
 	for _, id := range e.Msg.Never {

@@ -1,10 +1,6 @@
 package sched
 
-import (
-	"time"
-
-	"dcs-tui/internal/text"
-)
+import "time"
 
 // handleTimers handles everything that is due.
 func (c *Core) handleTimers() {
@@ -114,6 +110,3 @@ func (c *Core) Next() (time.Duration, bool) {
 	}
 	return at, at != timeNever
 }
-
-// formatDuration is text.Span.
-func formatDuration(d time.Duration) string { return text.Span(d) }

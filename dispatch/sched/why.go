@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -39,9 +40,9 @@ func (c *Core) why(now Time, id jobs.ID, j *jobs.Job) string {
 	case stateRetrying:
 		if n := c.numPostponed(j); n > 0 && j.Last().Outcome.AsksToRunLater() {
 			return fmt.Sprintf("Job %d has asked %s to be run again later (exit code %d); it runs again in %s.",
-				id, jobs.Plural(n, "time"), jobs.ExitRunLater, formatDuration(c.queue.timerAt[id]-now.Mono))
+				id, text.Plural(n, "time"), jobs.ExitRunLater, text.Span(c.queue.timerAt[id]-now.Mono))
 		}
-		return fmt.Sprintf("Job %d failed (try %d of %d) and is tried again in %s.", id, j.Failures, c.maxTries(j), formatDuration(c.queue.timerAt[id]-now.Mono))
+		return fmt.Sprintf("Job %d failed (try %d of %d) and is tried again in %s.", id, j.Failures, c.maxTries(j), text.Span(c.queue.timerAt[id]-now.Mono))
 	}
 	return fmt.Sprintf("Job %d waits: %s.", id, c.whyReady(j))
 }
@@ -76,12 +77,12 @@ func (c *Core) whyOpen(now Time, id jobs.ID, j *jobs.Job) string {
 	case f.killed && c.isTooHard(j):
 		return fmt.Sprintf("Job %d is being stopped on %s: %s.", id, name, c.whyTooHard(j))
 	case !f.host.linked && f.started:
-		return fmt.Sprintf("Job %d was running on %s, which cannot be reached (%s)%s.", id, name, withoutName(f.host.reason, name), c.awaitText(now, f))
+		return fmt.Sprintf("Job %d was running on %s, which cannot be reached (%s)%s.", id, name, text.WithoutSubject(f.host.reason, name), c.awaitText(now, f))
 	case !f.host.linked && now.Mono < c.leaseEnd(f.host):
 		return fmt.Sprintf("Job %d was sent to %s, which cannot be reached (%s); it may still start there and waits until its lease has run out, in %s.",
-			id, name, withoutName(f.host.reason, name), formatDuration(c.leaseEnd(f.host)-now.Mono))
+			id, name, text.WithoutSubject(f.host.reason, name), text.Span(c.leaseEnd(f.host)-now.Mono))
 	case !f.host.linked:
-		return fmt.Sprintf("Job %d was sent to %s, which cannot be reached (%s)%s.", id, name, withoutName(f.host.reason, name), c.awaitText(now, f))
+		return fmt.Sprintf("Job %d was sent to %s, which cannot be reached (%s)%s.", id, name, text.WithoutSubject(f.host.reason, name), c.awaitText(now, f))
 	case f.started && f.host.hold == jobs.HeldByOwner && f.host.heartbeat.Owner.Suspend:
 		return fmt.Sprintf("Job %d is suspended on %s: %s.", id, name, f.host.heartbeat.Owner.Who)
 	case f.started:
@@ -166,19 +167,19 @@ func (c *Core) whyReady(j *jobs.Job) string {
 	}
 	if h := p.passed[passedReserved].first; h != nil {
 		id, _ := h.reserved.head(c)
-		what := jobs.Plural(h.reserved.key.slots, "slot")
+		what := text.Plural(h.reserved.key.slots, "slot")
 		if n := h.reserved.key.gpus.Devices(); n > 1 {
-			what = jobs.Plural(n, "GPU")
+			what = text.Plural(n, "GPU")
 		}
 		return fmt.Sprintf("%s is kept for job %d, which needs %s at once", h.spec.Name, id, what)
 	}
 	if h := p.passed[passedTime].first; h != nil {
-		left := formatDuration(h.instance.endsAt - c.now.Mono)
+		left := text.Span(h.instance.endsAt - c.now.Mono)
 		if cl.key.maxRunTime == 0 {
 			return fmt.Sprintf("without a timeout or an estimate it is not started in the last %s of an allocation; that of %s ends in %s",
-				formatDuration(h.instance.provider.spec.Slurm.Margin), h.spec.Name, left)
+				text.Span(h.instance.provider.spec.Slurm.Margin), h.spec.Name, left)
 		}
-		return fmt.Sprintf("it may take %s, and the allocation of %s ends in %s", formatDuration(cl.key.maxRunTime), h.spec.Name, left)
+		return fmt.Sprintf("it may take %s, and the allocation of %s ends in %s", text.Span(cl.key.maxRunTime), h.spec.Name, left)
 	}
 	if h := p.passed[passedTrial].first; h != nil {
 		return h.spec.Name + " " + c.whyOnTrial(h)
@@ -198,21 +199,21 @@ func (c *Core) whyAvoids(j *jobs.Job) string {
 	if h == nil {
 		return "it failed on the hosts that have free slots, and waits for another host"
 	}
-	text := fmt.Sprintf("it failed on the hosts that have free slots, and waits for %s, where it has not failed", h.spec.Name)
+	why := fmt.Sprintf("it failed on the hosts that have free slots, and waits for %s, where it has not failed", h.spec.Name)
 	switch {
 	case !h.linked && h.isFirstDial():
-		return text + " and to which a connection is being made"
+		return why + " and to which a connection is being made"
 	case !h.linked:
-		return fmt.Sprintf("%s and which does not answer; it counts as lost in %s", text, formatDuration(in))
+		return fmt.Sprintf("%s and which does not answer; it counts as lost in %s", why, text.Span(in))
 	}
-	return fmt.Sprintf("%s (a slot is expected in %s)", text, formatDuration(in))
+	return fmt.Sprintf("%s (a slot is expected in %s)", why, text.Span(in))
 }
 
 // whyOnTrial describes why a host gets one job at a time, as a continuation of its name. It returns
 // "" if it does not.
 func (c *Core) whyOnTrial(h *host) string {
 	r := &h.probation
-	since := formatDuration(c.now.Mono - r.since)
+	since := text.Span(c.now.Mono - r.since)
 	switch {
 	case h.isOnProbation():
 		return fmt.Sprintf("has been on probation for %s: jobs fail there that succeed on other hosts; it gets one job at a time until one succeeds", since)

@@ -65,8 +65,8 @@ func (w *World) applyToLedger(r *jobs.Record) {
 		w.applyAnswer(r)
 	case jobs.KindAcked:
 		if r.Seq > w.consumer.maxSeq {
-			w.fail(ResultsShown, "result %d is recorded as acknowledged, and %d is the newest that was shown", r.Seq,
-				w.consumer.maxSeq)
+			w.fail(ResultsShown, "result %d is recorded as acknowledged, and %d is the newest that was shown",
+				r.Seq, w.consumer.maxSeq)
 		}
 		g.acked = max(g.acked, r.Seq)
 	case jobs.KindDamaged:
@@ -263,8 +263,8 @@ func (w *World) applyEnd(a *account, r *jobs.Record) {
 		}
 	case jobs.KindSuperseded, jobs.KindCanceled:
 		if r.Outcome == nil && f != nil && f.numStarts > 0 && !f.forgotten && !e.isUncertain {
-			w.fail(NeverStartedIsTrue, "%s is recorded as %s without an outcome (%s), and it has started", id, r.Kind,
-				r.Reason)
+			w.fail(NeverStartedIsTrue, "%s is recorded as %s without an outcome (%s), and it has started", id,
+				r.Kind, r.Reason)
 		}
 	}
 	if r.Charged {

@@ -309,8 +309,8 @@ func (w *World) checkLost(l *dispatcher, r *jobs.Record) {
 	}
 	silent, rule := l.now().Mono-l.receivedAt[h], w.minLostAfter[r.Host]
 	if silent < rule {
-		w.fail(NotLostEarly, "%s is given up (%s) after %v without a heartbeat of %s", r.Attempt(), r.Reason, silent,
-			r.Host)
+		w.fail(NotLostEarly, "%s is given up (%s) after %v without a heartbeat of %s", r.Attempt(), r.Reason,
+			silent, r.Host)
 	}
 }
 
@@ -321,8 +321,8 @@ func (w *World) checkAbandoned(l *dispatcher, r *jobs.Record) {
 		return // after damage, or under an earlier dispatcher
 	}
 	if silent := l.now().Mono - l.receivedAt[h]; silent < sched.SuspectAfter {
-		w.fail(NotLostEarly, "%s is given up (%s) after %v without a heartbeat of %s", r.Attempt(), r.Reason, silent,
-			r.Host)
+		w.fail(NotLostEarly, "%s is given up (%s) after %v without a heartbeat of %s", r.Attempt(), r.Reason,
+			silent, r.Host)
 	}
 }
 

@@ -93,8 +93,8 @@ func (l *dispatcher) recordHostSet(list []*hosts.Host) {
 	}
 	for name, asked := range w.ledger.hosts {
 		if s := l.specs[name]; (s == nil) != asked.Removed {
-			w.fail(AskedHostsStay, "people asked for %s (removed: %v), and the set does not follow", name,
-				asked.Removed)
+			w.fail(AskedHostsStay, "people asked for %s (removed: %v), and the set does not follow",
+				name, asked.Removed)
 		}
 	}
 }

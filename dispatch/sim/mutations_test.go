@@ -144,8 +144,8 @@ func (wd *mutation) try(t *testing.T, root, dir string) string {
 	if seeds == 0 {
 		seeds = 600
 	}
-	run := exec.Command(bin, "-test.run", "^TestSeeds$", "-test.timeout", "10m", "-seeds", fmt.Sprint(seeds), "-most",
-		"1")
+	run := exec.Command(bin, "-test.run", "^TestSeeds$", "-test.timeout", "10m", "-seeds", fmt.Sprint(seeds),
+		"-most", "1")
 	if wd.isBattered {
 		run.Args = append(run.Args, "-battered")
 	}

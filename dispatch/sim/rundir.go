@@ -106,8 +106,8 @@ func (l *dispatcher) takeOver() error {
 	}
 	l.journal, l.epoch = j, j.Epoch()
 	w.numTakeovers++
-	w.logf("%s has epoch %d: %d records, %d torn, %d ignored", l.mount.Name, l.epoch, report.Records, report.Torn,
-		report.Ignored)
+	w.logf("%s has epoch %d: %d records, %d torn, %d ignored", l.mount.Name, l.epoch, report.Records,
+		report.Torn, report.Ignored)
 	w.checkTake(l, t, report)
 	l.inheritRequests()
 	inv := w.inventory(t)

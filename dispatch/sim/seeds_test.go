@@ -176,8 +176,8 @@ func FuzzChoices(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if r := Run(Bytes(b), false); r.Failure != nil {
 			again := Run(Bytes(b), true)
-			t.Fatalf("the last lines of the log:\n%s\n%v", strings.Join(again.Log[max(0, len(again.Log)-80):], "\n"),
-				r.Failure)
+			t.Fatalf("the last lines of the log:\n%s\n%v",
+				strings.Join(again.Log[max(0, len(again.Log)-80):], "\n"), r.Failure)
 		}
 	})
 }

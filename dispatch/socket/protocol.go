@@ -84,8 +84,8 @@ type Piece struct {
 func ReadPiece(r Read, a *jobs.Attempt, read func() (data []byte, size int64, err error)) (*Piece, error) {
 	switch {
 	case r.File != jobs.FileOut && r.File != jobs.FileErr:
-		return nil, Refusef("an attempt has no output file %q; the files are %q and %q", string(r.File), jobs.FileOut,
-			jobs.FileErr)
+		return nil, Refusef("an attempt has no output file %q; the files are %q and %q", string(r.File),
+			jobs.FileOut, jobs.FileErr)
 	case a == nil:
 		return nil, Refusef("there is no attempt %s", r.Attempt)
 	}

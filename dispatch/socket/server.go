@@ -258,8 +258,8 @@ func (c *conn) call(ctx context.Context, q *request, answer *reply) (err error) 
 	case "follow":
 		c.startFollowing.Do(func() { c.calling.Go(c.push) })
 	default:
-		return Refusef("the dispatcher does not know the call %q; it is dcs-tui %s: %s", q.Do, c.hello.Release,
-			c.hello.Program)
+		return Refusef("the dispatcher does not know the call %q; it is dcs-tui %s: %s", q.Do,
+			c.hello.Release, c.hello.Program)
 	}
 	return err
 }

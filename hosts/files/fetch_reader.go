@@ -63,8 +63,8 @@ func (r *Reader) Read(ctx context.Context, p Piece) (data []byte, size int64, er
 		return nil, 0, fmt.Errorf("%s: %s", p.Host, c.Why)
 	case len(c.Bulk) > max(0, p.Limit), p.Offset >= 0 && c.Offset != p.Offset, c.Offset < 0,
 		c.Size < int64(len(c.Bulk)):
-		return nil, 0, fmt.Errorf("%s sent an unexpected piece: %d bytes at %d of %d", p.Host, len(c.Bulk), c.Offset,
-			c.Size)
+		return nil, 0, fmt.Errorf("%s sent an unexpected piece: %d bytes at %d of %d", p.Host, len(c.Bulk),
+			c.Offset, c.Size)
 	}
 	return c.Bulk, c.Size, nil
 }

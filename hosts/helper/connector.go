@@ -347,8 +347,8 @@ func (s *session) explainEnd(err error) error {
 			fmt.Errorf("the login shell %w, more than %d KiB%s", err, maxNoise>>10, s.answers.output()))
 	}
 	if errors.Is(err, errTerminal) {
-		return s.hostError(hosts.Misconfigured, "take -t out of the link, and RequestTTY out of the ssh configuration",
-			err)
+		return s.hostError(hosts.Misconfigured,
+			"take -t out of the link, and RequestTTY out of the ssh configuration", err)
 	}
 	how := endError(s.host.Name, false, s.stream, s.stderr, err)
 	if e := (*hosts.Error)(nil); errors.As(how, &e) && e.Class == hosts.Broken && !errors.Is(e, ErrProcessLimit) {

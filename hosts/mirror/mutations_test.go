@@ -38,8 +38,8 @@ func TestMutations(t *testing.T) {
 	polltest.Long(t)
 	for _, m := range mutations {
 		dir := t.TempDir()
-		sick, list, bin := filepath.Join(dir, "sick.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir,
-			"mirror.test")
+		sick, list, bin := filepath.Join(dir, "sick.go"), filepath.Join(dir, "overlay.json"),
+			filepath.Join(dir, "mirror.test")
 		text, _ := os.ReadFile(m.file)
 		overlay, _ := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(here, m.file): sick}})
 		for path, content := range map[string]string{sick: strings.Replace(string(text), m.old, m.new, 1),
@@ -48,8 +48,8 @@ func TestMutations(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if out, err := exec.Command("go", "test", "-c", "-vet=off", "-overlay", list, "-o", bin,
-			".").CombinedOutput(); err != nil {
+		if out, err := exec.Command("go", "test", "-c", "-vet=off", "-overlay", list, "-o",
+			bin, ".").CombinedOutput(); err != nil {
 			t.Fatalf("%s: it does not build: %v\n%s", m.name, err, out)
 		}
 		out, err := exec.Command(bin, "-test.run", "^TestSeeds$", "-seeds", "400").CombinedOutput()

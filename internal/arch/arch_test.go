@@ -93,7 +93,7 @@ var allowedImports = map[string][]string{
 	"jobs/metrics":        {"internal/text", "jobs", "jobs/attempts", "jobs/results", "jobs/rundir"},
 	"jobs/attempts":       {"jobs", "jobs/rundir"},
 	"hosts":               {"internal/account", "internal/text", "internal/trust", "jobs", "jobs/attempts", "jobs/rundir"},
-	"hosts/link":          {"hosts", "internal/account", "internal/text", "internal/trust", "jobs"},
+	"hosts/link":          {"hosts", "internal/account", "internal/text", "internal/trust"},
 	"hosts/helper":        {"hosts", "internal/text", "jobs"},
 	"hosts/files":         {"hosts", "hosts/helper", "internal/text", "jobs", "jobs/attempts", "jobs/journal", "jobs/results", "jobs/rundir"},
 	"hosts/mirror":        {"hosts", "jobs", "jobs/journal", "jobs/rundir"},

@@ -92,7 +92,7 @@ func (a *app) warnSSH() {
 	for _, h := range a.ssh.hosts {
 		for _, address := range h.Addresses {
 			_, warnings, err := a.ssh.config.Resolve(ctx, h, address)
-			if link.IsPassing(err) {
+			if link.IsTransient(err) {
 				continue
 			}
 			if err != nil {

@@ -105,8 +105,8 @@ var socketBase = ""
 // schedConfig returns the scheduling policy of the run.
 func (f *runFlags) schedConfig() sched.Config {
 	c := f.Config
-	c.RunShare, c.WarnTime, c.IsFinal = runShare(f.RunShare), f.Warn.before, finalFailures(f.RetryOn, f.NoRetryOn,
-		f.RetryTimeouts)
+	c.RunShare, c.WarnTime, c.IsFinal = runShare(f.RunShare), f.Warn.before,
+		finalFailures(f.RetryOn, f.NoRetryOn, f.RetryTimeouts)
 	if f.OnLost == "wait" {
 		c.OnLost = jobs.OnLostWait
 	}

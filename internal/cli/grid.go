@@ -439,8 +439,8 @@ func (a *app) readStdinJobs(flags *gridFlags) ([]*jobs.Spec, []string, error) {
 	if grid.HasParameterLine(bytes.NewReader(head)) {
 		return a.readTemplateJobs(flags, stdinFile)
 	}
-	specs, err := jobs.NewScanner(a.stdin, "standard input", false,
-		1).CheckCommands(a.newCommandCheck(flags.Shell).check).All()
+	specs, err := jobs.NewScanner(a.stdin, "standard input",
+		false, 1).CheckCommands(a.newCommandCheck(flags.Shell).check).All()
 	return specs, nil, err
 }
 
@@ -460,8 +460,8 @@ func (a *app) readTemplateJobs(flags *gridFlags, file string) ([]*jobs.Spec, []s
 // stdinLines returns a function that yields the lines of standard input. earlier are the jobs of
 // the run, and shellPath is the shell that runs them.
 func (a *app) stdinLines(shellPath string, earlier []*jobs.Spec) func() (jobs.Line, error) {
-	return jobs.NewScanner(a.stdin, "standard input", false,
-		1).CheckCommands(a.newCommandCheck(shellPath).check).Stream(earlier).NextLine
+	return jobs.NewScanner(a.stdin, "standard input",
+		false, 1).CheckCommands(a.newCommandCheck(shellPath).check).Stream(earlier).NextLine
 }
 
 // stdinJobs returns a function that yields the jobs of standard input.

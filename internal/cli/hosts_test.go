@@ -64,10 +64,10 @@ func TestHostLinesAreGrouped(t *testing.T) {
 	drained, held := host("c1", "c1 is up", 0, 2), host("c2", "c2 is up", 1, 0)
 	drained.State, drained.Reason, held.Reason = "draining", "a person asked for it", "starts nothing: its disk hangs"
 	got := hostLines([]hostStatus{
-		host("a1", "a1: 10.0.0.1:22 refuses connections", 0, 2), host("a2", "a2: 10.0.0.2:22 refuses connections", 0,
-			3),
-		host("a3", "a3: 10.0.0.3:22 refuses connections", 1, 0), host("b1", "b1 is up", 0, 0), host("b2", "b2 is up", 0,
-			0), drained, held,
+		host("a1", "a1: 10.0.0.1:22 refuses connections", 0, 2),
+		host("a2", "a2: 10.0.0.2:22 refuses connections", 0, 3),
+		host("a3", "a3: 10.0.0.3:22 refuses connections", 1, 0), host("b1", "b1 is up", 0, 0),
+		host("b2", "b2 is up", 0, 0), drained, held,
 	})
 	want := [][]string{{"hosts"}, {"a[1-2] (2 hosts)", "5 ended", "<host>:22 refuses connections"},
 		{"a3 ", "10.0.0.3:22"}, {"b1 ", " is up"}, {"b2 "},

@@ -157,8 +157,8 @@ func (a *app) confirm(yes bool, command, what string) error {
 		return nil
 	}
 	if !isTerminal(os.Stdin) {
-		return text.Errorf("%s would %s, but cannot ask for confirmation: standard input is not a terminal", command,
-			what).WithAdvice("--yes skips the question")
+		return text.Errorf("%s would %s, but cannot ask for confirmation: standard input is not a terminal",
+			command, what).WithAdvice("--yes skips the question")
 	}
 	a.con.Line(what + "? (y/n)")
 	line, _ := bufio.NewReader(a.stdin).ReadString('\n')

@@ -19,8 +19,8 @@ import (
 // file and answers on it.
 func TestDispatcherAnswersOnItsRecordedSocket(t *testing.T) {
 	t.Parallel()
-	screen := startRunningJob(t, "echo begun; while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done\n", "--max-slots",
-		"1")
+	screen := startRunningJob(t, "echo begun; while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done\n",
+		"--max-slots", "1")
 	owner, err := journal.ReadOwner(screen.run)
 	must(t, err)
 	c, err := dialSocket(t.Context(), screen.run, owner)

@@ -158,8 +158,8 @@ func TestUselessHostsAreListed(t *testing.T) {
 		"ws01": {Text: "ws01: it is slow"}, // it has run jobs
 		"ws03": {Text: "ws03: cannot be reached: connection refused\x1b[2J"},
 		// There were no jobs left for it.
-		"ws06": runview.HostEvent{}.After(1, "ws06 is up", jobs.ReasonHostUp).After(2, "ws06: its clock is 5 s off",
-			""),
+		"ws06": runview.HostEvent{}.After(1, "ws06 is up", jobs.ReasonHostUp).After(2,
+			"ws06: its clock is 5 s off", ""),
 		"ws07": runview.HostEvent{}.After(1, "", ""),
 	}
 	want := []string{

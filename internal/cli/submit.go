@@ -336,9 +336,9 @@ func (a *app) awaitJobEnd(run *rundir.Run, asked *ask.TrackedRequest, stopped <-
 				err := text.Errorf("nobody dispatches the run; the command was not submitted").WithAdvice("dcs-tui resume %s --keep-open continues it", refTo(run))
 				return nil, withCode(exitLeft, cmp.Or(run.RemoveRequest(asked.Name), error(err)))
 			}
-			return nil, withCode(exitLeft, text.Errorf("nobody dispatches the run any more; job %d is not over",
-				asked.First).
-				WithAdvice("dcs-tui resume %s continues it", refTo(run)))
+			return nil, withCode(exitLeft,
+				text.Errorf("nobody dispatches the run any more; job %d is not over", asked.First).
+					WithAdvice("dcs-tui resume %s continues it", refTo(run)))
 		case !asked.IsDispatched() && !said:
 			said = true
 			a.warn("the dispatcher of the run has died; waiting for dcs-tui resume %s", refTo(run))

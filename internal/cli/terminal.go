@@ -33,8 +33,8 @@ func (a *app) askPassphrase(what string) (secret []byte, err error) {
 		return nil, errors.New("no terminal to ask for the passphrase: run ssh-add for the key first")
 	}
 	defer tty.Close()
-	interrupted, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP,
-		syscall.SIGQUIT)
+	interrupted, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM,
+		syscall.SIGHUP, syscall.SIGQUIT)
 	defer stop()
 	answered := context.AfterFunc(interrupted, func() { tty.SetReadDeadline(time.Now()) })
 	defer answered()

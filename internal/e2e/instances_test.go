@@ -108,8 +108,8 @@ func TestInstancesLeftOver(t *testing.T) {
 	if e.code != 0 || !strings.Contains(e.stdout, "terminated") {
 		t.Errorf("hosts instances --terminate: exit %d, %s%s", e.code, e.stdout, e.stderr)
 	}
-	if out, err := exec.Command(l.repoPath("examples/instances/instance.sh"), "create", "dcs-aaaaaaaa-1",
-		"1").CombinedOutput(); err != nil {
+	if out, err := exec.Command(l.repoPath("examples/instances/instance.sh"), "create",
+		"dcs-aaaaaaaa-1", "1").CombinedOutput(); err != nil {
 		t.Fatalf("create: %v: %s", err, out)
 	}
 	polltest.Until(t, "the unused instance to end itself", func() bool { return len(l.instances()) == 0 })

@@ -81,8 +81,8 @@ func (l *lab) writeBusyJobs(jobs, gated int) string {
 }
 
 func (l *lab) resumeArgs(extra ...string) []string {
-	return append([]string{"resume", "--no-tui", "--json", "--ssh-config", l.servers[0].ConfigFile, l.path("run")},
-		extra...)
+	return append([]string{"resume", "--no-tui", "--json", "--ssh-config", l.servers[0].ConfigFile,
+		l.path("run")}, extra...)
 }
 
 // awaitHost waits until this dispatcher has heard from a host.

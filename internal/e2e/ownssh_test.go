@@ -26,8 +26,8 @@ func TestHostsBehindTheUsersOwnSSH(t *testing.T) {
 	master := l.path("master")
 	ssh := func(args ...string) {
 		t.Helper()
-		if out, err := exec.Command("ssh", append([]string{"-F", config, "-S", master, "-p", ports[2]},
-			args...)...).CombinedOutput(); err != nil {
+		if out, err := exec.Command("ssh",
+			append([]string{"-F", config, "-S", master, "-p", ports[2]}, args...)...).CombinedOutput(); err != nil {
 			t.Fatalf("ssh %v: %v: %s", args, err, out)
 		}
 	}

@@ -17,8 +17,8 @@ import (
 func TestREADME(t *testing.T) {
 	polltest.Long(t)
 	l := newLab(t, 1)
-	files, err := exec.Command("git", "-C", "../..", "ls-files", "-z", "--cached", "--others",
-		"--exclude-standard").Output()
+	files, err := exec.Command("git", "-C", "../..", "ls-files", "-z", "--cached",
+		"--others", "--exclude-standard").Output()
 	if err != nil {
 		t.Skip("LEFT OUT: this is no git checkout")
 	}

@@ -1,6 +1,6 @@
-// Package zone sets the local time zone of this process. The Go runtime knows the zones of the system,
-// but not the rules that POSIX allows in $TZ, such as JST-9 or CET-1CEST,M3.5.0,M10.5.0/3, and
-// silently takes UTC for them.
+// Package zone sets the local time zone of this process. The Go runtime knows the zones of the system.
+// It does not know the rules that POSIX allows in $TZ, such as JST-9 or CET-1CEST,M3.5.0,M10.5.0/3, and
+// silently uses UTC instead.
 package zone
 
 import (

@@ -103,8 +103,8 @@ func TestBlanksThatMeanNothingMakeNoDifference(t *testing.T) {
 			m, err := Compare(table, []*jobs.Spec{spec(c.now)})
 			must(t, err)
 			if (m.Succeeded == 1) != c.same || (len(m.New) == 0) != c.same {
-				t.Errorf("%q and %q: got %d found and %d new; the same: %v", c.old, c.now, m.Succeeded, len(m.New),
-					c.same)
+				t.Errorf("%q and %q: got %d found and %d new; the same: %v", c.old, c.now, m.Succeeded,
+					len(m.New), c.same)
 			}
 		})
 	}

@@ -83,8 +83,8 @@ func TestUnfinishedIsNoOutcome(t *testing.T) {
 		}
 	}
 	try("grown", 1, append(bytes.Clone(whole), '\n'), attempts.Claimed)
-	try("blanks", 1, append(bytes.Clone(whole[:attempts.SentinelAt]), bytes.Repeat([]byte{' '}, 512)...),
-		attempts.Claimed)
+	try("blanks", 1, append(bytes.Clone(whole[:attempts.SentinelAt]),
+		bytes.Repeat([]byte{' '}, 512)...), attempts.Claimed)
 	try("unfinished", 0, mine.Encode(), attempts.Claimed)
 	try("all zeros", 0, make([]byte, attempts.StatusBytes), attempts.Unreadable)
 	if f := attempts.Decode(whole, "another", mine.Attempt); f.State != attempts.Unreadable {
@@ -136,9 +136,9 @@ func TestStatusHoldsTheLongest(t *testing.T) {
 		ProcessLimit: jobs.ProcessLimit{Kind: jobs.LimitSystem, Max: 1 << 22}}
 	c := attempts.Claim{Tombstone: true, Run: name, Attempt: attemptID(1<<31-1, 1<<31-1), Host: name,
 		By: "9999.9999999.18446744073709551615", Boot: name, At: -1 << 63}
-	if got, want := attempts.Decode(c.EncodeFinished(9999, o), name,
-		c.Attempt), (attempts.Fate{Attempt: c.Attempt, State: attempts.Finished,
-		Claim: c, Host: name, Slot: 9999, Outcome: o}); got != want {
+	if got, want := attempts.Decode(c.EncodeFinished(9999, o), name, c.Attempt),
+		(attempts.Fate{Attempt: c.Attempt, State: attempts.Finished,
+			Claim: c, Host: name, Slot: 9999, Outcome: o}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

@@ -109,8 +109,8 @@ func (h *history) step() {
 		} else if j.State.Terminal() {
 			h.emit(jobs.Record{Kind: jobs.KindRound, Job: id, Reason: "requeued by a person"})
 		} else if len(j.Open()) == 0 {
-			h.emit(h.next(jobs.Record{Kind: jobs.KindJob, Job: id, Reason: "skipped: a job as hard timed out"},
-				jobs.Skipped))
+			h.emit(h.next(jobs.Record{Kind: jobs.KindJob, Job: id,
+				Reason: "skipped: a job as hard timed out"}, jobs.Skipped))
 		}
 	case 4, 5, 6:
 		if !j.State.Terminal() && (len(j.Open()) == 0 || h.chance(20)) {

@@ -38,8 +38,8 @@ func TestDamagedRunCanBeResumed(t *testing.T) {
 			}
 			if live != nil {
 				if live.Epoch = epoch; !equalTables(live, table) {
-					t.Fatalf("seed %d: epoch %d begins with another state than the last one left; %q", seed, epoch,
-						report.Warnings)
+					t.Fatalf("seed %d: epoch %d begins with another state than the last one left; %q", seed,
+						epoch, report.Warnings)
 				}
 			}
 			live = table

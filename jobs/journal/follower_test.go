@@ -593,8 +593,8 @@ func TestFollowerAgainstTheJournal(t *testing.T) {
 			// Specifications that no record accepts may have been read or not.
 			got.Specs, want.Specs = nil, nil
 			if !equalTables(got, want) {
-				t.Fatalf("seed %d, limit %+v: the table is not what is durable\ngot  %+v\nwant %+v", seed, limit, got,
-					want)
+				t.Fatalf("seed %d, limit %+v: the table is not what is durable\ngot  %+v\nwant %+v", seed, limit,
+					got, want)
 			}
 			for reason := range w.sure {
 				if seen[reason] != 1 {

@@ -125,8 +125,8 @@ func checkOwner(r *rundir.Run, files []epochFile, had, now *Owner) (missing []st
 	case err != nil:
 		return nil, err
 	case length < had.Bytes:
-		missing = append(missing, fmt.Sprintf("%s has lost its end: %d bytes of %d are there", e.label(), length,
-			had.Bytes))
+		missing = append(missing,
+			fmt.Sprintf("%s has lost its end: %d bytes of %d are there", e.label(), length, had.Bytes))
 	case sum != had.Sum:
 		missing = append(missing, fmt.Sprintf("%s is not what its dispatcher wrote: the checksum of its first %d bytes differs", e.label(), had.Bytes))
 	}

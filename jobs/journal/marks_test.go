@@ -206,8 +206,8 @@ func TestLostFilesUseNoEpochTwice(t *testing.T) {
 			j, table, report := mustTake(t, r, force)
 			if j.file.epoch != epoch || !report.Damaged || !table.Damaged ||
 				!strings.Contains(strings.Join(report.Warnings, "\n"), missing) {
-				t.Errorf("without %d: epoch %d, want %d, damaged %v: %q", lost, j.file.epoch, epoch, report.Damaged,
-					report.Warnings)
+				t.Errorf("without %d: epoch %d, want %d, damaged %v: %q", lost, j.file.epoch, epoch,
+					report.Damaged, report.Warnings)
 			}
 		}
 		if _, report := mustReplay(t, r); !report.Damaged {

@@ -67,8 +67,8 @@ func TestDamagedLineCostsItself(t *testing.T) {
 				t.Fatalf("seed %d, record %d: %+v", seed, i, report)
 			}
 			if got.Seq < want.Seq-1 {
-				t.Fatalf("seed %d, record %d (%s): the newest result is %d, it was %d", seed, i, recs[i].Kind, got.Seq,
-					want.Seq)
+				t.Fatalf("seed %d, record %d (%s): the newest result is %d, it was %d", seed, i, recs[i].Kind,
+					got.Seq, want.Seq)
 			}
 			for k := range got.Jobs {
 				if recs[i].Kind == jobs.KindAccepted || jobs.ID(k+1) == recs[i].Job {

@@ -120,8 +120,8 @@ func TestTakeLeavesNothingToChance(t *testing.T) {
 		rest := recs
 		for epoch := range 3 {
 			j, _, _, err := Take(context.Background(), r, TakeOptions{Force: true, Who: machine("melon1"),
-				Token: fmt.Sprint("token",
-					epoch), Now: func() time.Time { clock = clock.Add(time.Second); return clock }})
+				Token: fmt.Sprint("token", epoch),
+				Now:   func() time.Time { clock = clock.Add(time.Second); return clock }})
 			must(t, err)
 			record(t, j, rest[:len(recs)/3]...)
 			rest = rest[len(recs)/3:]

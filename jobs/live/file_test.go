@@ -232,8 +232,8 @@ func TestFailedWriteLeavesTheOldState(t *testing.T) {
 			want = 4
 		}
 		if rerr != nil || got.Epoch != want {
-			t.Errorf("operation %d (%s): Write = %v; then Read = %+v, %v, want epoch %d", n, d.Failed, err, got, rerr,
-				want)
+			t.Errorf("operation %d (%s): Write = %v; then Read = %+v, %v, want epoch %d", n, d.Failed, err, got,
+				rerr, want)
 		}
 		if err := Write(r, &State{V: Version, Epoch: 4}); err != nil {
 			t.Errorf("operation %d (%s): the next write: %v", n, d.Failed, err)

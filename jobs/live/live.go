@@ -235,8 +235,8 @@ func decode(b []byte) (*State, error) {
 		return nil, err
 	}
 	if s.Epoch < 1 || s.Durable.Epoch < 0 || s.Durable.Epoch > s.Epoch || s.Durable.Bytes < 0 {
-		return nil, fmt.Errorf("epoch %d with %d durable bytes of epoch %d is inconsistent", s.Epoch, s.Durable.Bytes,
-			s.Durable.Epoch)
+		return nil, fmt.Errorf("epoch %d with %d durable bytes of epoch %d is inconsistent", s.Epoch,
+			s.Durable.Bytes, s.Durable.Epoch)
 	}
 	return s, nil
 }

@@ -129,8 +129,8 @@ func newPage(in *Input) *page {
 	s := results.Summarize(in.Jobs)
 	p := &page{
 		Run: text.Clean(in.Run, maxText), Dir: text.Clean(in.Dir, maxText), Program: in.Program,
-		Created: in.Created.Format(timeLayout), AsOf: in.At.Format(timeLayout), Notes: in.Notes[:min(len(in.Notes),
-			maxNotes)],
+		Created: in.Created.Format(timeLayout), AsOf: in.At.Format(timeLayout),
+		Notes: in.Notes[:min(len(in.Notes), maxNotes)],
 	}
 	for i := range p.Notes {
 		p.Notes[i] = text.Clean(p.Notes[i], maxText)

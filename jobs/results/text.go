@@ -86,8 +86,8 @@ func (s *Summary) writeCost(b *strings.Builder) {
 	}
 	if s.Retried > 0 || s.Lost > 0 {
 		fmt.Fprintf(b, "%s in all; %s more than once, %s lost with a host; %s of known run time did not count\n",
-			text.Plural(s.Attempts, "attempt"), text.Plural(s.Retried, "job"), text.Plural(s.Lost,
-				"attempt"), text.Duration(s.Wasted))
+			text.Plural(s.Attempts, "attempt"), text.Plural(s.Retried, "job"), text.Plural(s.Lost, "attempt"),
+			text.Duration(s.Wasted))
 	}
 }
 

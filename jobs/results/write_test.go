@@ -153,8 +153,8 @@ func FuzzWrite(f *testing.F) {
 		for format, want := range map[Format]int{TableFormat: 2, MarkdownFormat: 3, CSVFormat: 2, TSVFormat: 2} {
 			msg := write(t, s, Options{Format: format, Terminal: true})
 			if strings.Count(msg, "\n") != want ||
-				text.Clean(strings.ReplaceAll(msg, "\n", ""), 0) != strings.ReplaceAll(strings.ReplaceAll(msg, "\n",
-					""), "\t", " ") {
+				text.Clean(strings.ReplaceAll(msg, "\n", ""),
+					0) != strings.ReplaceAll(strings.ReplaceAll(msg, "\n", ""), "\t", " ") {
 				t.Fatalf("%s: %q", format, msg)
 			}
 			if rest := strings.ReplaceAll(strings.ReplaceAll(msg, `\\`, ""), `\|`, ""); format == MarkdownFormat &&

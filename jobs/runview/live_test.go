@@ -62,8 +62,8 @@ func TestASnapshotOfARun(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		p = l.look(Query{Jobs: windowOf(10)})
 		if p.Phases[Succeeded] != 7 || p.Status != StatusFinished || p.Over == "" {
-			t.Errorf("phases %v, status %v, over %q; want 7 succeeded jobs of a finished run", p.Phases, p.Status,
-				p.Over)
+			t.Errorf("phases %v, status %v, over %q; want 7 succeeded jobs of a finished run", p.Phases,
+				p.Status, p.Over)
 		}
 		if first := p.Jobs.Rows[0]; first.ID < 5 {
 			t.Errorf("job %d comes first of those that are over, and is not the newest", first.ID)

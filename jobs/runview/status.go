@@ -358,8 +358,8 @@ func (v *View) fill(p *Snapshot) {
 		case q != nil && v.link.conn != nil:
 			p.Question = q
 		case q != nil && p.Problem == "": // only a person on that machine can answer
-			p.Problem = fmt.Sprintf("the dispatcher asks on %s: %s (run dcs-tui attach there to answer)", p.Run.Machine,
-				q.Text)
+			p.Problem = fmt.Sprintf("the dispatcher asks on %s: %s (run dcs-tui attach there to answer)",
+				p.Run.Machine, q.Text)
 		}
 	} else {
 		p.More = !f.dispatched && f.missing != ""

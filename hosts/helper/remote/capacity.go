@@ -24,11 +24,11 @@ type capacity struct {
 	limits              []hosts.CapacityLimit
 }
 
-// jobProcesses is the number of processes and threads that a job may be expected to have. A limit
-// that allows all slots so many is not worth a message.
+// jobProcesses is the number of processes and threads of a job for which hosts check mentions a limit
+// that does not allow so many to each slot. Nothing else depends on it.
 const jobProcesses = 32
 
-// usualFiles is the usual limit of open files.
+// usualFiles is the usual limit of open files. hosts check mentions a lower one.
 const usualFiles = 1024
 
 // measureCapacity finds what the session may use. slots returns the number of slots for a number of

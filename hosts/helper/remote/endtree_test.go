@@ -262,8 +262,8 @@ func TestEndedJobGoesNoFurther(t *testing.T) {
 	for i := range 12 {
 		id := fmt.Sprintf("%d.1", i+1)
 		mark := filepath.Join(w.base, "went-on-"+id)
-		list = append(list, job(id, fmt.Sprintf("sh -c '(echo up > %s; sleep 1000); touch %s'; touch %s", ready, mark,
-			mark)))
+		list = append(list, job(id,
+			fmt.Sprintf("sh -c '(echo up > %s; sleep 1000); touch %s'; touch %s", ready, mark, mark)))
 		ids = append(ids, attemptID(t, id))
 	}
 	f.launch(list...)

@@ -231,12 +231,7 @@ func (h *helper) endRun() {
 		h.reportTakenOver()
 		return
 	}
-	h.control.word(ctlLimit).Store(0)
-	h.control.word(ctlEnd).Store(1)
-	h.mu.Lock()
-	h.wakePipe.close()
-	h.mu.Unlock()
-	if !h.awaitOwn() || !onlyOwn.Load() {
+	if !h.dismissOwn() || !onlyOwn.Load() {
 		h.dismissAll()
 	}
 	// We are now the parent of what the supervisors could not end.
@@ -254,9 +249,19 @@ func (h *helper) endRun() {
 	h.removeSpool()
 }
 
-// removeUnusedSpool removes the spool of a helper that leaves if the helper has made it and was never
-// given anything. Otherwise the spool would stay on the host: the dispatcher of a run that ends while
-// it connects does not know that this helper exists.
+// dismissOwn makes the supervisors that this helper has started leave. It reports whether they have.
+func (h *helper) dismissOwn() bool {
+	h.control.word(ctlLimit).Store(0)
+	h.control.word(ctlEnd).Store(1)
+	h.mu.Lock()
+	h.wakePipe.close()
+	h.mu.Unlock()
+	return h.awaitOwn()
+}
+
+// removeUnusedSpool removes the spool when a helper leaves that has created it and was never sent
+// anything but pings. If a run ends while it connects to a host, no dispatcher knows the helper that
+// starts there, so nobody else would remove its spool.
 func (h *helper) removeUnusedSpool() {
 	if !h.madeSpool || h.wasAsked.Load() || h.ending.Load() || h.open.Check || h.isShutOut() {
 		return
@@ -268,12 +273,7 @@ func (h *helper) removeUnusedSpool() {
 	if busy {
 		return
 	}
-	h.control.word(ctlLimit).Store(0)
-	h.control.word(ctlEnd).Store(1)
-	h.mu.Lock()
-	h.wakePipe.close()
-	h.mu.Unlock()
-	if !h.awaitOwn() || h.isShutOut() {
+	if !h.dismissOwn() || h.isShutOut() {
 		return
 	}
 	withTimeout(filesTimeout, func() {

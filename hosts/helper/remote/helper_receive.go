@@ -61,8 +61,8 @@ func filesDir(workDir, host string) string { return filepath.Join(workDir, "file
 
 func newReceiver(dir string) *receiver {
 	r := &receiver{
-		store: files.Store{Dir: dir}, window: newWindow(), ownTokens: make(chan struct{},
-			ownAtOnce), heartbeatNow: make(chan struct{}, 1),
+		store: files.Store{Dir: dir}, window: newWindow(), ownTokens: make(chan struct{}, ownAtOnce),
+		heartbeatNow:  make(chan struct{}, 1),
 		pieceRequests: map[int64]pieceRequest{}, heldLaunches: map[jobs.AttemptID]heldLaunch{},
 	}
 	r.lastID.Store(time.Now().UnixNano()) // differs from the ids of an earlier helper

@@ -42,8 +42,8 @@ func TestJobAboveItsMemoryIsEnded(t *testing.T) {
 		o.MaxRSSBytes < 40<<20 || o.LeftChildren != 0 {
 		t.Errorf("%+v; want the memory limit with a peak over 40M and nothing left", o)
 	}
-	f.launch(memJob("2.1", fmt.Sprintf("%s & read x < %s; kill $!; kill -9 $$", fmt.Sprintf(keepMemory, ready), gate),
-		0))
+	f.launch(memJob("2.1",
+		fmt.Sprintf("%s & read x < %s; kill $!; kill -9 $$", fmt.Sprintf(keepMemory, ready), gate), 0))
 	f.launch(memJob("3.1", "sleep 1; exit 3", 40<<20))
 	w.receive(ready)
 	if o := f.exit("3.1"); o.Exit != 3 || o.Memory != 0 {

@@ -21,8 +21,8 @@ func TestStandbyNeedsTheRunDirectory(t *testing.T) {
 	for _, dir := range []string{t.TempDir(), other, filepath.Join(other, "absent"), ""} {
 		var b bytes.Buffer
 		out := newOutbox(wire.NewWriter(&b))
-		must(t, serveStandby(nil, out, &hosts.Open{Version: hosts.ProtocolVersion, RunDir: dir, Nonce: "ours"},
-			defaultLimits))
+		must(t, serveStandby(nil, out,
+			&hosts.Open{Version: hosts.ProtocolVersion, RunDir: dir, Nonce: "ours"}, defaultLimits))
 		out.flush()
 		m, err := wire.NewReader(&b).Read()
 		if hello, ok := m.(*hosts.Hello); !ok || !strings.Contains(hello.Error, "does not share") {

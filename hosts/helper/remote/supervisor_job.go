@@ -180,8 +180,8 @@ func (s *slot) close(a *attempt) {
 			continue
 		}
 		if err := closeFile(*f.fd, a.id.String()+"."+string(f.name)); err != nil {
-			s.report(&report{Kind: repTrouble, Attempt: a.id, Why: fmt.Sprintf("%s may be incomplete: %v", f.name,
-				err)})
+			s.report(&report{Kind: repTrouble, Attempt: a.id,
+				Why: fmt.Sprintf("%s may be incomplete: %v", f.name, err)})
 		}
 		*f.fd = -1
 	}

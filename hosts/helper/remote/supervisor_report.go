@@ -44,10 +44,10 @@ const maxReport = 4096
 func (r *report) append(b []byte) []byte {
 	short := *r
 	short.Why = text.ShortenBytes(r.Why, 900) // long enough for a long path and the reason after it
-	short.Limit.Path, short.Outcome.ProcessLimit.Path = text.ShortenBytes(r.Limit.Path,
-		maxLimitPath), text.ShortenBytes(r.Outcome.ProcessLimit.Path, maxLimitPath)
-	short.Outcome.Error, short.Outcome.LastLine = text.ShortenBytes(r.Outcome.Error,
-		400), text.ShortenBytes(r.Outcome.LastLine, maxLastLine)
+	short.Limit.Path, short.Outcome.ProcessLimit.Path = text.ShortenBytes(r.Limit.Path, maxLimitPath),
+		text.ShortenBytes(r.Outcome.ProcessLimit.Path, maxLimitPath)
+	short.Outcome.Error, short.Outcome.LastLine = text.ShortenBytes(r.Outcome.Error, 400),
+		text.ShortenBytes(r.Outcome.LastLine, maxLastLine)
 	return append(base64.StdEncoding.AppendEncode(b, wire.Append(nil, short)), '\n')
 }
 
