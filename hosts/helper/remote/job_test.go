@@ -390,6 +390,7 @@ func TestPendingReportIsNotHeldUp(t *testing.T) {
 		f.answers("2.1", hosts.Buffered) // its token is ready when the first job ends
 		w.release("1.1")
 		if bye {
+			polltest.Until(t, "the first job has ended", func() bool { return w.status("1.1").State == attempts.Finished })
 			f.send(&hosts.Bye{End: true})
 		}
 		f.exits("1.1", 3)
