@@ -8,8 +8,10 @@ FIRST ?= 0
 FAULTS ?= 200
 SEED ?= 0
 SCALE ?= 0.1
+# The systems that releases are for.
+SYSTEMS ?= linux/amd64 linux/arm64 darwin/arm64 darwin/amd64
 
-.PHONY: build test faults sweep lint comments lines sim mutations vuln fuzz fuzz-parsers bench papers screenshots man clean
+.PHONY: build test faults sweep lint comments lines sim mutations vuln fuzz fuzz-parsers bench papers screenshots man notices clean
 
 build: ## the static program, ./dcs-tui
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o dcs-tui .
@@ -82,6 +84,10 @@ screenshots: ## docs/screens: pictures of the screen from a real run on a lab of
 
 man: build ## man/dcs-tui.1
 	mkdir -p man && ./dcs-tui man > man/dcs-tui.1
+
+notices: ## THIRD_PARTY_NOTICES: licenses of all modules that are linked, after a change of go.mod
+	SYSTEMS='$(SYSTEMS)' scripts/notices > THIRD_PARTY_NOTICES.new
+	mv THIRD_PARTY_NOTICES.new THIRD_PARTY_NOTICES
 
 clean:
 	rm -rf dcs-tui man
