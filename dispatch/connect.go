@@ -33,7 +33,7 @@ func (a *agent) connect() {
 func openMessage(open hosts.Open, h *hosts.Host) *hosts.Open {
 	open.Version = hosts.ProtocolVersion
 	open.Host, open.WorkDir, open.ShareDir, open.Nice = h.Name, h.WorkDir, h.ShareDir, h.Nice
-	open.Owner, open.OwnerIdle = h.Owner, h.OwnerIdle
+	open.Pin, open.Owner, open.OwnerIdle = h.Pin, h.Owner, h.OwnerIdle
 	open.Slots, open.Less = h.Slots.Fixed, h.Slots.Less
 	open.Setup = joinTexts("\n", h.Setup, open.Setup)
 	open.Sends = open.Sends || len(h.Send) > 0

@@ -33,6 +33,7 @@ type Host struct {
 	Owner     string
 	OwnerIdle time.Duration // 0: DefaultOwnerIdle
 	Nice      int
+	Pin       bool       // each job is bound to cores of its own
 	Tags      []string   // sorted
 	Queues    []KeptPart // parts that are kept for queues
 	GPUs      int        // -1: as many as the host reports
@@ -206,6 +207,7 @@ func (h *Host) Limits() string {
 	add(len(h.Queues) > 0, "kept for queue %s", h.KeptText())
 	add(len(h.GPUNumbers(nil)) > 0, "%s", text.Plural(len(h.GPUNumbers(nil)), "GPU"))
 	add(h.NoMemLimit, "mem= is not a limit")
+	add(h.Pin, "a job is bound to cores")
 	add(h.Weight != 1, "weight %g", h.Weight)
 	add(!h.Yield, "does not yield")
 	add(h.MaxLoad > 0, "load below %g", h.MaxLoad)

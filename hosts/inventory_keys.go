@@ -73,6 +73,7 @@ var inventoryKeys = []inventoryKey{
 	{"owner", anywhere, lineType(func(d *draft) *string { return &d.host.Owner }, parseOwner)},
 	{"owner_idle", anywhere, durationType(func(d *draft) *time.Duration { return &d.host.OwnerIdle }, time.Second, 0)},
 	{"nice", anywhere, numberType(func(d *draft) *int { return &d.host.Nice }, 0, 19)},
+	{"pin", anywhere, boolType(func(d *draft) *bool { return &d.host.Pin }, true)},
 	{"tags", anywhere, listType(func(d *draft) *[]string { return &d.host.Tags }, parseTags)},
 	{"queues", anywhere, listType(func(d *draft) *[]KeptPart { return &d.host.Queues }, parseKeptParts)},
 	{"gpus", anywhere, numberType(func(d *draft) *int { return &d.host.GPUs }, -1, jobs.MaxGPUs)},

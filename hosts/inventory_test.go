@@ -70,6 +70,7 @@ min_mem_free = "2G"
 min_disk_free = 1048576
 quiet = ["22:00-06:00", "12:00-13:00"]
 nice = 0
+pin = true
 tags = ["gpu", "a,b"]
 gpus = 2
 weight = 2
@@ -83,7 +84,7 @@ lost_after = "5m"
 	want := &Host{
 		Name: "n1", Addresses: []string{"10.0.0.1", "fe80::1"}, Port: 2222, User: "bob", Identity: "~/.ssh/lab",
 		Jump: []string{"gw1", "bob@gw2:2200"}, Slots: SlotRule{Fixed: 8}, MaxLoad: 4.5, MinMemFree: 2 << 30,
-		MinDiskFree: 1 << 20, Quiet: []Quiet{{22 * time.Hour, 6 * time.Hour}, {12 * time.Hour, 13 * time.Hour}},
+		MinDiskFree: 1 << 20, Pin: true, Quiet: []Quiet{{22 * time.Hour, 6 * time.Hour}, {12 * time.Hour, 13 * time.Hour}},
 		Tags: []string{"a", "b", "gpu"}, GPUs: 2, Weight: 2, WorkDir: "/scratch/bob",
 		Setup: "module load cuda\nulimit -c 0", LostAfter: 5 * time.Minute, Link: "ssh", File: "hosts.toml", Line: 2,
 	}

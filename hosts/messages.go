@@ -35,7 +35,8 @@ type Open struct {
 	Setup        string // the host's and the run's, one after the other
 	Env          []jobs.EnvVar
 	Nice         int
-	Slots        int // 0: cores - Less
+	Pin          bool // each job is bound to cores of its own
+	Slots        int  // 0: cores - Less
 	Less         int
 	KeepChildren bool
 	GraceSeconds float64 // between TERM and KILL; 0: 5

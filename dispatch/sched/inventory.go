@@ -23,7 +23,7 @@ import (
 // The core connects to a new host. A host that is not in the set any more starts no jobs, and
 // leaves when no attempt is open there. If it is added again before that, it stays. A new address
 // is used when no attempt is open at the old one, and the host starts no jobs until then. Setup,
-// nice, and share_dir apply from the next connection on, and everything else immediately.
+// nice, pin, and share_dir apply from the next connection on, and everything else immediately.
 type SetHosts struct{ Hosts []*hosts.Host }
 
 // ChangeInventory records that a person added or removed a host, whatever the inventory file

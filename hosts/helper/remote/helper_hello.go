@@ -183,7 +183,7 @@ func (h *helper) setConfig(hello *hosts.Hello) {
 	h.config = slotConfig{
 		GPUs: hello.GPUIDs,
 		Run:  o.Run, RunName: o.RunName, Host: o.Host, Dir: h.dir, Boot: hello.BootID, Network: onNetwork(filepath.Join(h.dir, "attempts")),
-		Cwd: cwd, Shell: shell, Setup: o.Setup, Env: o.Env, Nice: o.Nice, Grace: grace, Signal: o.Signal, WarnBefore: o.WarnBefore, ShareDir: h.shareDir(), RunDir: h.runDir,
+		Cwd: cwd, Shell: shell, Setup: o.Setup, Env: o.Env, Nice: o.Nice, Pin: o.Pin, Grace: grace, Signal: o.Signal, WarnBefore: o.WarnBefore, ShareDir: h.shareDir(), RunDir: h.runDir,
 		Files: filesDir(h.workDir, o.Host), Sends: o.Sends, KeepFiles: o.KeepFiles,
 	}
 }

@@ -89,7 +89,7 @@ func TestEnvironmentHasNoDuplicates(t *testing.T) {
 	base := baseEnv([]string{"A=1", "B=2", "A=3", "DCS_COOKIE=outer"},
 		&slotConfig{Run: "uid", Env: []jobs.EnvVar{{Name: "B", Value: "4"}}}, 1)
 	got := jobEnv(base, &hosts.LaunchJob{Env: []jobs.EnvVar{{Name: "N", Value: "1"}, {Name: "N", Value: "2"},
-		{Name: "A", Value: "5"}}}, nil, "mark", "/p")
+		{Name: "A", Value: "5"}}}, 0, nil, "mark", "/p")
 	seen := map[string]int{}
 	for _, kv := range got {
 		name, _, _ := strings.Cut(kv, "=")

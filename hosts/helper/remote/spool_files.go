@@ -87,6 +87,7 @@ type slotConfig struct {
 	Setup   string
 	Env     []jobs.EnvVar
 	Nice    int
+	Pin     bool // each job is bound to cores of its own
 	Grace   time.Duration
 
 	Signal     int // sent to a job WarnBefore its timeout; 0: none
@@ -102,7 +103,7 @@ type slotConfig struct {
 }
 
 // configMagic is the magic of the file of a slotConfig.
-const configMagic = "DCG6"
+const configMagic = "DCG7"
 
 func configName(generation int64) string { return "config." + strconv.FormatInt(generation, 10) }
 

@@ -57,6 +57,7 @@ type slot struct {
 	line       []byte // for writing reports
 
 	claim        claim
+	cores        coreClaim
 	oom          oomScore
 	processes    processLimits
 	scopes       scopes
@@ -186,6 +187,7 @@ func (s *slot) isSuperfluous() bool {
 // waitForDescendants waits for all descendants: only their subreaper can find all of them.
 func (s *slot) waitForDescendants() {
 	s.claim.remove()
+	s.cores.file.remove()
 	s.control.serving(s.holder.Slot).CompareAndSwap(int64(s.holder.PID), 0)
 	placeKeptFiles(s.spool, s.config, s.holder)
 	s.watch.markLeaving()

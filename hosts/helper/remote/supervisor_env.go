@@ -31,11 +31,12 @@ func baseEnv(inherited []string, cfg *slotConfig, slot int) (env []string) {
 		"DCS_SLOT="+strconv.Itoa(slot))
 }
 
-// jobEnv returns the environment of a job, without duplicates. gpus are the devices of the
-// host, progress is the path of the job's DCS_PROGRESS.
-func jobEnv(base []string, j *hosts.LaunchJob, gpus []int, mark, progress string) []string {
+// jobEnv returns the environment of a job, without duplicates. cores is the number of cores to which
+// the job is bound (0: to none), gpus are the devices of the host, and progress is the path of the
+// job's DCS_PROGRESS.
+func jobEnv(base []string, j *hosts.LaunchJob, cores int, gpus []int, mark, progress string) []string {
 	// Defaults come first, so that the user's values override them.
-	env := []string{"OMP_NUM_THREADS=" + strconv.Itoa(max(1, j.Slots))}
+	env := []string{"OMP_NUM_THREADS=" + strconv.Itoa(cmp.Or(cores, max(1, j.Slots)))}
 	if len(j.GPUs) > 0 {
 		// The order in which nvidia-smi numbers devices.
 		env = append(env, "CUDA_DEVICE_ORDER=PCI_BUS_ID")

@@ -32,6 +32,7 @@ type attempt struct {
 	isLarge  bool   // the file of the spec is too large for reuse
 	script   string // "" unless the command was too long for an argument
 	gpus     []heldFile
+	cores    []int // to which it is bound; nil: to none
 }
 
 // run handles a token: it takes the spec, unless it was withdrawn or taken, and runs it, unless its
@@ -70,6 +71,7 @@ func (s *slot) run(generation int64, id jobs.AttemptID) {
 	}
 	s.holdMemory(job.Mem)
 	defer s.holdMemory(0)
+	s.takeCores(a, job.Slots)
 	dir, err := s.prepare(a)
 	switch {
 	case errors.Is(err, errClaimed):
@@ -262,13 +264,18 @@ func (s *slot) start(a *attempt, job *hosts.LaunchJob, id string, o *jobs.Outcom
 		argv = append(s.scopes.command(job.Mem), argv...)
 	}
 	defer withDefaultSlack()()
+	unbind, err := bindThread(a.cores)
+	if err != nil {
+		s.reportUnbound(a, fmt.Errorf("jobs are not bound to cores (pin): %w", err))
+	}
+	defer unbind()
 	s.processes.begin()
 	s.oom.begin()
 	s.oom.raise()
 	defer s.oom.restore()
 	return syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{
 		Dir:   s.cwd(job),
-		Env:   jobEnv(s.env, job, s.config.GPUs, s.cookiePrefix+id, s.progress+id),
+		Env:   jobEnv(s.env, job, len(a.cores), s.config.GPUs, s.cookiePrefix+id, s.progress+id),
 		Files: a.files(),
 		Sys:   &syscall.SysProcAttr{Setpgid: true},
 	})

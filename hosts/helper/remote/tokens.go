@@ -121,6 +121,7 @@ func (s *slot) nextToken() (generation int64, id jobs.AttemptID, ok bool) {
 	if err == unix.EAGAIN {
 		s.flushPending()
 		s.releaseSlots()
+		s.cores.release()
 		n, err = readToken(s.tokens.fd, b[:])
 	}
 	if err != nil || n != tokenBytes {
