@@ -10,6 +10,7 @@ import (
 
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/runview"
 )
@@ -104,9 +105,11 @@ func (m *model) cancelJobs(which jobs.Ranges) tea.Cmd {
 	return m.withCost(which, func(m *model, cost runview.Cost) tea.Cmd {
 		n := cost.Queued + cost.Sent + cost.Running
 		// If the question states that no running job is lost, jobs that start meanwhile continue.
-		do := func(m *model) tea.Cmd {
-			return m.startAction(runview.Action{Do: runview.Cancel, Jobs: which, Waiting: cost.Running+cost.Sent == 0})
+		q := action.Request{Do: action.Cancel, Jobs: which}
+		if cost.Running+cost.Sent == 0 {
+			q.Spare = action.SpareStarted
 		}
+		do := func(m *model) tea.Cmd { return m.startAction(q) }
 		switch {
 		case n == 0:
 			m.showError("nothing to cancel: " + m.jobsSubject(which) + " over already")
@@ -151,7 +154,7 @@ func (m *model) requeueJobs(which jobs.Ranges) tea.Cmd {
 		m.showError(fmt.Sprintf("nothing to requeue: %s %s", jobName(r.ID), phaseInfoOf(r.Phase).verbPhrase))
 		return nil
 	}
-	do := func(m *model) tea.Cmd { return m.startAction(runview.Action{Do: runview.Requeue, Jobs: which}) }
+	do := func(m *model) tea.Cmd { return m.startAction(action.Request{Do: action.Requeue, Jobs: which}) }
 	if which.Count() <= manyJobs {
 		return do(m)
 	}
@@ -178,7 +181,7 @@ func (m *model) prioritize(n int, relative bool) tea.Cmd {
 		m.showError(fmt.Sprintf("its priority changes nothing: %s %s", jobName(r.ID), phaseInfoOf(r.Phase).verbPhrase))
 		return nil
 	}
-	return m.startAction(runview.Action{Do: runview.Priority, Jobs: which, Number: n, Relative: relative})
+	return m.startAction(action.Request{Do: action.Priority, Jobs: which, Priority: n, Relative: relative})
 }
 
 // isPausedOrDraining reports whether the run is paused or drains.
@@ -188,18 +191,18 @@ func (m *model) isPausedOrDraining() bool {
 
 // togglePause pauses launching, or continues it.
 func (m *model) togglePause() tea.Cmd {
-	verb := runview.Pause
+	verb := action.Pause
 	if m.isPausedOrDraining() {
-		verb = runview.Continue
+		verb = action.Continue
 	}
 	return m.pauseOrContinue(verb)
 }
 
-func (m *model) pauseOrContinue(verb runview.Verb) tea.Cmd {
+func (m *model) pauseOrContinue(verb action.Name) tea.Cmd {
 	if m.snap == nil || !m.requireDispatcher(string(verb)) {
 		return nil
 	}
-	return m.startAction(runview.Action{Do: verb})
+	return m.startAction(action.Request{Do: verb})
 }
 
 // canUndo reports whether there is an action to undo and its time has not passed.
@@ -209,14 +212,14 @@ func (m *model) canUndo() bool { return m.undo != nil && !m.now().After(m.undo.e
 func (m *model) undoCancel() tea.Cmd {
 	which := m.undo.jobs
 	m.undo = nil // a second u has no effect
-	return m.startAction(runview.Action{Do: runview.Requeue, Jobs: which, Why: "undo"})
+	return m.startAction(action.Request{Do: action.Requeue, Jobs: which, Why: "undo"})
 }
 
 // clearSelectionAfter clears the selection after an action on it.
-func (m *model) clearSelectionAfter(a runview.Action) {
-	switch a.Do {
-	case runview.Cancel, runview.Requeue, runview.Edit:
-		if slices.Equal(a.Jobs, m.jobs.sel.which) {
+func (m *model) clearSelectionAfter(q action.Request) {
+	switch q.Do {
+	case action.Cancel, action.Requeue, action.Edit:
+		if slices.Equal(q.Jobs, m.jobs.sel.which) {
 			m.jobs.sel.set(nil)
 		}
 	}
@@ -282,6 +285,6 @@ func (m *model) setCommand(id jobs.ID, old, command string) (tea.Cmd, error) {
 		m.showMessage("the command is as it was: nothing was changed; r requeues")
 		return nil, nil
 	}
-	return m.startAction(runview.Action{Do: runview.Edit, Jobs: jobs.One(id), Edit: &jobs.Change{Command: &command}}),
+	return m.startAction(action.Request{Do: action.Edit, Jobs: jobs.One(id), Edit: &jobs.Change{Command: &command}}),
 		nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/runview"
 )
 
@@ -35,7 +36,7 @@ func screenOn(t *testing.T, src *fakeSource, id jobs.ID, w, h int) (*model, *tim
 }
 
 // checkActions compares the recorded actions with the wanted ones.
-func checkActions(t *testing.T, src *fakeSource, want ...runview.Action) {
+func checkActions(t *testing.T, src *fakeSource, want ...action.Request) {
 	t.Helper()
 	got := src.actions()
 	if len(got) != len(want) {
@@ -56,9 +57,9 @@ func checkActions(t *testing.T, src *fakeSource, want ...runview.Action) {
 // TestEachKeyInEachPhaseOfAJob checks what each key for jobs does in each phase of a job, and which
 // message it shows where it makes no sense (K9, X7).
 func TestEachKeyInEachPhaseOfAJob(t *testing.T) {
-	one := func(v runview.Verb, id jobs.ID) []runview.Action { return []runview.Action{v.Jobs(id)} }
-	prio := func(n int, id jobs.ID) []runview.Action {
-		return []runview.Action{{Do: runview.Priority, Jobs: jobs.One(id), Number: n, Relative: true}}
+	one := func(v action.Name, id jobs.ID) []action.Request { return []action.Request{{Do: v, Jobs: jobs.One(id)}} }
+	prio := func(n int, id jobs.ID) []action.Request {
+		return []action.Request{{Do: action.Priority, Jobs: jobs.One(id), Priority: n, Relative: true}}
 	}
 	running := runview.Cost{Running: 1, Lost: 72 * time.Minute}
 	queued := runview.Cost{Queued: 1}
@@ -67,14 +68,14 @@ func TestEachKeyInEachPhaseOfAJob(t *testing.T) {
 		on    jobs.ID
 		cost  runview.Cost
 		keys  string
-		want  []runview.Action
+		want  []action.Request
 		shows string
 	}{
-		{"cancel queued: at once", aQueued, queued, "c", one(runview.Cancel, aQueued), "undo 10 s"},
+		{"cancel queued: at once", aQueued, queued, "c", one(action.Cancel, aQueued), "undo 10 s"},
 		{"cancel queued by its row, running by now: asks", aQueued, running, "c", nil, "Cancel job 50137?"},
-		{"cancel retrying", aRetry, queued, "c", one(runview.Cancel, aRetry), ""},
+		{"cancel retrying", aRetry, queued, "c", one(action.Cancel, aRetry), ""},
 		{"cancel running asks", aRunning, running, "c", nil, "1 running, 72 min of run time lost"},
-		{"cancel running, y", aRunning, running, "c y", one(runview.Cancel, aRunning), ""},
+		{"cancel running, y", aRunning, running, "c y", one(action.Cancel, aRunning), ""},
 		{"cancel running, n", aRunning, running, "c n", nil, "nothing was done"},
 		{"cancel running, enter", aRunning, running, "c enter", nil, "nothing was done"},
 		{"cancel running, esc", aRunning, running, "c esc", nil, "nothing was done"},
@@ -83,14 +84,14 @@ func TestEachKeyInEachPhaseOfAJob(t *testing.T) {
 		{"cancel failed", aFailed, runview.Cost{Over: 1}, "c", nil, "nothing to cancel: job 50120 has failed"},
 		{"cancel, over by now", aQueued, runview.Cost{Over: 1}, "c", nil,
 			"nothing to cancel: job 50137 is over already"},
-		{"requeue failed", aFailed, queued, "r", one(runview.Requeue, aFailed), ""},
+		{"requeue failed", aFailed, queued, "r", one(action.Requeue, aFailed), ""},
 		{"requeue running", aRunning, queued, "r", nil, "nothing to requeue: job 50117 runs"},
 		{"requeue queued", aQueued, queued, "r", nil, "nothing to requeue: job 50137 is queued"},
 		{"more urgent", aQueued, queued, "+", prio(-1, aQueued), ""},
 		{"more urgent without shift", aQueued, queued, "=", prio(-1, aQueued), ""},
 		{"less urgent, twice", aQueued, queued, "- -", append(prio(1, aQueued), prio(1, aQueued)...), ""},
 		{"priority of what is over", aFailed, queued, "+", nil, "its priority changes nothing: job 50120 has failed"},
-		{"pause", aQueued, queued, "p", []runview.Action{{Do: runview.Pause}}, ""},
+		{"pause", aQueued, queued, "p", []action.Request{{Do: action.Pause}}, ""},
 		{"why", aRunning, queued, "w", nil, "Job 50117 runs on ws02."},
 		{"why, closed", aRunning, queued, "w enter", nil, "detail"},
 		{"edit running", aRunning, queued, "e", nil, "cannot edit: job 50117 runs"},
@@ -99,11 +100,11 @@ func TestEachKeyInEachPhaseOfAJob(t *testing.T) {
 		{"edit, as it was", aFailed, queued, "e enter", nil, "the command is as it was"},
 		{"edit, emptied", aFailed, queued, "e ctrl+u enter", nil, "the command is empty"},
 		{"edit", aQueued, queued, "e x enter",
-			[]runview.Action{{Do: runview.Edit, Jobs: jobs.One(aQueued),
+			[]action.Request{{Do: action.Edit, Jobs: jobs.One(aQueued),
 				Edit: &jobs.Change{Command: new("python train.py --C 0.1 --gamma 0.5x")}}}, ""},
 		{"undo of nothing", aQueued, queued, "u", nil, "there is nothing to undo"},
-		{"undo", aQueued, queued, "c u", append(one(runview.Cancel, aQueued), runview.Requeue.Jobs(aQueued)), ""},
-		{"undo twice", aQueued, queued, "c u u", append(one(runview.Cancel, aQueued), runview.Requeue.Jobs(aQueued)),
+		{"undo", aQueued, queued, "c u", append(one(action.Cancel, aQueued), action.Request{Do: action.Requeue, Jobs: jobs.One(aQueued)}), ""},
+		{"undo twice", aQueued, queued, "c u u", append(one(action.Cancel, aQueued), action.Request{Do: action.Requeue, Jobs: jobs.One(aQueued)}),
 			"nothing to undo"},
 		{"details", aFailed, queued, "enter", nil, "python train.py"},
 		{"output", aFailed, queued, "l", nil, "stdout"},
@@ -167,8 +168,8 @@ func TestSelectionIsChangedAfterAQuestion(t *testing.T) {
 			m.jobs.sel.set(c.which)
 			press(t, m, c.keys)
 			if c.did {
-				verb := map[byte]runview.Verb{'c': runview.Cancel, 'r': runview.Requeue}[c.keys[0]]
-				checkActions(t, src, runview.Action{Do: verb, Jobs: c.which})
+				verb := map[byte]action.Name{'c': action.Cancel, 'r': action.Requeue}[c.keys[0]]
+				checkActions(t, src, action.Request{Do: verb, Jobs: c.which})
 				equal(t, m.jobs.sel.n, 0, "number of selected jobs afterwards")
 			} else {
 				checkActions(t, src)
@@ -224,7 +225,7 @@ func TestUndoWorksForTenSeconds(t *testing.T) {
 	}
 	*now = noon.Add(10*time.Second + time.Millisecond)
 	press(t, m, "u")
-	checkActions(t, src, runview.Cancel.Jobs(aQueued))
+	checkActions(t, src, action.Request{Do: action.Cancel, Jobs: jobs.One(aQueued)})
 	m.Update(clockTick{})
 	if m.undo != nil || strings.Contains(plainScreen(m), "undo ") {
 		t.Error("the undo is still offered")
@@ -240,7 +241,7 @@ func TestRefusedActionSaysWhy(t *testing.T) {
 		&runview.Refused{Why: "job 50137 has just started"}: "job 50137 has just started",
 		errors.New("connection reset"):                      "connection reset",
 	} {
-		src.answer = func(runview.Action) (*runview.Answer, error) { return nil, err }
+		src.answer = func(action.Request) (*runview.Answer, error) { return nil, err }
 		m, _ := screenOn(t, src, aQueued, 80, 24)
 		m.jobs.sel.toggle(aQueued)
 		press(t, m, "c")
@@ -279,9 +280,9 @@ func TestWhichKeysWorkWithoutADispatcher(t *testing.T) {
 		press(t, m, "e x enter")
 		typeText(t, m, ":resume")
 		press(t, m, "enter")
-		checkActions(t, src, runview.Requeue.Jobs(aFailed), runview.Action{Do: runview.Edit, Jobs: jobs.One(aFailed),
+		checkActions(t, src, action.Request{Do: action.Requeue, Jobs: jobs.One(aFailed)}, action.Request{Do: action.Edit, Jobs: jobs.One(aFailed),
 			Edit: &jobs.Change{Command: new("python train.py --C 0.1 --gamma 0.5x")}},
-			runview.Action{Do: runview.Resume})
+			action.Request{Do: action.Resume})
 	}
 }
 
@@ -320,7 +321,7 @@ func TestACancelEndsNoMoreThanWasSaid(t *testing.T) {
 		src.cost = c.cost
 		m, _ := screenOn(t, src, aQueued, 80, 24)
 		press(t, m, c.keys)
-		if did := src.actions(); len(did) != 1 || did[0].Do != runview.Cancel || did[0].Waiting != c.want {
+		if did := src.actions(); len(did) != 1 || did[0].Do != action.Cancel || (did[0].Spare == action.SpareStarted) != c.want {
 			t.Errorf("%+v: %+v", c.cost, did)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/query"
 	"dcs-tui/jobs/runview"
@@ -168,26 +169,26 @@ func commandTable() []command {
 		{name: "view", args: "NAME", help: "show jobs, hosts, failed, results or events",
 			words: func(*model) []string { return viewNames() }, do: (*model).commandView},
 		{name: "pause", help: "launch nothing more; running jobs continue",
-			do: simple(func(m *model) tea.Cmd { return m.pauseOrContinue(runview.Pause) })},
+			do: simple(func(m *model) tea.Cmd { return m.pauseOrContinue(action.Pause) })},
 		{name: "continue", help: "launch again: ends a pause and a drain",
-			do: simple(func(m *model) tea.Cmd { return m.pauseOrContinue(runview.Continue) })},
+			do: simple(func(m *model) tea.Cmd { return m.pauseOrContinue(action.Continue) })},
 		{name: "drain", args: "HOST", help: "what runs on the host finishes, nothing more starts there",
-			words: (*model).hostNames, do: hostVerbCommand(runview.DrainHost)},
+			words: (*model).hostNames, do: hostVerbCommand(action.DrainHost)},
 		{name: "use", args: "HOST", help: "use a host again", words: (*model).hostNames,
-			do: hostVerbCommand(runview.UseHost)},
+			do: hostVerbCommand(action.UseHost)},
 		{name: "stop", args: "HOST", help: "end the host's jobs and queue them again (asks)", words: (*model).hostNames,
-			do: hostVerbCommand(runview.StopHost)},
+			do: hostVerbCommand(action.StopHost)},
 		{name: "slots", args: "HOST N", help: "how many jobs run there at once; +N more, -N fewer",
 			words: (*model).hostNames, do: hostCommand("change slots", (*model).setHostSlots)},
 		{name: "add", args: "HOST [KEY=VALUE...]", help: "add a host to the run: add ws07 slots=4 tags=gpu",
 			do: (*model).commandAdd},
 		{name: "remove", args: "HOST", help: "what runs on the host finishes, then it leaves the run",
-			words: (*model).hostNames, do: hostVerbCommand(runview.RemoveHost)},
+			words: (*model).hostNames, do: hostVerbCommand(action.RemoveHost)},
 		{name: "shell", args: "[HOST]", help: "a shell on the host, or on that of the job under the cursor",
 			words: (*model).hostNames, do: (*model).commandShell},
-		{name: "drain-run", help: "what runs finishes, nothing more starts, then the dispatcher ends (asks); continue takes it back", do: endRunCommand(runview.DrainRun, "drain the run", "finish, nothing more starts, then the dispatcher ends", "wait for resume")},
+		{name: "drain-run", help: "what runs finishes, nothing more starts, then the dispatcher ends (asks); continue takes it back", do: endRunCommand(action.DrainRun, "drain the run", "finish, nothing more starts, then the dispatcher ends", "wait for resume")},
 		{name: "stop-run", help: "the dispatcher ends, running jobs continue; resume adopts them (asks)",
-			do: endRunCommand(runview.StopRun, "stop the run",
+			do: endRunCommand(action.StopRun, "stop the run",
 				"continue without a dispatcher and are adopted by resume", "wait for it")},
 		{name: "cancel-run", help: "end everything (asks)", do: simple((*model).cancelRun)},
 		{name: "resume", help: "start a dispatcher for a run that has none", do: (*model).commandResume},
@@ -262,17 +263,17 @@ func hostCommand(what string, do func(m *model, host, rest string) (tea.Cmd, err
 }
 
 // hostVerbCommand returns a command that takes only the name of a host.
-func hostVerbCommand(verb runview.Verb) func(*model, string) (tea.Cmd, error) {
+func hostVerbCommand(verb action.Name) func(*model, string) (tea.Cmd, error) {
 	what := strings.ReplaceAll(string(verb), "-", " a ")
 	return hostCommand(what, func(m *model, host, rest string) (tea.Cmd, error) {
 		if rest != "" {
 			return nil, fmt.Errorf("only the name of a host: %s", quoted(host+" "+rest))
 		}
-		if verb == runview.StopHost {
+		if verb == action.StopHost {
 			m.hosts.moveToHost(host)
 			return stopHost(m, m.hosts.currentHost(m)), nil
 		}
-		return m.startAction(runview.Action{Do: verb, Host: host}), nil
+		return m.startAction(action.Request{Do: verb, Host: host}), nil
 	})
 }
 
@@ -285,7 +286,7 @@ func (m *model) commandAdd(arg string) (tea.Cmd, error) {
 	if !m.requireDispatcher("add a host") {
 		return nil, nil
 	}
-	return m.startAction(runview.Action{Do: runview.AddHost, Host: name, Text: strings.TrimSpace(options)}), nil
+	return m.startAction(action.Request{Do: action.AddHost, Host: name, Options: strings.TrimSpace(options)}), nil
 }
 
 func (m *model) setHostSlots(host, arg string) (tea.Cmd, error) {
@@ -293,7 +294,7 @@ func (m *model) setHostSlots(host, arg string) (tea.Cmd, error) {
 	if err != nil || !relative && n < 0 {
 		return nil, fmt.Errorf("%s is not a number of slots, such as 8, +2, or -2", quoted(arg))
 	}
-	return m.startAction(runview.Action{Do: runview.Slots, Host: host, Number: n, Relative: relative}), nil
+	return m.startAction(action.Request{Do: action.Slots, Host: host, Number: n, Relative: relative}), nil
 }
 
 // parseNumber parses 8, +2, -2. Numbers with a sign are relative.
@@ -397,19 +398,19 @@ func (m *model) commandResume(string) (tea.Cmd, error) {
 	if !m.isUndispatched() {
 		return nil, errors.New("the run already has a dispatcher")
 	}
-	return m.startAction(runview.Action{Do: runview.Resume}), nil
+	return m.startAction(action.Request{Do: action.Resume}), nil
 }
 
 // endRunCommand returns a command that ends the dispatcher, after a question that describes what
 // happens to its jobs.
-func endRunCommand(verb runview.Verb, what, running, queued string) func(*model, string) (tea.Cmd, error) {
+func endRunCommand(verb action.Name, what, running, queued string) func(*model, string) (tea.Cmd, error) {
 	return func(m *model, _ string) (tea.Cmd, error) {
 		if m.snap != nil && m.requireDispatcher(what) {
 			t := tallyOf(m.snap)
 			m.modal = newConfirmation(strings.ToUpper(what[:1])+what[1:]+"?",
 				text.Plural(t.running+t.sent, "running job")+" "+running+"; "+text.Plural(t.queued, "queued job")+" "+
 					queued+".", 0,
-				func(m *model) tea.Cmd { return m.startAction(runview.Action{Do: verb}) })
+				func(m *model) tea.Cmd { return m.startAction(action.Request{Do: verb}) })
 		}
 		return nil, nil
 	}
@@ -423,7 +424,7 @@ func (m *model) cancelRun() tea.Cmd {
 	all := jobs.Ranges{{First: 1, Last: jobs.ID(max(1, m.snap.Total))}}
 	return m.withCost(all, func(m *model, cost runview.Cost) tea.Cmd {
 		m.modal = newConfirmation("Cancel the whole run?", describeCost(cost), cost.Running+cost.Sent+cost.Queued,
-			func(m *model) tea.Cmd { return m.startAction(runview.Action{Do: runview.CancelRun}) })
+			func(m *model) tea.Cmd { return m.startAction(action.Request{Do: action.Cancel, All: true}) })
 		return nil
 	})
 }

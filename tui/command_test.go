@@ -7,35 +7,36 @@ import (
 
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/runview"
 )
 
 // TestEachCommandHasItsAction checks the action of each command and its error message.
 func TestEachCommandHasItsAction(t *testing.T) {
-	act := func(a ...runview.Action) []runview.Action { return a }
-	host := func(v runview.Verb, h string) []runview.Action { return act(runview.Action{Do: v, Host: h}) }
-	slots := func(n int, rel bool) []runview.Action {
-		return act(runview.Action{Do: runview.Slots, Host: "ws02", Number: n, Relative: rel})
+	act := func(a ...action.Request) []action.Request { return a }
+	host := func(v action.Name, h string) []action.Request { return act(action.Request{Do: v, Host: h}) }
+	slots := func(n int, rel bool) []action.Request {
+		return act(action.Request{Do: action.Slots, Host: "ws02", Number: n, Relative: rel})
 	}
-	prio := func(n int, rel bool) []runview.Action {
-		return act(runview.Action{Do: runview.Priority, Jobs: jobs.One(aQueued), Number: n, Relative: rel})
+	prio := func(n int, rel bool) []action.Request {
+		return act(action.Request{Do: action.Priority, Jobs: jobs.One(aQueued), Priority: n, Relative: rel})
 	}
 	for _, c := range []struct {
 		line  string
 		then  string // keys
-		want  []runview.Action
+		want  []action.Request
 		shows string
 	}{
-		{line: "cancel", want: act(runview.Cancel.Jobs(aQueued))},
-		{line: "cancel 17", want: act(runview.Cancel.Jobs(17))},
+		{line: "cancel", want: act(action.Request{Do: action.Cancel, Jobs: jobs.One(aQueued)})},
+		{line: "cancel 17", want: act(action.Request{Do: action.Cancel, Jobs: jobs.One(17)})},
 		{line: "cancel 17 20-30,31", shows: "Cancel 1 job?"},
 		{line: "cancel 17 20-30,31", then: "y",
-			want: act(runview.Action{Do: runview.Cancel,
+			want: act(action.Request{Do: action.Cancel,
 				Jobs: jobs.Ranges{{First: 17, Last: 17}, {First: 20, Last: 31}}})},
 		{line: "cancel 99999999", shows: "there is no job 99999999; the last is 96859"},
 		{line: "cancel x", shows: `"x" is not a job number`},
 		{line: "cancel 9-3", shows: `"9-3" is not a job number`},
-		{line: "requeue 50120", want: act(runview.Requeue.Jobs(aFailed))},
+		{line: "requeue 50120", want: act(action.Request{Do: action.Requeue, Jobs: jobs.One(aFailed)})},
 		{line: "requeue", shows: "nothing to requeue: job 50137 is queued"},
 		{line: "prio 5", want: prio(5, false)},
 		{line: "priority -2", want: prio(-2, true)},
@@ -43,23 +44,23 @@ func TestEachCommandHasItsAction(t *testing.T) {
 		{line: "prio +1", want: prio(1, true)},
 		{line: "prio high", shows: `"high" is not a priority`},
 		{line: "edit sleep 5; echo done",
-			want: act(runview.Action{Do: runview.Edit, Jobs: jobs.One(aQueued),
+			want: act(action.Request{Do: action.Edit, Jobs: jobs.One(aQueued),
 				Edit: &jobs.Change{Command: new("sleep 5; echo done")}})},
 		{line: "edit", shows: "command of 50137"},
 		{line: "undo", shows: "there is nothing to undo"},
-		{line: "pause", want: act(runview.Action{Do: runview.Pause})},
-		{line: "continue", want: act(runview.Action{Do: runview.Continue})},
-		{line: "drain ws02", want: host(runview.DrainHost, "ws02")},
-		{line: "use ws02", want: host(runview.UseHost, "ws02")},
-		{line: "add ws77", want: host(runview.AddHost, "ws77")},
+		{line: "pause", want: act(action.Request{Do: action.Pause})},
+		{line: "continue", want: act(action.Request{Do: action.Continue})},
+		{line: "drain ws02", want: host(action.DrainHost, "ws02")},
+		{line: "use ws02", want: host(action.UseHost, "ws02")},
+		{line: "add ws77", want: host(action.AddHost, "ws77")},
 		{line: "add ws77 slots=4  tags=gpu",
-			want: act(runview.Action{Do: runview.AddHost, Host: "ws77", Text: "slots=4  tags=gpu"})},
+			want: act(action.Request{Do: action.AddHost, Host: "ws77", Options: "slots=4  tags=gpu"})},
 		{line: "add", shows: "which host? a name that ssh can reach"},
 		{line: "drain", shows: "which host? ws01, ws02"},
 		{line: "drain ws99", shows: "did you mean \"ws"},
 		{line: "stop ws02", shows: "11 jobs"},
 		{line: "stop ws02", then: "enter"},
-		{line: "stop ws02", then: "y", want: host(runview.StopHost, "ws02")},
+		{line: "stop ws02", then: "y", want: host(action.StopHost, "ws02")},
 		{line: "slots ws02 8", want: slots(8, false)},
 		{line: "slots ws02 +2", want: slots(2, true)},
 		{line: "slots ws02 -2", want: slots(-2, true)},
@@ -86,16 +87,16 @@ func TestEachCommandHasItsAction(t *testing.T) {
 		{line: "view hots", shows: `did you mean "hosts"?`},
 		{line: "drain-run", shows: "Drain the run?"},
 		{line: "drain-run", then: "n"},
-		{line: "drain-run", then: "y", want: act(runview.Action{Do: runview.DrainRun})},
-		{line: "stop-run", then: "y", want: act(runview.Action{Do: runview.StopRun})},
+		{line: "drain-run", then: "y", want: act(action.Request{Do: action.DrainRun})},
+		{line: "stop-run", then: "y", want: act(action.Request{Do: action.StopRun})},
 		{line: "cancel-run", shows: "type 84,639"},
 		{line: "cancel-run", then: "y"},
-		{line: "cancel-run", then: "8 4 6 3 9 enter", want: act(runview.Action{Do: runview.CancelRun})},
+		{line: "cancel-run", then: "8 4 6 3 9 enter", want: act(action.Request{Do: action.Cancel, All: true})},
 		{line: "resume", shows: "the run already has a dispatcher"},
 		{line: "help", shows: "cancel"},
 		{line: "quit", shows: "detach"},
 		{line: "", shows: "50137"},
-		{line: "  :pause  ", want: act(runview.Action{Do: runview.Pause})},
+		{line: "  :pause  ", want: act(action.Request{Do: action.Pause})},
 		{line: "canel", shows: `there is no command "canel" (did you mean "cancel"?)`},
 		{line: "frobnicate", shows: "there are cancel, requeue"},
 		{line: "pause now", shows: "pause takes no arguments"},
@@ -214,7 +215,7 @@ func FuzzCommand(f *testing.F) {
 		}
 		for _, a := range src.doneActions {
 			switch a.Do {
-			case runview.Cancel, runview.CancelRun, runview.StopHost, runview.DrainRun, runview.StopRun:
+			case action.Cancel, action.StopHost, action.DrainRun, action.StopRun:
 				t.Errorf("%q did %+v at once", line, a)
 			}
 		}
@@ -254,7 +255,7 @@ func TestEditKeepsEveryCharacter(t *testing.T) {
 	checkHarmless(t, m, "edit")
 	m.Update(pasteMessage(" # more\r\nlines\r\n"))
 	press(t, m, "enter")
-	checkActions(t, src, runview.Action{Do: runview.Edit, Jobs: jobs.One(aFailed),
+	checkActions(t, src, action.Request{Do: action.Edit, Jobs: jobs.One(aFailed),
 		Edit: &jobs.Change{Command: new(command + " # more\nlines")}})
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/runview"
 )
@@ -91,12 +92,12 @@ type leaveModal struct{}
 func (l *leaveModal) keys(m *model) []binding {
 	drain := key("r", "drain", "what runs finishes, nothing more starts, then the run ends", func(m *model) tea.Cmd {
 		m.modal = nil
-		return m.startAction(runview.Action{Do: runview.DrainRun})
+		return m.startAction(action.Request{Do: action.DrainRun})
 	})
 	if m.snap.Draining != "" {
 		drain = key(pauseKey, "continue", "launch again: the drain is over, the run is not", func(m *model) tea.Cmd {
 			m.modal = nil
-			return m.pauseOrContinue(runview.Continue)
+			return m.pauseOrContinue(action.Continue)
 		})
 	}
 	return []binding{
@@ -218,7 +219,17 @@ func (p *questionModal) paste(_ *model, s string) tea.Cmd {
 func (p *questionModal) reply(m *model, text string) tea.Cmd {
 	m.modal, m.answeredID = nil, p.q.ID
 	clear(p.text.text) // keep a secret in memory no longer than needed
-	return m.startAction(runview.Action{Do: runview.Reply, Number: int(p.q.ID), Text: text})
+	src, id := m.src, p.q.ID
+	return callSource(actTimeout, func(ctx context.Context) reply {
+		err := src.Reply(ctx, id, text)
+		return func(m *model) tea.Cmd {
+			if err != nil {
+				m.answeredID = 0 // the question is shown again
+				m.showActionError("answer", err)
+			}
+			return nil
+		}
+	})
 }
 
 func (p *questionModal) draw(m *model, w, h int) []string {

@@ -18,6 +18,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/runview"
 )
@@ -32,11 +33,11 @@ type fakeSource struct {
 	cost          runview.Cost
 	matches       jobs.Ranges
 	read          func(runview.Read) (*runview.Piece, error)
-	answer        func(runview.Action) (*runview.Answer, error)
+	answer        func(action.Request) (*runview.Answer, error)
 	queries       []runview.Query // requests for snapshots
 	numInProgress int             // requests in progress
 	maxInProgress int             // maximum of now
-	doneActions   []runview.Action
+	doneActions   []action.Request
 }
 
 func (f *fakeSource) Snapshot(ctx context.Context, ask runview.Query) (*runview.Snapshot, error) {
@@ -70,7 +71,7 @@ func (f *fakeSource) Read(_ context.Context, r runview.Read) (*runview.Piece, er
 	return f.read(r)
 }
 
-func (f *fakeSource) Do(_ context.Context, a runview.Action) (*runview.Answer, error) {
+func (f *fakeSource) Do(_ context.Context, a action.Request) (*runview.Answer, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.doneActions = append(f.doneActions, a)
@@ -80,11 +81,17 @@ func (f *fakeSource) Do(_ context.Context, a runview.Action) (*runview.Answer, e
 	return &runview.Answer{Done: a.Jobs.Count(), Text: string(a.Do), Changed: a.Jobs}, nil
 }
 
+// Reply records an answer to the dispatcher's question like an action.
+func (f *fakeSource) Reply(ctx context.Context, id int64, text string) error {
+	_, err := f.Do(ctx, action.Request{Do: "reply", Number: int(id), Why: text})
+	return err
+}
+
 // actions returns the actions received so far.
-func (f *fakeSource) actions() []runview.Action {
+func (f *fakeSource) actions() []action.Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return append([]runview.Action(nil), f.doneActions...)
+	return append([]action.Request(nil), f.doneActions...)
 }
 
 // noon is the time of all sample snapshots.

@@ -9,6 +9,7 @@ import (
 
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/runview"
 )
 
@@ -171,7 +172,7 @@ func (m *model) hostTroubleLines(n int) []string {
 // resumeKeys returns the keys that start a dispatcher for a run without one.
 func (m *model) resumeKeys() []binding {
 	left := func(m *model) bool { return m.snap.Total > tallyOf(m.snap).over }
-	resume := func(m *model) tea.Cmd { return m.startAction(runview.Action{Do: runview.Resume}) }
+	resume := func(m *model) tea.Cmd { return m.startAction(action.Request{Do: action.Resume}) }
 	requeue := func(m *model) tea.Cmd { return m.requeueJobs(m.allFailedJobs()) }
 	return withGroup("Run",
 		key(resumeKey, "resume", "resume the run: a dispatcher is started, what still runs is adopted", resume).

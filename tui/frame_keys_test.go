@@ -10,6 +10,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/runview"
 )
@@ -28,53 +29,53 @@ func TestEachKeyRequestsItsAction(t *testing.T) {
 		change func(*runview.Snapshot)
 		cost   runview.Cost
 		keys   string // after the number of the view
-		want   []runview.Action
+		want   []action.Request
 	}{
-		{"drain a host", nil, heavy, "2 j d", []runview.Action{{Do: runview.DrainHost, Host: "ws02"}}},
+		{"drain a host", nil, heavy, "2 j d", []action.Request{{Do: action.DrainHost, Host: "ws02"}}},
 		{"add a host", nil, heavy, "2 a w s 7 7 space s l o t s = 4 enter",
-			[]runview.Action{{Do: runview.AddHost, Host: "ws77", Text: "slots=4"}}},
-		{"use a draining one again", nil, heavy, "2 G d", []runview.Action{{Do: runview.UseHost, Host: "ws12"}}},
-		{"stop one, confirmed", nil, heavy, "2 x y", []runview.Action{{Do: runview.StopHost, Host: "ws01"}}},
+			[]action.Request{{Do: action.AddHost, Host: "ws77", Options: "slots=4"}}},
+		{"use a draining one again", nil, heavy, "2 G d", []action.Request{{Do: action.UseHost, Host: "ws12"}}},
+		{"stop one, confirmed", nil, heavy, "2 x y", []action.Request{{Do: action.StopHost, Host: "ws01"}}},
 		{"stop one: No is the default", nil, heavy, "2 x enter", nil},
 		{"stop one: esc", nil, heavy, "2 x esc", nil},
 		{"a slot more", nil, heavy, "2 +",
-			[]runview.Action{{Do: runview.Slots, Host: "ws01", Number: 1, Relative: true}}},
+			[]action.Request{{Do: action.Slots, Host: "ws01", Number: 1, Relative: true}}},
 		{"a slot less", nil, heavy, "2 j j -",
-			[]runview.Action{{Do: runview.Slots, Host: "ws03", Number: -1, Relative: true}}},
+			[]action.Request{{Do: action.Slots, Host: "ws03", Number: -1, Relative: true}}},
 		{"no slot below none", func(snap *runview.Snapshot) { snap.Hosts[0].Slots = 0 }, heavy, "2 -", nil},
 		{"trouble first, then its first", nil, heavy, "2 S g d",
-			[]runview.Action{{Do: runview.DrainHost, Host: "ws05"}}},
+			[]action.Request{{Do: action.DrainHost, Host: "ws05"}}},
 		{"a group again", nil, runview.Cost{Over: 14}, "3 r",
-			[]runview.Action{{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 50120, Last: 50133}}}}},
+			[]action.Request{{Do: action.Requeue, Jobs: jobs.Ranges{{First: 50120, Last: 50133}}}}},
 		{"the second group", nil, runview.Cost{Over: 3}, "3 j r",
-			[]runview.Action{{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 50140, Last: 50142}}}}},
+			[]action.Request{{Do: action.Requeue, Jobs: jobs.Ranges{{First: 50140, Last: 50142}}}}},
 		{"one job of a group", nil, runview.Cost{Over: 1}, "3 enter j r",
-			[]runview.Action{{Do: runview.Requeue, Jobs: jobs.One(50120)}}},
+			[]action.Request{{Do: action.Requeue, Jobs: jobs.One(50120)}}},
 		{"a large group: y is not enough", func(snap *runview.Snapshot) {
 			snap.Groups = []runview.Group{{Cause: "exit 1", Count: 500, Which: jobs.Ranges{{First: 1, Last: 500}}}}
 		}, runview.Cost{Over: 500}, "3 r y y", nil},
 		{"a large group: its number", func(snap *runview.Snapshot) {
 			snap.Groups = []runview.Group{{Cause: "exit 1", Count: 500, Which: jobs.Ranges{{First: 1, Last: 500}}}}
 		}, runview.Cost{Over: 500}, "3 r 5 0 0 enter",
-			[]runview.Action{{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 1, Last: 500}}}}},
-		{"drain the run", nil, heavy, "q r", []runview.Action{{Do: runview.DrainRun}}},
+			[]action.Request{{Do: action.Requeue, Jobs: jobs.Ranges{{First: 1, Last: 500}}}}},
+		{"drain the run", nil, heavy, "q r", []action.Request{{Do: action.DrainRun}}},
 		{"stay", nil, heavy, "q esc", nil},
 		{"cancel the run: y is not enough", nil, heavy, "q c y y", nil},
 		{"cancel the run: another number", nil, heavy, "q c 1 2 6 enter", nil},
-		{"cancel the run: its number", nil, heavy, "q c 8 4 6 3 9 enter", []runview.Action{{Do: runview.CancelRun}}},
-		{"cancel a small run", nil, runview.Cost{Running: 2}, "q c y", []runview.Action{{Do: runview.CancelRun}}},
+		{"cancel the run: its number", nil, heavy, "q c 8 4 6 3 9 enter", []action.Request{{Do: action.Cancel, All: true}}},
+		{"cancel a small run", nil, runview.Cost{Running: 2}, "q c y", []action.Request{{Do: action.Cancel, All: true}}},
 		{"answer", asks(3, true), heavy, "h u n t e r enter",
-			[]runview.Action{{Do: runview.Reply, Number: 3, Text: "hunter"}}},
+			[]action.Request{{Do: "reply", Number: 3, Why: "hunter"}}},
 		{"answer: corrected", asks(4, false), heavy, "h i backspace o enter",
-			[]runview.Action{{Do: runview.Reply, Number: 4, Text: "ho"}}},
-		{"refuse", asks(5, true), heavy, "h u esc", []runview.Action{{Do: runview.Reply, Number: 5}}},
+			[]action.Request{{Do: "reply", Number: 4, Why: "ho"}}},
+		{"refuse", asks(5, true), heavy, "h u esc", []action.Request{{Do: "reply", Number: 5}}},
 		{"an empty answer is none", asks(6, true), heavy, "enter", nil},
 		{"answered once", asks(7, true), heavy, "a enter q esc",
-			[]runview.Action{{Do: runview.Reply, Number: 7, Text: "a"}}},
-		{"resume a dead run", states["dead"], heavy, "R", []runview.Action{{Do: runview.Resume}}},
-		{"resume a stopped run", states["stopped"], heavy, "5 R", []runview.Action{{Do: runview.Resume}}},
+			[]action.Request{{Do: "reply", Number: 7, Why: "a"}}},
+		{"resume a dead run", states["dead"], heavy, "R", []action.Request{{Do: action.Resume}}},
+		{"resume a stopped run", states["stopped"], heavy, "5 R", []action.Request{{Do: action.Resume}}},
 		{"again what has failed", states["ended"], runview.Cost{Over: 17}, "2 R",
-			[]runview.Action{{Do: runview.Requeue,
+			[]action.Request{{Do: action.Requeue,
 				Jobs: jobs.Ranges{{First: 50120, Last: 50133}, {First: 50140, Last: 50142}}}}},
 		{"nobody drains hosts of a dead run", states["dead"], heavy, "2 d x + -", nil},
 		{"nothing to resume while it lives", nil, heavy, "2 R", nil},
@@ -126,7 +127,7 @@ func TestLeavingEndsNoRun(t *testing.T) {
 			press(t, m, c.keys)
 			equal(t, endsScreen(m, c.last), c.ends, "%s: %s %s ends the screen", c.what, c.keys, c.last)
 			for _, a := range src.actions() {
-				equal(t, a.Do, runview.DrainRun, "%s: the action of leaving", c.what)
+				equal(t, a.Do, action.DrainRun, "%s: the action of leaving", c.what)
 			}
 		})
 	}
@@ -167,7 +168,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 		t.Errorf("it shows:\n%s", text)
 	}
 	press(t, m, "enter")
-	if got := m.src.(*fakeSource).actions(); len(got) != 1 || got[0].Text != "swordfishtrout" {
+	if got := m.src.(*fakeSource).actions(); len(got) != 1 || got[0].Why != "swordfishtrout" {
 		t.Errorf("it answered %+v", got)
 	}
 }
@@ -182,7 +183,7 @@ func TestQuestionsUntilTheyAreAnswered(t *testing.T) {
 		}
 	})
 	m := newScreen(t, src, 80, 24)
-	src.answer = func(runview.Action) (*runview.Answer, error) { return nil, fmt.Errorf("connection reset") }
+	src.answer = func(action.Request) (*runview.Answer, error) { return nil, fmt.Errorf("connection reset") }
 	runCommands(t, m, m.showQuestion())
 	press(t, m, "a enter")
 	runCommands(t, m, m.showQuestion())
@@ -269,10 +270,10 @@ func TestHintsDoSomething(t *testing.T) {
 func TestTheHeaderNamesRealKeys(t *testing.T) {
 	m := newScreen(t, sampleWith(states["paused"]), 80, 24)
 	press(t, m, pauseKey)
-	checkActions(t, m.src.(*fakeSource), runview.Action{Do: runview.Continue})
+	checkActions(t, m.src.(*fakeSource), action.Request{Do: action.Continue})
 	m = newScreen(t, sampleWith(states["draining"]), 80, 24)
 	press(t, m, "q esc "+pauseKey+" q "+pauseKey)
-	checkActions(t, m.src.(*fakeSource), runview.Action{Do: runview.Continue}, runview.Action{Do: runview.Continue})
+	checkActions(t, m.src.(*fakeSource), action.Request{Do: action.Continue}, action.Request{Do: action.Continue})
 	for _, b := range m.resumeKeys() {
 		if !slices.Contains(b.keys, resumeKey) {
 			t.Errorf("%s is not %s", b.label, resumeKey)
@@ -327,8 +328,8 @@ func TestKeysActOnWhatWasSeen(t *testing.T) {
 	refresh(t, m)
 	press(t, m, "r") // reports that the job has gone, and has no effect
 	press(t, m, "r")
-	checkActions(t, src, runview.Action{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 50120, Last: 50133}}},
-		runview.Requeue.Jobs(50121))
+	checkActions(t, src, action.Request{Do: action.Requeue, Jobs: jobs.Ranges{{First: 50120, Last: 50133}}},
+		action.Request{Do: action.Requeue, Jobs: jobs.One(50121)})
 }
 
 // TestFocusGoesThroughThePanes checks that keys go to the pane with the focus when two panes are

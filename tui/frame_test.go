@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/runview"
 )
@@ -253,7 +254,7 @@ func TestKeysActOnTheOpenJob(t *testing.T) {
 		t.Fatalf("enter opens %T", m.extra)
 	}
 	press(t, m, "r")
-	checkActions(t, m.src.(*fakeSource), runview.Requeue.Jobs(50120))
+	checkActions(t, m.src.(*fakeSource), action.Request{Do: action.Requeue, Jobs: jobs.One(50120)})
 	press(t, m, "esc")
 	if m.extra != nil {
 		t.Error("esc does not close it")

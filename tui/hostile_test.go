@@ -10,6 +10,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/runview"
 )
 
@@ -60,7 +61,7 @@ func TestHostileTextsDoNotBreakTheScreen(t *testing.T) {
 				return &runview.Piece{Data: []byte(evil + "\n" + evil), Size: int64(2*len(evil) + 1), Over: true}, nil
 			}
 			src.cost = runview.Cost{Running: 1}
-			src.answer = func(runview.Action) (*runview.Answer, error) { return nil, &runview.Refused{Why: evil} }
+			src.answer = func(action.Request) (*runview.Answer, error) { return nil, &runview.Refused{Why: evil} }
 			m := newScreenOf(t, Options{Source: src, ASCII: (i+k)%2 == 1}, size[0], size[1])
 			check := func(what string) {
 				t.Helper()

@@ -12,9 +12,9 @@ import (
 
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/query"
-	"dcs-tui/jobs/runview"
 )
 
 // hostsPane is the list of hosts. The keys of its rows are the hosts' names.
@@ -183,9 +183,9 @@ func (p *hostsPane) keys() []binding {
 		key("enter", "details", "everything that is known of the host, and its events",
 			func(m *model) tea.Cmd { return m.openHost(p.currentHost(m).Name) }).onlyIf(some),
 		key("d", "drain", "drain: what runs there finishes, nothing more starts",
-			p.hostAction(runview.DrainHost)).onlyIf(p.whenHost(awake)),
+			p.hostAction(action.DrainHost)).onlyIf(p.whenHost(awake)),
 		key("d", "use again", "use a drained or stopped host again",
-			p.hostAction(runview.UseHost)).onlyIf(p.whenHost(isResting)),
+			p.hostAction(action.UseHost)).onlyIf(p.whenHost(isResting)),
 		key("x", "stop now", "stop now: its jobs are ended and queued again (asks first)",
 			p.unlessSlipped(stopHost)).onlyIf(p.whenHost(func(h *live.Host) bool { return h.State != jobs.HostDisabled })),
 		key("+ =", "slots", "one slot more: one more job may run there at once",
@@ -232,16 +232,16 @@ func (p *hostsPane) unlessSlipped(do func(*model, *live.Host) tea.Cmd) func(*mod
 	}
 }
 
-func (p *hostsPane) hostAction(verb runview.Verb) func(*model) tea.Cmd {
+func (p *hostsPane) hostAction(verb action.Name) func(*model) tea.Cmd {
 	return p.unlessSlipped(func(m *model, h *live.Host) tea.Cmd {
-		return m.startAction(runview.Action{Do: verb, Host: h.Name})
+		return m.startAction(action.Request{Do: verb, Host: h.Name})
 	})
 }
 
 // slotsAction returns the action that changes the number of jobs that may run on the host.
 func (p *hostsPane) slotsAction(by int) func(*model) tea.Cmd {
 	return p.unlessSlipped(func(m *model, h *live.Host) tea.Cmd {
-		return m.startAction(runview.Action{Do: runview.Slots, Host: h.Name, Number: by, Relative: true})
+		return m.startAction(action.Request{Do: action.Slots, Host: h.Name, Number: by, Relative: true})
 	})
 }
 
@@ -258,7 +258,7 @@ func stopHost(m *model, host *live.Host) tea.Cmd {
 			" running there will be ended and queued again: what they have done so far is lost"
 	}
 	m.modal = newConfirmation("Stop "+h.Name+" now?", warning, h.Running,
-		func(m *model) tea.Cmd { return m.startAction(runview.Action{Do: runview.StopHost, Host: h.Name}) })
+		func(m *model) tea.Cmd { return m.startAction(action.Request{Do: action.StopHost, Host: h.Name}) })
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/runview"
 )
 
@@ -485,29 +486,29 @@ func TestKeysDoNothingWhereTheCursorSlipped(t *testing.T) {
 		name, keys string
 		change     func(*runview.Snapshot)
 		key, says  string
-		does       runview.Action
+		does       action.Request
 	}{
 		{"a host", "2 j", func(snap *runview.Snapshot) { snap.Hosts = append(snap.Hosts[:1:1], snap.Hosts[2:]...) },
-			"d", "ws02 has left the list; the cursor is on ws03 now: press again", runview.Action{Do: runview.DrainHost,
+			"d", "ws02 has left the list; the cursor is on ws03 now: press again", action.Request{Do: action.DrainHost,
 				Host: "ws03"}},
 		{"the last host", "2 G", func(snap *runview.Snapshot) { snap.Hosts = snap.Hosts[:len(snap.Hosts)-1] },
-			"+", "ws12 has left the list; the cursor is on ws11 now: press again", runview.Action{Do: runview.Slots,
+			"+", "ws12 has left the list; the cursor is on ws11 now: press again", action.Request{Do: action.Slots,
 				Host: "ws11", Number: 1, Relative: true}},
 		{"a cause", "3", func(snap *runview.Snapshot) { snap.Groups = snap.Groups[min(1, len(snap.Groups)):] },
 			"r", "exit 137 Killed has left the list; the cursor is on exit 1 ValueError: gamma must be positi… now: press again",
-			runview.Action{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 50140, Last: 50142}}}},
+			action.Request{Do: action.Requeue, Jobs: jobs.Ranges{{First: 50140, Last: 50142}}}},
 		{"a job of a cause", "3 enter j", func(snap *runview.Snapshot) {
 			for i := range snap.Groups {
 				snap.Groups[i].Jobs = []runview.Row{sampleRow(50122 + 10)}
 			}
 		}, "r", "job 50120 has left the list; the cursor is on job 50132 now: press again",
-			runview.Action{Do: runview.Requeue, Jobs: jobs.One(50132)}},
+			action.Request{Do: action.Requeue, Jobs: jobs.One(50132)}},
 		{"a job that is over", "4", func(snap *runview.Snapshot) {
 			if snap.Jobs != nil {
 				snap.Jobs.Rows[0] = sampleRow(50120)
 			}
 		}, "r", "has left the list; the cursor is on job 50120 now: press again",
-			runview.Action{Do: runview.Requeue, Jobs: jobs.One(50120)}},
+			action.Request{Do: action.Requeue, Jobs: jobs.One(50120)}},
 	} {
 		gone := false
 		src := sampleWith(func(snap *runview.Snapshot) {

@@ -12,6 +12,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/runview"
 )
 
@@ -67,7 +68,7 @@ type message struct {
 	text      string
 	isError   bool
 	expiresAt time.Time
-	verb      runview.Verb // the action that it answers; "": none
+	action    action.Name // the action that it answers; "": none
 }
 
 // undo contains the jobs that the last action has ended.
@@ -355,11 +356,11 @@ func (m *model) handleSnapshot(msg snapshotMsg) {
 		m.snapshotErr = msg.err
 		return
 	}
-	undone := runview.Pause
+	undone := action.Pause
 	if msg.snap.Paused {
-		undone = runview.Continue
+		undone = action.Continue
 	}
-	if m.snap != nil && m.snap.Paused != msg.snap.Paused && m.message.verb == undone {
+	if m.snap != nil && m.snap.Paused != msg.snap.Paused && m.message.action == undone {
 		m.message = message{} // another screen has changed it again
 	}
 	m.snap, m.receivedAt, m.snapshotErr = msg.snap, msg.at, nil
@@ -403,35 +404,38 @@ func callSource(limit time.Duration, ask func(context.Context) reply) tea.Cmd {
 }
 
 // startAction executes an action, shows its result, and stores what an undo needs.
-func (m *model) startAction(a runview.Action) tea.Cmd {
+func (m *model) startAction(q action.Request) tea.Cmd {
 	src := m.src
 	return callSource(actTimeout, func(ctx context.Context) reply {
-		answer, err := src.Do(ctx, a)
+		answer, err := src.Do(ctx, q)
 		return func(m *model) tea.Cmd {
-			m.handleAnswer(a, answer, err)
+			m.handleAnswer(q, answer, err)
 			return nil
 		}
 	})
 }
 
-func (m *model) handleAnswer(a runview.Action, answer *runview.Answer, err error) {
+func (m *model) handleAnswer(q action.Request, answer *runview.Answer, err error) {
+	if err != nil {
+		m.showActionError(string(q.Do), err)
+		return
+	}
+	if len(answer.Changed) > 0 && q.Do == action.Cancel {
+		m.undo = &undo{jobs: answer.Changed, expiresAt: m.now().Add(undoTimeout)}
+	}
+	m.clearSelectionAfter(q)
+	m.showMessage(answer.Text)
+	m.message.action = q.Do
+}
+
+// showActionError shows why an action was not carried out.
+func (m *model) showActionError(what string, err error) {
 	var refused *runview.Refused
-	switch {
-	case errors.As(err, &refused):
+	if errors.As(err, &refused) {
 		m.showError(refused.Why)
-	case err != nil:
-		m.showError(string(a.Do) + ": " + err.Error())
-	default:
-		if len(answer.Changed) > 0 && a.Do == runview.Cancel {
-			m.undo = &undo{jobs: answer.Changed, expiresAt: m.now().Add(undoTimeout)}
-		}
-		m.clearSelectionAfter(a)
-		m.showMessage(answer.Text)
-		m.message.verb = a.Do
+		return
 	}
-	if err != nil && a.Do == runview.Reply { // the question is shown again
-		m.answeredID = 0
-	}
+	m.showError(what + ": " + err.Error())
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/runview"
 )
 
@@ -212,7 +213,7 @@ func TestKeysBeforeTheLineAreNotLost(t *testing.T) {
 func TestNoStaleMessageOfPausing(t *testing.T) {
 	paused := false
 	m := newScreen(t, sampleWith(func(snap *runview.Snapshot) { snap.Paused = paused }), 80, 24)
-	m.src.(*fakeSource).answer = func(runview.Action) (*runview.Answer, error) {
+	m.src.(*fakeSource).answer = func(action.Request) (*runview.Answer, error) {
 		paused = true
 		return &runview.Answer{Text: "launching is paused"}, nil
 	}
@@ -257,7 +258,7 @@ func TestKeyDoesNothingToAJobThatHasJustMoved(t *testing.T) {
 			snap.Jobs.Cursor = -1
 		}
 	})
-	src.answer = func(a runview.Action) (*runview.Answer, error) {
+	src.answer = func(a action.Request) (*runview.Answer, error) {
 		return &runview.Answer{Done: 1, Text: "priority -1 for 1 job"}, nil
 	}
 	m, now := screenOn(t, src, aQueued, 80, 24)

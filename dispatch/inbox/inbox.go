@@ -20,6 +20,7 @@ import (
 	"dcs-tui/dispatch/socket"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -53,7 +54,7 @@ type Options struct {
 	Stored map[string]Stored // see FindStored
 	// State of the run when this dispatcher began. Of the requests that waited for it, those that can
 	// do nothing are refused.
-	Found rundir.Target
+	Found action.Target
 
 	// Inventory is the set of hosts of the run. Reload reads its file.
 	Inventory interface {
@@ -152,7 +153,7 @@ func (b *Inbox) Request(ctx context.Context, name string, body json.RawMessage) 
 	if answered, _ := b.Dispatcher.Answered(name); answered {
 		return nil
 	}
-	if q.Do == rundir.DoSubmit && b.LeavesSubmits() {
+	if q.Do == action.Submit && b.LeavesSubmits() {
 		return fmt.Errorf("%w: it starts no jobs", socket.ErrNotTaken)
 	}
 	if err := b.awaitJobs(ctx, q); err != nil {
@@ -165,7 +166,7 @@ func (b *Inbox) Request(ctx context.Context, name string, body json.RawMessage) 
 }
 
 // awaitJobs waits up to earlyTimeout for the jobs that a request names.
-func (b *Inbox) awaitJobs(ctx context.Context, q *rundir.Request) error {
+func (b *Inbox) awaitJobs(ctx context.Context, q *action.Request) error {
 	for began := time.Now(); ; {
 		n, err := b.numJobs()
 		switch {
@@ -226,7 +227,7 @@ func (b *Inbox) EndPoor(job jobs.ID, why string) {
 
 // Ask makes a request of this program itself. Its name begins with the source, such as a signal.
 // Ask does not block. The jobs that it names must be jobs of the run.
-func (b *Inbox) Ask(source string, q *rundir.Request) {
+func (b *Inbox) Ask(source string, q *action.Request) {
 	b.prepare(q)
 	b.askEvents(source, eventsOf(q, q.Jobs.Last())...)
 }
@@ -237,25 +238,25 @@ func (b *Inbox) askEvents(source string, do ...sched.Event) {
 }
 
 // prepare carries out the part of a request that is outside the core, and reports how to continue.
-func (b *Inbox) prepare(q *rundir.Request) {
+func (b *Inbox) prepare(q *action.Request) {
 	why := text.Line(reasonOf(q, askedByPerson))
 	switch {
 	case q.Epoch != 0 && q.Epoch != b.Dispatcher.Epoch(): // the core refuses it
-	case q.Do == rundir.DoContinue:
+	case q.Do == action.Continue:
 		b.stop.removeAndEnd(b.OnContinue)
-	case q.Do == rundir.DoDrain:
+	case q.Do == action.DrainRun:
 		b.Print(b.DrainText)
-	case q.Do == rundir.DoStop:
+	case q.Do == action.StopRun:
 		b.Print(func() string { return why + ": dispatching stops, running jobs continue" })
-	case q.Do == rundir.DoCancel && q.All:
+	case q.Do == action.Cancel && q.All:
 		b.Cancel()
 		b.Print(func() string { return why + ": every job is canceled; waiting for the running ones to end" })
 	}
 }
 
 // endsInput reports whether no more jobs will follow because of the request.
-func (b *Inbox) endsInput(q *rundir.Request) bool {
-	return q.Do == rundir.DoEndInput && (q.Epoch == 0 || q.Epoch == b.Dispatcher.Epoch())
+func (b *Inbox) endsInput(q *action.Request) bool {
+	return q.Do == action.EndInput && (q.Epoch == 0 || q.Epoch == b.Dispatcher.Epoch())
 }
 
 // poll handles new requests and removes those whose answers are durable.
@@ -301,7 +302,7 @@ func (b *Inbox) passToCore(name string) bool {
 		b.reportProblem(err)
 		return false
 	}
-	if b.storedDone && b.Found.IsFinished && q.EffectOn(b.Found) == rundir.IsRefused {
+	if b.storedDone && b.Found.IsFinished && q.EffectOn(b.Found) == action.IsRefused {
 		b.refuse(name, q, q.WhyRefused(b.Found))
 		return true
 	}
@@ -313,11 +314,11 @@ func (b *Inbox) passToCore(name string) bool {
 }
 
 // submitToCore gives a request to the core, once. It returns false if it must be tried again.
-func (b *Inbox) submitToCore(name string, q *rundir.Request) (given bool) {
+func (b *Inbox) submitToCore(name string, q *action.Request) (given bool) {
 	if _, had := b.passedToCore.LoadOrStore(name, nil); had {
 		return true
 	}
-	if q.Do == rundir.DoSubmit {
+	if q.Do == action.Submit {
 		given = b.submit(name, q)
 	} else if n, err := b.numJobs(); err == nil {
 		b.prepare(q)
@@ -337,12 +338,12 @@ func (b *Inbox) submitToCore(name string, q *rundir.Request) (given bool) {
 
 // whyInventoryRefuses returns the reason why a request about the set of hosts cannot be carried
 // out, or "". It carries out a reload.
-func (b *Inbox) whyInventoryRefuses(q *rundir.Request) string {
+func (b *Inbox) whyInventoryRefuses(q *action.Request) string {
 	var err error
 	switch q.Do {
-	case rundir.DoAddHost:
+	case action.AddHost:
 		err = b.Inventory.Check(q.Host, q.Options)
-	case rundir.DoReloadHosts:
+	case action.ReloadHosts:
 		err = b.Inventory.Reload()
 	}
 	if err != nil {
@@ -352,7 +353,7 @@ func (b *Inbox) whyInventoryRefuses(q *rundir.Request) string {
 }
 
 // refuse answers a request that cannot be carried out. Its file is set aside.
-func (b *Inbox) refuse(name string, q *rundir.Request, why string) {
+func (b *Inbox) refuse(name string, q *action.Request, why string) {
 	text := "request " + name
 	if q != nil {
 		text = q.Text()
@@ -404,37 +405,37 @@ func (b *Inbox) reportProblem(err error) {
 // that this package carries out itself: see submit, whyInventoryRefuses, and endsInput. A new kind
 // needs an entry here and one in the table of package rundir. total is the number of jobs of the
 // run.
-func eventsOf(q *rundir.Request, total jobs.ID) []sched.Event {
+func eventsOf(q *action.Request, total jobs.ID) []sched.Event {
 	ids := func() []jobs.ID { return q.Jobs.IDs(total) }
 	var ev sched.Event
 	switch why := reasonOf(q, askedByPerson); q.Do {
-	case rundir.DoCancel:
+	case action.Cancel:
 		ev = sched.Cancel{Jobs: ids(), All: q.All, Why: reasonOf(q, "canceled by a person")}
-	case rundir.DoRequeue:
+	case action.Requeue:
 		ev = sched.Requeue{Jobs: ids()}
-	case rundir.DoPriority:
+	case action.Priority:
 		ev = sched.SetPriority{Jobs: ids(), Priority: q.Priority, Relative: q.Relative}
-	case rundir.DoEdit:
+	case action.Edit:
 		ev = sched.Edit{Jobs: ids(), Change: *q.Edit}
-	case rundir.DoPause:
+	case action.Pause:
 		ev = sched.Pause{On: true}
-	case rundir.DoContinue:
+	case action.Continue:
 		return []sched.Event{sched.EndDrain{Why: why}, sched.Pause{}}
-	case rundir.DoDrainHost:
+	case action.DrainHost:
 		ev = sched.DrainHost{Host: q.Host, On: true}
-	case rundir.DoStopHost:
+	case action.StopHost:
 		ev = sched.DrainHost{Host: q.Host, On: true, Now: true}
-	case rundir.DoUseHost:
+	case action.UseHost:
 		ev = sched.DrainHost{Host: q.Host}
-	case rundir.DoSlots:
+	case action.Slots:
 		ev = sched.SetSlots{Host: q.Host, Slots: q.Number, Relative: q.Relative}
-	case rundir.DoAddHost:
+	case action.AddHost:
 		ev = sched.ChangeInventory{Host: q.Host, Change: jobs.HostAdded, Options: q.Options}
-	case rundir.DoRemoveHost:
+	case action.RemoveHost:
 		ev = sched.ChangeInventory{Host: q.Host, Change: jobs.HostRemoved}
-	case rundir.DoDrain:
+	case action.DrainRun:
 		ev = sched.Drain{Why: why}
-	case rundir.DoStop:
+	case action.StopRun:
 		ev = sched.Stop{Why: why}
 	default:
 		return nil
@@ -445,11 +446,11 @@ func eventsOf(q *rundir.Request, total jobs.ID) []sched.Event {
 const askedByPerson = "asked for by a person"
 
 // reasonOf returns the reason for a request.
-func reasonOf(q *rundir.Request, otherwise string) string {
+func reasonOf(q *action.Request, otherwise string) string {
 	switch {
 	case q.Why != "":
 		return q.Why
-	case q.By != "" && q.Do != rundir.DoCancel: // the reason of a cancel becomes that of each job
+	case q.By != "" && q.Do != action.Cancel: // the reason of a cancel becomes that of each job
 		return "asked for by " + q.By
 	}
 	return otherwise

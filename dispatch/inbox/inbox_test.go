@@ -20,6 +20,7 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/rundir/disktest"
@@ -95,8 +96,8 @@ func TestWaitingRequestThatCanDoNothingIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		defer s.end()
-		s.Found = rundir.Target{IsFinished: true}
-		name, err := s.run.FileRequest(&rundir.Request{Do: rundir.DoPause, At: time.Now()})
+		s.Found = action.Target{IsFinished: true}
+		name, err := s.run.FileRequest(&action.Request{Do: action.Pause, At: time.Now()})
 		must(t, err)
 		s.TakeWaiting()
 		s.wait(time.Second)
@@ -127,7 +128,7 @@ func (s *stage) answer(name string) string {
 	return ""
 }
 
-func (s *stage) request(name string, q *rundir.Request) error {
+func (s *stage) request(name string, q *action.Request) error {
 	body, err := q.Encode()
 	must(s.t, err)
 	return s.Request(s.t.Context(), name, body)
@@ -153,12 +154,12 @@ func (s *stage) files() string {
 // TestEveryKindHasEvents checks that the kinds of requests with events of the core are the known
 // ones.
 func TestEveryKindHasEvents(t *testing.T) {
-	for _, do := range []string{rundir.DoCancel, rundir.DoRequeue, rundir.DoEdit, rundir.DoPriority, rundir.DoPause,
-		rundir.DoContinue,
-		rundir.DoDrainHost, rundir.DoStopHost, rundir.DoUseHost, rundir.DoSlots, rundir.DoAddHost, rundir.DoRemoveHost,
-		rundir.DoDrain, rundir.DoStop} {
-		q := &rundir.Request{Do: do, Edit: new(jobs.Change)}
-		if q.Text() == do && do != rundir.DoPause {
+	for _, do := range []action.Name{action.Cancel, action.Requeue, action.Edit, action.Priority, action.Pause,
+		action.Continue,
+		action.DrainHost, action.StopHost, action.UseHost, action.Slots, action.AddHost, action.RemoveHost,
+		action.DrainRun, action.StopRun} {
+		q := &action.Request{Do: do, Edit: new(jobs.Change)}
+		if q.Text() == string(do) && do != action.Pause {
 			t.Errorf("%q is not in the table of kinds", do)
 		}
 		if len(eventsOf(q, 1)) == 0 {
@@ -222,7 +223,7 @@ func TestRequestOnAFullDisk(t *testing.T) {
 		s.journal.Fail(errors.New("no space left on device"))
 		answer := make(chan error, 2)
 		for range 2 {
-			go func() { answer <- s.request(name1, &rundir.Request{Do: rundir.DoPause}) }()
+			go func() { answer <- s.request(name1, &action.Request{Do: action.Pause}) }()
 		}
 		s.wait(time.Minute)
 		if snap := s.Dispatcher.Snapshot(); !snap.Paused || len(answer) > 0 {
@@ -233,11 +234,11 @@ func TestRequestOnAFullDisk(t *testing.T) {
 		if err := errors.Join(<-answer, <-answer); err != nil || s.answer(name1) != "1 done, 0 left " {
 			t.Errorf("got error %v, answer %q; want 1 job done", err, s.answer(name1))
 		}
-		if err := s.request(oldName, &rundir.Request{Do: rundir.DoCancel, All: true}); err != nil {
+		if err := s.request(oldName, &action.Request{Do: action.Cancel, All: true}); err != nil {
 			t.Errorf("what an earlier dispatcher answered: %v", err)
 		}
 		// The same request may also arrive as a file.
-		must(t, s.run.FileRequestAs(name1, &rundir.Request{Do: rundir.DoPause}))
+		must(t, s.run.FileRequestAs(name1, &action.Request{Do: action.Pause}))
 		s.TakeWaiting()
 		if got := s.files(); got != "" {
 			t.Errorf("files: %s", got)
@@ -258,7 +259,7 @@ func TestInvalidRequestIsRefused(t *testing.T) {
 			}
 		}
 		s.end()
-		if err := s.request(name1, &rundir.Request{Do: rundir.DoPause}); !errors.Is(err, socket.ErrNotTaken) {
+		if err := s.request(name1, &action.Request{Do: action.Pause}); !errors.Is(err, socket.ErrNotTaken) {
 			t.Errorf("after the end: %v", err)
 		}
 		if err := s.Wake(t.Context(), name1); !errors.Is(err, ErrLeaving) {
@@ -275,7 +276,7 @@ func TestEarlyRequestThroughTheSocket(t *testing.T) {
 		defer s.end()
 		answer := make(chan error)
 		go func() {
-			answer <- s.request(name1, &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.Ranges{{First: 3, Last: 4}}})
+			answer <- s.request(name1, &action.Request{Do: action.Cancel, Jobs: jobs.Ranges{{First: 3, Last: 4}}})
 		}()
 		s.wait(earlyTimeout / 2)
 		if got := s.answer(name1); got != "" {
@@ -285,7 +286,7 @@ func TestEarlyRequestThroughTheSocket(t *testing.T) {
 		if err := <-answer; err != nil || s.answer(name1) != "2 done, 0 left " {
 			t.Errorf("got error %v, answer %s; want 2 jobs done", err, s.answer(name1))
 		}
-		if err := s.request(name2, &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.One(99)}); err != nil ||
+		if err := s.request(name2, &action.Request{Do: action.Cancel, Jobs: jobs.One(99)}); err != nil ||
 			s.answer(name2) != "0 done, 0 left " {
 			t.Errorf("a job that never comes: %v, %s", err, s.answer(name2))
 		}
@@ -297,7 +298,7 @@ func TestStopIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		defer s.end()
-		if err := s.request(name1, &rundir.Request{Do: rundir.DoStop, Epoch: 2}); err != nil {
+		if err := s.request(name1, &action.Request{Do: action.StopRun, Epoch: 2}); err != nil {
 			t.Error(err)
 		}
 		<-s.Dispatcher.Finished()
@@ -310,7 +311,7 @@ func TestJobsArriveOnceBySocketAndFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		defer s.end()
-		q := &rundir.Request{Do: rundir.DoSubmit, Specs: rundir.JobsText(jobstest.Specs(2))}
+		q := &action.Request{Do: action.Submit, Specs: action.SpecsText(jobstest.Specs(2))}
 		must(t, s.request(name1, q))
 		must(t, s.run.FileRequestAs(name1, q))
 		s.TakeWaiting()

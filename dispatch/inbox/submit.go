@@ -7,6 +7,7 @@ import (
 
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -40,7 +41,7 @@ func FindStored(t *jobs.Table, waiting []*jobs.Spec) map[string]Stored {
 
 // submit adds the jobs of a request to the run, each once. It returns false if that is to be tried
 // again.
-func (b *Inbox) submit(name string, q *rundir.Request) bool {
+func (b *Inbox) submit(name string, q *action.Request) bool {
 	if b.LeavesSubmits() {
 		return true // it waits for the next dispatcher
 	}
@@ -143,7 +144,7 @@ func (b *Inbox) pollStopFiles() {
 		b.Print(b.DrainText)
 		b.askEvents(stopSource, sched.Drain{Why: whyStop, ByFile: true})
 	case asks == rundir.StopNowFile:
-		b.Ask(stopSource, &rundir.Request{Do: rundir.DoCancel, All: true, Why: whyStopNow})
+		b.Ask(stopSource, &action.Request{Do: action.Cancel, All: true, Why: whyStopNow})
 	case was == rundir.StopFile:
 		b.askEvents(stopSource, sched.EndDrain{OnlyByFile: true, Why: whyStop + " was removed"})
 	}

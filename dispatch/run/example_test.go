@@ -18,6 +18,7 @@ import (
 	"dcs-tui/internal/polltest"
 	"dcs-tui/internal/progtest"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -103,7 +104,7 @@ func TestJobsAreSubmittedWhileResultsAreRead(t *testing.T) {
 	if got, want := next(), `job 1 succeeded "slow\n"`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	r.Do("test", &rundir.Request{Do: rundir.DoCancel, All: true, Why: "enough"})
+	r.Do("test", &action.Request{Do: action.Cancel, All: true, Why: "enough"})
 	if got, want := next(), `job 3 canceled ""`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

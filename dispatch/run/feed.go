@@ -12,6 +12,7 @@ import (
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -320,7 +321,7 @@ func (r *Run) answer(ctx context.Context, ask *jobs.StreamAsk, numbers *inputNum
 
 // request makes a request from a line, like the request of a person.
 func (r *Run) request(ctx context.Context, ask *jobs.StreamAsk, numbers *inputNumbers) error {
-	q := &rundir.Request{Do: ask.Do, All: ask.All, Jobs: ask.Jobs, By: dispatch.Asker(), At: time.Now()}
+	q := &action.Request{Do: action.Name(ask.Do), All: ask.All, Jobs: ask.Jobs, By: dispatch.Asker(), At: time.Now()}
 	if ask.Do == jobs.AskCancel {
 		q.Why = "canceled by its submitter"
 	}

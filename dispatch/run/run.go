@@ -20,6 +20,7 @@ import (
 	"dcs-tui/hosts/mirror"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/rundir"
@@ -178,7 +179,7 @@ func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
 	}
 	r.journal = o.journal
 	stored := inbox.FindStored(o.Table, o.stored)
-	var found rundir.Target
+	var found action.Target
 	if len(o.stored) == 0 && !opts.AcceptJobs && opts.Lines == nil {
 		found, _ = o.Run.UndispatchedTarget(o.Table) // after an error, every request is carried out
 	}
@@ -282,7 +283,7 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 }
 
 // newInbox returns the inbox of requests.
-func (r *Run) newInbox(stored map[string]inbox.Stored, found rundir.Target) *inbox.Inbox {
+func (r *Run) newInbox(stored map[string]inbox.Stored, found action.Target) *inbox.Inbox {
 	return inbox.New(inbox.Options{
 		Run: r.dir, Dispatcher: r.d, Stored: stored, Found: found, Print: r.printLater, Inventory: r.inventory,
 		IsCanceled: r.isCanceled.Load, OnContinue: r.DrainEnded, DrainText: r.drainText,
@@ -350,7 +351,7 @@ func (r *Run) Stopping() <-chan struct{} { return r.signals.stopping }
 func (r *Run) Dir() *rundir.Run { return r.dir }
 
 // Do carries out a request of this program. source is a word for its origin, such as "signal".
-func (r *Run) Do(source string, q *rundir.Request) { r.inbox.Ask(source, q) }
+func (r *Run) Do(source string, q *action.Request) { r.inbox.Ask(source, q) }
 
 // DrainEnded removes the causes of a drain that a person has ended: it removes the file STOP, and
 // makes the next Ctrl-C drain again.
@@ -377,11 +378,11 @@ func (r *Run) carryOutRequests() {
 func (r *Run) carryOut(q request) {
 	switch q.action {
 	case actDrain:
-		r.Do("signal", &rundir.Request{Do: rundir.DoDrain, Why: q.why})
+		r.Do("signal", &action.Request{Do: action.DrainRun, Why: q.why})
 	case actStop:
-		r.Do("signal", &rundir.Request{Do: rundir.DoStop, Why: q.why})
+		r.Do("signal", &action.Request{Do: action.StopRun, Why: q.why})
 	case actCancel:
-		r.Do("signal", &rundir.Request{Do: rundir.DoCancel, All: true, Why: q.why})
+		r.Do("signal", &action.Request{Do: action.Cancel, All: true, Why: q.why})
 	case actDetach:
 		if r.opts.Detach != nil {
 			r.opts.Detach(r)

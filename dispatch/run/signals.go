@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// action is what a signal requests.
-type action int
+// signalAction is what a signal requests.
+type signalAction int
 
 const (
-	actNothing action = iota
-	actDrain          // finish running jobs and start no more
-	actStop           // stop dispatching; running jobs continue
-	actCancel         // end all running jobs
-	actDetach         // the terminal is gone: continue without it
-	actExit           // requested a third time: exit immediately
+	actNothing signalAction = iota
+	actDrain                // finish running jobs and start no more
+	actStop                 // stop dispatching; running jobs continue
+	actCancel               // end all running jobs
+	actDetach               // the terminal is gone: continue without it
+	actExit                 // requested a third time: exit immediately
 )
 
 // interrupts counts the requests to end the run, because each further Ctrl-C requests more.
@@ -28,7 +28,7 @@ type interrupts struct {
 
 // action returns the action that a signal requests. Only a confirmed cancel ends running jobs, so
 // SIGTERM only stops dispatching.
-func (i *interrupts) action(s os.Signal) action {
+func (i *interrupts) action(s os.Signal) signalAction {
 	switch s {
 	case syscall.SIGHUP:
 		return actDetach
@@ -68,7 +68,7 @@ func SignalName(s os.Signal) string {
 
 // request is an action and the signal that requested it.
 type request struct {
-	action action
+	action signalAction
 	why    string
 }
 

@@ -130,19 +130,19 @@ func TestEachFurtherCtrlCRequestsMore(t *testing.T) {
 		name   string
 		cancel bool
 		sent   []os.Signal
-		want   []action
+		want   []signalAction
 	}{
-		{"Ctrl-C thrice", false, []os.Signal{ctrlC, ctrlC, ctrlC}, []action{actDrain, actStop, actExit}},
-		{"cancel by choice", true, []os.Signal{ctrlC, ctrlC}, []action{actCancel, actStop}},
-		{"SIGTERM at once", false, []os.Signal{term, ctrlC}, []action{actStop, actExit}},
-		{"SIGTERM twice", false, []os.Signal{term, term}, []action{actStop, actExit}},
-		{"Ctrl-C and SIGTERM", false, []os.Signal{ctrlC, term, term}, []action{actDrain, actStop, actExit}},
-		{"SIGTERM never cancels", true, []os.Signal{term}, []action{actStop}},
-		{"the terminal closes", false, []os.Signal{hup, ctrlC}, []action{actDetach, actDrain}},
-		{"a pipe breaks", false, []os.Signal{pipe, ctrlC}, []action{actNothing, actDrain}},
+		{"Ctrl-C thrice", false, []os.Signal{ctrlC, ctrlC, ctrlC}, []signalAction{actDrain, actStop, actExit}},
+		{"cancel by choice", true, []os.Signal{ctrlC, ctrlC}, []signalAction{actCancel, actStop}},
+		{"SIGTERM at once", false, []os.Signal{term, ctrlC}, []signalAction{actStop, actExit}},
+		{"SIGTERM twice", false, []os.Signal{term, term}, []signalAction{actStop, actExit}},
+		{"Ctrl-C and SIGTERM", false, []os.Signal{ctrlC, term, term}, []signalAction{actDrain, actStop, actExit}},
+		{"SIGTERM never cancels", true, []os.Signal{term}, []signalAction{actStop}},
+		{"the terminal closes", false, []os.Signal{hup, ctrlC}, []signalAction{actDetach, actDrain}},
+		{"a pipe breaks", false, []os.Signal{pipe, ctrlC}, []signalAction{actNothing, actDrain}},
 	} {
 		i := interrupts{cancelFirst: test.cancel}
-		var got []action
+		var got []signalAction
 		for _, s := range test.sent {
 			got = append(got, i.action(s))
 		}

@@ -51,7 +51,7 @@ const (
 type Handler interface {
 	// Wake polls the inbox now and returns when the request of this name is recorded.
 	Wake(ctx context.Context, name string) error
-	// Request accepts a request (see rundir.Request) and returns when it is recorded. A
+	// Request accepts a request (see action.Request) and returns when it is recorded. A
 	// second one of the same name is the same request.
 	Request(ctx context.Context, name string, body json.RawMessage) error
 	// Why explains in a sentence why a job waits or what it is doing.

@@ -82,10 +82,11 @@ func isTest(path string) bool { return strings.HasSuffix(path, "_test.go") }
 // ARCHITECTURE.md. A package that is not listed may import every package.
 var allowedImports = map[string][]string{
 	"jobs":                {"internal/text"},
+	"jobs/action":         {"internal/text", "jobs"},
 	"jobs/journal":        {"internal/account", "internal/text", "jobs", "jobs/live", "jobs/rundir"},
 	"jobs/live":           {"jobs", "jobs/rundir"},
 	"jobs/query":          {"internal/text", "jobs"},
-	"jobs/rundir":         {"internal/text", "internal/trust", "jobs"},
+	"jobs/rundir":         {"internal/text", "internal/trust", "jobs", "jobs/action"},
 	"jobs/shell":          {},
 	"jobs/rundir/memdisk": {"jobs/rundir"},
 	"jobs/results":        {"internal/text", "jobs", "jobs/query"},
@@ -115,13 +116,13 @@ var allowedImports = map[string][]string{
 	"dispatch":         {"dispatch/commit", "dispatch/sched", "hosts", "hosts/files", "internal/account", "internal/text", "jobs", "jobs/live", "jobs/results", "jobs/rundir"},
 	"dispatch/publish": {"dispatch", "jobs/live", "jobs/rundir"},
 	"dispatch/socket":  {"jobs", "jobs/live"},
-	"tui":              {"internal/text", "jobs", "jobs/live", "jobs/query", "jobs/results", "jobs/runview"},
+	"tui":              {"internal/text", "jobs", "jobs/action", "jobs/live", "jobs/query", "jobs/results", "jobs/runview"},
 	"internal/text":    {},
-	"jobs/ask":         {"internal/text", "jobs", "jobs/journal", "jobs/live", "jobs/rundir"},
-	"dispatch/inbox":   {"dispatch", "dispatch/sched", "dispatch/socket", "internal/text", "jobs", "jobs/rundir"},
+	"jobs/ask":         {"internal/text", "jobs", "jobs/action", "jobs/journal", "jobs/live", "jobs/rundir"},
+	"dispatch/inbox":   {"dispatch", "dispatch/sched", "dispatch/socket", "internal/text", "jobs", "jobs/action", "jobs/rundir"},
 	"dispatch/run": {"grid/search", "dispatch", "hosts/files", "dispatch/inbox", "dispatch/publish", "dispatch/sched", "dispatch/socket", "hosts", "hosts/mirror", "internal/text",
-		"jobs", "jobs/attempts", "jobs/journal", "jobs/live", "jobs/metrics", "jobs/query", "jobs/results", "jobs/rundir"},
-	"jobs/runview": {"internal/heap", "dispatch/socket", "hosts", "internal/text", "jobs", "jobs/ask", "jobs/journal", "jobs/live", "jobs/metrics", "jobs/query", "jobs/results", "jobs/rundir"},
+		"jobs", "jobs/action", "jobs/attempts", "jobs/journal", "jobs/live", "jobs/metrics", "jobs/query", "jobs/results", "jobs/rundir"},
+	"jobs/runview": {"internal/heap", "dispatch/socket", "hosts", "internal/text", "jobs", "jobs/action", "jobs/ask", "jobs/journal", "jobs/live", "jobs/metrics", "jobs/query", "jobs/results", "jobs/rundir"},
 }
 
 // TestImportsAreAllowed checks that packages import only what the table of ARCHITECTURE.md allows.

@@ -15,6 +15,7 @@ import (
 	"dcs-tui/internal/polltest"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/rundir/disktest"
@@ -63,7 +64,7 @@ func (s *runScreen) killDispatcher(t *testing.T) *runview.Snapshot {
 }
 
 // mustDo carries out an action, which must change this number of jobs or hosts.
-func (s *runScreen) mustDo(t *testing.T, a runview.Action, done int) {
+func (s *runScreen) mustDo(t *testing.T, a action.Request, done int) {
 	t.Helper()
 	if got, err := s.Do(t.Context(), a); err != nil || got.Done != done {
 		t.Fatal(got, err)
@@ -71,7 +72,7 @@ func (s *runScreen) mustDo(t *testing.T, a runview.Action, done int) {
 }
 
 // mustRefuse checks that an action is refused.
-func (s *runScreen) mustRefuse(t *testing.T, a runview.Action) {
+func (s *runScreen) mustRefuse(t *testing.T, a action.Request) {
 	t.Helper()
 	var refused *runview.Refused
 	if _, err := s.Do(t.Context(), a); !errors.As(err, &refused) {
@@ -150,14 +151,14 @@ func TestScreenOutlivesItsDispatcher(t *testing.T) {
 		snap.Run.Owner != "" {
 		t.Errorf("after %v: %+v", d, snap)
 	}
-	screen.mustRefuse(t, runview.Action{Do: runview.DrainRun})
-	screen.mustDo(t, runview.Action{Do: runview.Pause}, 1) // both wait for the next dispatcher
-	screen.mustDo(t, runview.Action{Do: runview.Continue}, 1)
-	screen.mustDo(t, runview.Action{Do: runview.Resume}, 1)
+	screen.mustRefuse(t, action.Request{Do: action.DrainRun})
+	screen.mustDo(t, action.Request{Do: action.Pause}, 1) // both wait for the next dispatcher
+	screen.mustDo(t, action.Request{Do: action.Continue}, 1)
+	screen.mustDo(t, action.Request{Do: action.Resume}, 1)
 	screen.awaitSnapshot(t, "it is live again", func(p *runview.Snapshot) bool {
 		return p.Status == runview.StatusRunning && p.Phases[runview.Running] > 0
 	})
-	screen.mustRefuse(t, runview.Action{Do: runview.Resume})
+	screen.mustRefuse(t, action.Request{Do: action.Resume})
 	screen.openGate(t)
 	snap = screen.awaitSnapshot(t, "it is over",
 		func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished && p.Run.Owner == "" })
@@ -191,7 +192,7 @@ func TestRunAgainFromTheScreen(t *testing.T) {
 	defer other.Close()
 	other.awaitSnapshot(t, "the other sees it",
 		func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished })
-	screen.mustDo(t, runview.Action{Do: runview.Edit, Jobs: jobs.One(1),
+	screen.mustDo(t, action.Request{Do: action.Edit, Jobs: jobs.One(1),
 		Edit: &jobs.Change{Command: new(strings.TrimSpace(gated))}}, 1)
 	for _, s := range []*runScreen{screen, other} {
 		s.awaitSnapshot(t, "it is live", func(p *runview.Snapshot) bool {
@@ -203,7 +204,7 @@ func TestRunAgainFromTheScreen(t *testing.T) {
 		return p.Status == runview.StatusFinished && p.Phases[runview.Succeeded] == 2
 	})
 
-	screen.mustDo(t, runview.Action{Do: runview.Requeue, Jobs: jobs.One(2)}, 1)
+	screen.mustDo(t, action.Request{Do: action.Requeue, Jobs: jobs.One(2)}, 1)
 	screen.awaitSnapshot(t, "again", func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished })
 	polltest.Until(t, "the new round and its requests are published", func() bool {
 		table, _, err := journal.Replay(screen.run)
@@ -212,7 +213,7 @@ func TestRunAgainFromTheScreen(t *testing.T) {
 			!slices.ContainsFunc(names, func(name string) bool { return !table.Requests[name] })
 	})
 	none := ""
-	screen.mustRefuse(t, runview.Action{Do: runview.Edit, Jobs: jobs.One(1),
+	screen.mustRefuse(t, action.Request{Do: action.Edit, Jobs: jobs.One(1),
 		Edit: &jobs.Change{Command: new(" "), Name: &none}})
 }
 
@@ -222,14 +223,14 @@ func TestCancelWhatADeadDispatcherLeft(t *testing.T) {
 	t.Parallel()
 	screen := startRunningJob(t, gated+gated+"#DCS after=1\necho 3 >> ran\n")
 	screen.killDispatcher(t)
-	if a, err := screen.Do(t.Context(), runview.Cancel.Jobs(2)); err != nil || a.Done != 1 ||
+	if a, err := screen.Do(t.Context(), action.Request{Do: action.Cancel, Jobs: jobs.One(2)}); err != nil || a.Done != 1 ||
 		a.Text != "1 job canceled" || a.Changed.String() != "2" {
 		t.Fatal(a, err)
 	}
 	screen.awaitSnapshot(t, "job 2 is canceled", func(p *runview.Snapshot) bool {
 		return p.Status != runview.StatusRunning && p.Phases[runview.Canceled] == 1
 	})
-	if a, err := screen.Do(t.Context(), runview.Action{Do: runview.CancelRun}); err != nil || a.Done != 2 ||
+	if a, err := screen.Do(t.Context(), action.Request{Do: action.Cancel, All: true}); err != nil || a.Done != 2 ||
 		a.Text != "2 jobs canceled" {
 		t.Fatal(a, err)
 	}
@@ -249,10 +250,10 @@ func TestCancelWhatADeadDispatcherLeft(t *testing.T) {
 func TestDrainAndStopReachTheDispatcher(t *testing.T) {
 	t.Parallel()
 	screen := startRunningJob(t, gated+gated+gated)
-	_, err := screen.Do(t.Context(), runview.Action{Do: runview.DrainRun})
+	_, err := screen.Do(t.Context(), action.Request{Do: action.DrainRun})
 	must(t, err)
 	screen.awaitSnapshot(t, "it drains", func(p *runview.Snapshot) bool { return p.Draining != "" })
-	_, err = screen.Do(t.Context(), runview.Action{Do: runview.StopRun})
+	_, err = screen.Do(t.Context(), action.Request{Do: action.StopRun})
 	must(t, err)
 	snap := screen.awaitSnapshot(t, "it has stopped",
 		func(p *runview.Snapshot) bool { return p.Status == runview.StatusStopped && p.Run.Owner == "" })
@@ -311,21 +312,21 @@ func TestRunWithoutASocket(t *testing.T) {
 func TestPauseOutlivesItsDispatcher(t *testing.T) {
 	t.Parallel()
 	screen := startRunningJob(t, gated+gated+gated)
-	screen.mustDo(t, runview.Action{Do: runview.Pause}, 1)
+	screen.mustDo(t, action.Request{Do: action.Pause}, 1)
 	polltest.Until(t, "it is recorded", func() bool {
 		table, err := replayTable(screen.run)
 		return err == nil && table.Paused
 	})
 	screen.killDispatcher(t)
-	if _, err := screen.run.FileRequest(&rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf([]jobs.ID{3}),
+	if _, err := screen.run.FileRequest(&action.Request{Do: action.Cancel, Jobs: jobs.RangesOf([]jobs.ID{3}),
 		At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	screen.mustDo(t, runview.Action{Do: runview.Resume}, 1)
+	screen.mustDo(t, action.Request{Do: action.Resume}, 1)
 	screen.awaitSnapshot(t, "the request is carried out, and it is paused", func(p *runview.Snapshot) bool {
 		return p.Status == runview.StatusRunning && p.Phases[runview.Canceled] == 1 && p.Paused
 	})
-	screen.mustDo(t, runview.Action{Do: runview.Continue}, 1)
+	screen.mustDo(t, action.Request{Do: action.Continue}, 1)
 	screen.openGate(t)
 	screen.awaitSnapshot(t, "it is over", func(p *runview.Snapshot) bool {
 		return p.Status == runview.StatusFinished && p.Phases[runview.Succeeded] == 2

@@ -6,12 +6,13 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/rundir"
 )
 
 // admit returns an error if the next resume of a run that nobody dispatches could do nothing with
 // one of the requests.
-func (a *app) admit(run *rundir.Run, table *jobs.Table, requests []*rundir.Request) error {
+func (a *app) admit(run *rundir.Run, table *jobs.Table, requests []*action.Request) error {
 	if table == nil {
 		var err error
 		if table, err = replayTable(run); err != nil {
@@ -32,14 +33,14 @@ func (a *app) admit(run *rundir.Run, table *jobs.Table, requests []*rundir.Reque
 // whyNotAdmitted returns why the next resume could do nothing with one of the requests, and what to
 // do instead; why is "" if it could. The names of hosts are checked as a dispatcher does.
 func (a *app) whyNotAdmitted(run *rundir.Run, table *jobs.Table,
-	requests []*rundir.Request) (why, advice string, err error) {
+	requests []*action.Request) (why, advice string, err error) {
 	target, err := run.UndispatchedTarget(table)
 	if err != nil {
 		return "", "", err
 	}
 	for _, q := range requests {
-		if q.EffectOn(target) == rundir.IsRefused {
-			if q.EffectOn(rundir.Target{}) != rundir.IsRefused {
+		if q.EffectOn(target) == action.IsRefused {
+			if q.EffectOn(action.Target{}) != action.IsRefused {
 				ref := refTo(run)
 				advice = "dcs-tui requeue " + ref + " JOBS or dcs-tui submit " + ref +
 					" FILE gives the run jobs; dcs-tui resume " + ref + " then runs them"
@@ -57,7 +58,7 @@ func (a *app) whyNotAdmitted(run *rundir.Run, table *jobs.Table,
 }
 
 // whyNotHost returns why a dispatcher would refuse the host of a request, or "".
-func (a *app) whyNotHost(run *rundir.Run, table *jobs.Table, q *rundir.Request) (string, error) {
+func (a *app) whyNotHost(run *rundir.Run, table *jobs.Table, q *action.Request) (string, error) {
 	inv, err := a.storedInventory(run)
 	if now, _, _ := currentInventory(run); now != nil {
 		inv, err = now, nil
@@ -73,9 +74,9 @@ func (a *app) whyNotHost(run *rundir.Run, table *jobs.Table, q *rundir.Request) 
 	_, isInstance := table.Instances[q.Host]
 	isKnown := isInstance || slices.Contains(names, q.Host)
 	switch {
-	case q.Do == rundir.DoAddHost && isKnown:
+	case q.Do == action.AddHost && isKnown:
 		return q.Host + " is in use already", nil
-	case q.Do == rundir.DoAddHost:
+	case q.Do == action.AddHost:
 		if _, err := inv.Add(q.Host, q.Options); err != nil {
 			return err.Error(), nil
 		}

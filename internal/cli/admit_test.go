@@ -10,6 +10,7 @@ import (
 	"dcs-tui/dispatch/run"
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/rundir/disktest"
 	"dcs-tui/jobs/runview"
@@ -95,8 +96,8 @@ func TestCommandsOnARunThatNobodyDispatches(t *testing.T) {
 // jobs does.
 func TestMootRequestDoesNotKeepARun(t *testing.T) {
 	runDir := finishedRun(t)
-	for _, q := range []*rundir.Request{{Do: rundir.DoPause}, {Do: rundir.DoUseHost, Host: "node9"},
-		{Do: rundir.DoCancel, All: true}} {
+	for _, q := range []*action.Request{{Do: action.Pause}, {Do: action.UseHost, Host: "node9"},
+		{Do: action.Cancel, All: true}} {
 		q.At = time.Now()
 		if _, err := runDir.FileRequest(q); err != nil {
 			t.Fatal(err)
@@ -105,7 +106,7 @@ func TestMootRequestDoesNotKeepARun(t *testing.T) {
 			t.Errorf("after %q the run stays: %v", q.Text(), err)
 		}
 	}
-	if _, err := runDir.FileRequest(&rundir.Request{Do: rundir.DoRequeue, Jobs: jobs.One(1),
+	if _, err := runDir.FileRequest(&action.Request{Do: action.Requeue, Jobs: jobs.One(1),
 		At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
@@ -118,15 +119,15 @@ func TestMootRequestDoesNotKeepARun(t *testing.T) {
 // as the commands.
 func TestScreenOnARunThatNobodyDispatches(t *testing.T) {
 	for _, c := range []struct {
-		a                 runview.Action
+		a                 action.Request
 		stopped, finished string // in the reason; "": it is left
 	}{
-		{runview.Action{Do: runview.Pause}, "", "have ended"},
-		{runview.Action{Do: runview.Priority, Jobs: jobs.One(1), Number: 1, Relative: true}, "", "have ended"},
-		{runview.Action{Do: runview.DrainHost, Host: "nowhere"}, "no host nowhere", "have ended"},
-		{runview.Action{Do: runview.Slots, Host: localName(), Number: 1, Relative: true}, "are not known",
+		{action.Request{Do: action.Pause}, "", "have ended"},
+		{action.Request{Do: action.Priority, Jobs: jobs.One(1), Priority: 1, Relative: true}, "", "have ended"},
+		{action.Request{Do: action.DrainHost, Host: "nowhere"}, "no host nowhere", "have ended"},
+		{action.Request{Do: action.Slots, Host: localName(), Number: 1, Relative: true}, "are not known",
 			"have ended"},
-		{runview.Action{Do: runview.DrainRun}, "nobody dispatches", "nobody dispatches"},
+		{action.Request{Do: action.DrainRun}, "nobody dispatches", "nobody dispatches"},
 	} {
 		for _, isFinished := range []bool{false, true} {
 			runDir, want := stoppedRun(t), c.stopped
@@ -155,8 +156,8 @@ func TestHeldLinesNameTheCommands(t *testing.T) {
 	checkContains(t, got, "paused, as a person asked; dcs-tui continue ", "a starts no jobs", "hosts use ",
 		"c starts no jobs")
 	same(t, "lines", strings.Count(got, "\n"), 2)
-	waiting := []*rundir.Request{{Do: rundir.DoContinue}, {Do: rundir.DoUseHost, Host: "a"},
-		{Do: rundir.DoStopHost, Host: "b"}, {Do: rundir.DoUseHost, Host: "c"}}
+	waiting := []*action.Request{{Do: action.Continue}, {Do: action.UseHost, Host: "a"},
+		{Do: action.StopHost, Host: "b"}, {Do: action.UseHost, Host: "c"}}
 	got = strings.Join(heldLines(runDir, table, waiting), "\n")
 	if !strings.HasPrefix(got, "b starts no jobs") || strings.Contains(got, "\n") {
 		t.Errorf("heldLines: got %q, want only b", got)

@@ -15,6 +15,7 @@ import (
 	"dcs-tui/dispatch/run"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -69,13 +70,13 @@ func (a *app) runCancel(cmd *cobra.Command, flags *runFlags, args []string, sel 
 	if err != nil {
 		return err
 	}
-	numWaiting := len(slices.DeleteFunc(waiting, func(q *rundir.Request) bool { return !q.AddsJobs() }))
+	numWaiting := len(slices.DeleteFunc(waiting, func(q *action.Request) bool { return !q.AddsJobs() }))
 	ids, err := a.selectJobs(cmd.Context(), run, table, sel,
 		func(st jobs.JobState) bool { return !some || !st.Terminal() })
 	if err != nil {
 		return err
 	}
-	request := &rundir.Request{Do: rundir.DoCancel, All: !some}
+	request := &action.Request{Do: action.Cancel, All: !some}
 	if some {
 		request.Jobs = jobs.RangesOf(ids)
 	}
@@ -173,7 +174,7 @@ func forceText(run *rundir.Run) string {
 
 // askOwnerToCancel asks the dispatcher to cancel all jobs and waits until it has ended. It returns
 // the request if the dispatcher is dead and has left jobs, which the caller must end.
-func (a *app) askOwnerToCancel(ctx context.Context, run *rundir.Run, request *rundir.Request,
+func (a *app) askOwnerToCancel(ctx context.Context, run *rundir.Run, request *action.Request,
 	owner *journal.Owner) (*ask.TrackedRequest, error) {
 	request.By, request.At = dispatch.Asker(), time.Now()
 	asked, err := ask.Prepare(run, request)
@@ -309,7 +310,7 @@ func (a *app) reportCanceled(run *rundir.Run, asked *ask.TrackedRequest, asJSON 
 	}
 	done := asked.Done - asked.EndedItself - len(still)
 	if asJSON {
-		return a.printRequestJSON(run, rundir.DoCancel, asked, done, still)
+		return a.printRequestJSON(run, action.Cancel, asked, done, still)
 	}
 	if !asked.Answered {
 		return nil // was reported

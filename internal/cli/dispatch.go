@@ -18,6 +18,7 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
@@ -281,7 +282,7 @@ func (d *dispatchSession) handlePrintError(err error) {
 }
 
 func (d *dispatchSession) stopOnClosedStdout() {
-	d.run.Do("stdout", &rundir.Request{Do: rundir.DoStop, Why: "standard output was closed"})
+	d.run.Do("stdout", &action.Request{Do: action.StopRun, Why: "standard output was closed"})
 }
 
 // queueReply implements run.Options.Reply. It does not wait for the reader of standard output.

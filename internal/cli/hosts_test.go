@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -210,14 +211,16 @@ func TestPassphraseThroughTheScreen(t *testing.T) {
 	}
 	reply := func(q *live.Question, text string) {
 		t.Helper()
-		_, err := screen.Do(t.Context(), runview.Action{Do: runview.Reply, Number: int(q.ID), Text: text})
-		must(t, err)
+		must(t, screen.Reply(t.Context(), q.ID, text))
 	}
 	reply(wrong, "no")
 	q := screen.awaitSnapshot(t, "it is asked for again", func(p *runview.Snapshot) bool {
 		return p.Question != nil && p.Question.ID != wrong.ID
 	}).Question
-	screen.mustRefuse(t, runview.Action{Do: runview.Reply, Number: int(wrong.ID), Text: secret})
+	var refused *runview.Refused
+	if err := screen.Reply(t.Context(), wrong.ID, secret); !errors.As(err, &refused) {
+		t.Errorf("a reply to the earlier question: %v, want a refusal", err)
+	}
 	reply(q, secret)
 	screen.awaitSnapshot(t, "the host works",
 		func(p *runview.Snapshot) bool { return p.Phases[runview.Succeeded] == 1 && p.Question == nil })

@@ -14,6 +14,7 @@ import (
 	"dcs-tui/dispatch"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -47,7 +48,7 @@ type sentRequests struct {
 // (see admit). It reports a request that the dispatcher does not answer. A refused request is an
 // error. table is the state of the run; nil: not known.
 func (a *app) sendRequests(ctx context.Context, run *rundir.Run, table *jobs.Table,
-	requests ...*rundir.Request) (*sentRequests, error) {
+	requests ...*action.Request) (*sentRequests, error) {
 	owner, err := journal.ReadOwner(run)
 	if err != nil {
 		return nil, err
@@ -59,7 +60,7 @@ func (a *app) sendRequests(ctx context.Context, run *rundir.Run, table *jobs.Tab
 		}
 	}
 	prepare := ask.Leave // several requests are all durable before the first is awaited
-	if sent.hasDispatcher && len(requests) == 1 && requests[0].Do != rundir.DoSubmit {
+	if sent.hasDispatcher && len(requests) == 1 && requests[0].Do != action.Submit {
 		prepare = ask.Prepare
 	}
 	at := time.Now()
@@ -129,10 +130,10 @@ func (a *app) reportWaiting(sent *sentRequests, what string) {
 // requestJSON is the output of --json for a request about jobs or hosts.
 type requestJSON struct {
 	runJSON
-	Do       string  `json:"do"`
-	Request  *string `json:"request"` // its name; null if there was nothing to do
-	Answered bool    `json:"answered"`
-	Jobs     int     `json:"jobs"` // number of jobs that were changed
+	Do       action.Name `json:"do"`
+	Request  *string     `json:"request"` // its name; null if there was nothing to do
+	Answered bool        `json:"answered"`
+	Jobs     int         `json:"jobs"` // number of jobs that were changed
 	// Number of jobs that were finished (cancel, priority) or unfinished (requeue).
 	Left int `json:"left_alone"`
 	// Number of jobs to cancel that ended in another way meanwhile.
@@ -140,7 +141,7 @@ type requestJSON struct {
 	Ending []jobs.ID `json:"still_alive"` // jobs to cancel that have not ended yet
 }
 
-func (a *app) printRequestJSON(run *rundir.Run, do string, asked *ask.TrackedRequest, done int,
+func (a *app) printRequestJSON(run *rundir.Run, do action.Name, asked *ask.TrackedRequest, done int,
 	ending []jobs.ID) error {
 	j := &requestJSON{runJSON: runJSONOf(run), Do: do, Answered: asked.Answered, Jobs: done, Left: asked.Left +
 		asked.LeftOut, Ended: asked.EndedItself,
@@ -180,23 +181,23 @@ func requireRun(cmd *cobra.Command, args []string) error {
 
 // requestCommand is a command for an action of the screen.
 type requestCommand struct {
-	verb                      runview.Verb
+	verb                      action.Name
 	use, short, long, example string
 	hasWhere                  bool // the command has --where
 	// Asks for confirmation, with %s for the hosts; "": no confirmation.
 	question string
 	// actions parses the arguments after RUN; nil: there are no arguments.
-	actions func(a *app, ctx context.Context, state *runState, args []string, sel *selection) ([]runview.Action, error)
+	actions func(a *app, ctx context.Context, state *runState, args []string, sel *selection) ([]action.Request, error)
 }
 
 // requestCommands are the commands below the root.
 var requestCommands = []requestCommand{
-	{verb: runview.Pause, use: "pause [flags] RUN", short: "Pause a run: launch no more jobs for now",
+	{verb: action.Pause, use: "pause [flags] RUN", short: "Pause a run: launch no more jobs for now",
 		long: `Launch no more jobs until dcs-tui continue. Running jobs are not affected. The pause is part of the run and
 stays when the dispatcher ends.`, example: "dcs-tui pause sweep-20260314-1502"},
-	{verb: runview.Continue, use: "continue [flags] RUN", short: "Launch jobs again after a pause or a drain",
+	{verb: action.Continue, use: "continue [flags] RUN", short: "Launch jobs again after a pause or a drain",
 		long: `Launch jobs again after a pause, or after a drain that has not ended the dispatcher yet.`, example: "dcs-tui continue sweep-20260314-1502"},
-	{verb: runview.Priority, use: "priority [flags] RUN N [JOBS...]", short: "Set the priority of jobs", hasWhere: true,
+	{verb: action.Priority, use: "priority [flags] RUN N [JOBS...]", short: "Set the priority of jobs", hasWhere: true,
 		long: `Set the priority of unfinished jobs to N. Jobs with a smaller N start first; the default is 0. Put -- before a
 negative N. JOBS are numbers and ranges, such as 3 9-17.`, example: `dcs-tui priority sweep-20260314-1502 10 3 9-17
 dcs-tui priority --where 'name=big*' sweep-20260314-1502 -- -1`, actions: priorityActions},
@@ -204,27 +205,27 @@ dcs-tui priority --where 'name=big*' sweep-20260314-1502 -- -1`, actions: priori
 
 // hostRequestCommands are the commands below hosts.
 var hostRequestCommands = []requestCommand{
-	{verb: runview.DrainHost, use: "drain [flags] RUN HOST...", short: "Start no more jobs on hosts of a run",
-		long: `Start no more jobs of the run on these hosts. Jobs that run there finish.`, example: "dcs-tui hosts drain sweep-20260314-1502 ws03 ws04", actions: hostActions(runview.DrainHost)},
-	{verb: runview.UseHost, use: "use [flags] RUN HOST...", short: "Use hosts of a run again after drain or stop",
-		long: `Start jobs of the run on these hosts again after dcs-tui hosts drain or dcs-tui hosts stop.`, example: "dcs-tui hosts use sweep-20260314-1502 ws03", actions: hostActions(runview.UseHost)},
-	{verb: runview.StopHost, use: "stop [flags] RUN HOST...",
+	{verb: action.DrainHost, use: "drain [flags] RUN HOST...", short: "Start no more jobs on hosts of a run",
+		long: `Start no more jobs of the run on these hosts. Jobs that run there finish.`, example: "dcs-tui hosts drain sweep-20260314-1502 ws03 ws04", actions: hostActions(action.DrainHost)},
+	{verb: action.UseHost, use: "use [flags] RUN HOST...", short: "Use hosts of a run again after drain or stop",
+		long: `Start jobs of the run on these hosts again after dcs-tui hosts drain or dcs-tui hosts stop.`, example: "dcs-tui hosts use sweep-20260314-1502 ws03", actions: hostActions(action.UseHost)},
+	{verb: action.StopHost, use: "stop [flags] RUN HOST...",
 		short: "End the jobs on hosts of a run, and queue them again", question: "end the jobs on %s and queue them again",
 		long: `End the jobs of the run that run on these hosts, queue them again for other hosts, and start no more jobs on
-these hosts.`, example: "dcs-tui hosts stop --yes sweep-20260314-1502 ws03", actions: hostActions(runview.StopHost)},
-	{verb: runview.AddHost, use: "add [flags] RUN HOST... [KEY=VALUE...]", short: "Add hosts to a run",
+these hosts.`, example: "dcs-tui hosts stop --yes sweep-20260314-1502 ws03", actions: hostActions(action.StopHost)},
+	{verb: action.AddHost, use: "add [flags] RUN HOST... [KEY=VALUE...]", short: "Add hosts to a run",
 		long: `Add hosts to the run in addition to those in the inventory file. HOST is a name that ssh can reach.
 KEY=VALUE sets a key of [[host]] for all of them; other keys have the values in [defaults] of the inventory file.
 The hosts stay in the run when the inventory file is read again and when the run is resumed, until
 dcs-tui hosts remove.`, example: `dcs-tui hosts add sweep-20260314-1502 ws07 ws08
 dcs-tui hosts add sweep-20260314-1502 gpu2 slots=4 tags=gpu address=10.0.0.7,gpu2.lab`, actions: addHostActions},
-	{verb: runview.RemoveHost, use: "remove [flags] RUN HOST...", short: "Remove hosts from a run",
+	{verb: action.RemoveHost, use: "remove [flags] RUN HOST...", short: "Remove hosts from a run",
 		long: `Remove hosts from the run, even if the inventory file has them. Jobs that run there finish first.
-dcs-tui hosts add brings the hosts back.`, example: "dcs-tui hosts remove sweep-20260314-1502 ws07", actions: hostActions(runview.RemoveHost)},
-	{verb: runview.ReloadHosts, use: "reload [flags] RUN", short: "Read the inventory file of a run again",
+dcs-tui hosts add brings the hosts back.`, example: "dcs-tui hosts remove sweep-20260314-1502 ws07", actions: hostActions(action.RemoveHost)},
+	{verb: action.ReloadHosts, use: "reload [flags] RUN", short: "Read the inventory file of a run again",
 		long: `Read the inventory file of the run again now. A dispatcher also checks it for changes every two seconds. If the
 file has an error, nothing changes.`, example: "dcs-tui hosts reload sweep-20260314-1502"},
-	{verb: runview.Slots, use: "slots [flags] RUN HOST N", short: "Set the number of slots of a host",
+	{verb: action.Slots, use: "slots [flags] RUN HOST N", short: "Set the number of slots of a host",
 		long: `Use at most N slots of a host of the run. 0 restores the number in the inventory. If more jobs are
 running there, they finish.`, example: "dcs-tui hosts slots sweep-20260314-1502 ws03 4", actions: slotsActions},
 }
@@ -264,7 +265,7 @@ func (a *app) runRequest(ctx context.Context, c *requestCommand, args []string, 
 	if err != nil {
 		return err
 	}
-	actions := []runview.Action{{Do: c.verb}}
+	actions := []action.Request{{Do: c.verb}}
 	if c.actions != nil {
 		if actions, err = c.actions(a, ctx, state, args[1:], sel); err != nil {
 			return err
@@ -272,14 +273,14 @@ func (a *app) runRequest(ctx context.Context, c *requestCommand, args []string, 
 	} else if len(args) > 1 {
 		return text.Errorf("unexpected argument %s: this command takes only RUN", text.Shorten(args[1]))
 	}
-	var requests []*rundir.Request
+	var requests []*action.Request
 	var hosts []string
-	for _, action := range actions {
-		request, err := runview.RequestOf(action, state.Table, state.State())
+	for _, asked := range actions {
+		request, err := runview.ResolveRequest(asked, state.Table, state.State())
 		if err != nil {
 			return err
 		}
-		requests, hosts = append(requests, request), append(hosts, text.Line(action.Host))
+		requests, hosts = append(requests, request), append(hosts, text.Line(asked.Host))
 	}
 	if !state.IsDispatched() { // before the question
 		if err := a.admit(state.Run, state.Table, requests); err != nil {
@@ -307,7 +308,7 @@ func (a *app) runRequest(ctx context.Context, c *requestCommand, args []string, 
 			}
 			continue
 		}
-		answer, err := runview.AnswerTo(actions[i], &asked.Trace, state.Table, state.State())
+		answer, err := runview.AnswerTo(&actions[i], &asked.Trace, state.Table, state.State())
 		if err != nil {
 			return err
 		}
@@ -317,7 +318,7 @@ func (a *app) runRequest(ctx context.Context, c *requestCommand, args []string, 
 }
 
 func priorityActions(a *app, ctx context.Context, state *runState, args []string,
-	sel *selection) ([]runview.Action, error) {
+	sel *selection) ([]action.Request, error) {
 	if len(args) == 0 {
 		return nil, text.Errorf("no priority was given").WithAdvice("dcs-tui priority RUN N JOBS, such as 10 3-17")
 	}
@@ -336,17 +337,17 @@ func priorityActions(a *app, ctx context.Context, state *runState, args []string
 	if err == nil && len(ids) == 0 {
 		err = text.Errorf("no job is selected")
 	}
-	return []runview.Action{{Do: runview.Priority, Jobs: jobs.RangesOf(ids), Number: int(n)}}, err
+	return []action.Request{{Do: action.Priority, Jobs: jobs.RangesOf(ids), Priority: int(n)}}, err
 }
 
 // hostActions parses the names of hosts.
-func hostActions(verb runview.Verb) func(*app, context.Context, *runState, []string, *selection) ([]runview.Action, error) {
-	return func(_ *app, _ context.Context, _ *runState, args []string, _ *selection) (actions []runview.Action, err error) {
+func hostActions(verb action.Name) func(*app, context.Context, *runState, []string, *selection) ([]action.Request, error) {
+	return func(_ *app, _ context.Context, _ *runState, args []string, _ *selection) (actions []action.Request, err error) {
 		if len(args) == 0 {
 			return nil, text.Errorf("no hosts were given").WithAdvice("dcs-tui status RUN lists them")
 		}
 		for _, name := range args {
-			actions = append(actions, runview.Action{Do: verb, Host: name})
+			actions = append(actions, action.Request{Do: verb, Host: name})
 		}
 		return actions, nil
 	}
@@ -354,11 +355,11 @@ func hostActions(verb runview.Verb) func(*app, context.Context, *runState, []str
 
 // addHostActions parses the names of hosts and their options.
 func addHostActions(_ *app, _ context.Context, _ *runState, args []string,
-	_ *selection) (actions []runview.Action, err error) {
+	_ *selection) (actions []action.Request, err error) {
 	isOption := func(arg string) bool { return strings.Contains(arg, "=") }
 	options := strings.Join(slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return !isOption(arg) }), " ")
 	for _, name := range slices.DeleteFunc(slices.Clone(args), isOption) {
-		actions = append(actions, runview.Action{Do: runview.AddHost, Host: name, Text: options})
+		actions = append(actions, action.Request{Do: action.AddHost, Host: name, Options: options})
 	}
 	if len(actions) == 0 {
 		return nil, text.Errorf("no hosts were given").WithAdvice("a name that ssh can reach, such as ws07")
@@ -366,7 +367,7 @@ func addHostActions(_ *app, _ context.Context, _ *runState, args []string,
 	return actions, nil
 }
 
-func slotsActions(_ *app, _ context.Context, _ *runState, args []string, _ *selection) ([]runview.Action, error) {
+func slotsActions(_ *app, _ context.Context, _ *runState, args []string, _ *selection) ([]action.Request, error) {
 	if len(args) != 2 {
 		return nil, text.Errorf("hosts slots needs a host and a number of slots").WithAdvice("dcs-tui hosts slots RUN HOST N")
 	}
@@ -374,5 +375,5 @@ func slotsActions(_ *app, _ context.Context, _ *runState, args []string, _ *sele
 	if err != nil || n < 0 || n > jobs.MaxSlots {
 		return nil, text.Errorf("%q is not a whole number from 0 to %d", text.Shorten(args[1]), jobs.MaxSlots)
 	}
-	return []runview.Action{{Do: runview.Slots, Host: args[0], Number: n}}, nil
+	return []action.Request{{Do: action.Slots, Host: args[0], Number: n}}, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/live"
@@ -100,12 +101,12 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 			return err
 		}
 	}
-	request := &rundir.Request{Do: rundir.DoRequeue, Jobs: jobs.RangesOf(ids), Spare: spareOption(table, ended)}
+	request := &action.Request{Do: action.Requeue, Jobs: jobs.RangesOf(ids), Spare: spareOption(table, ended)}
 	if !change.Empty() {
 		if err := change.Check(); err != nil {
 			return err
 		}
-		request.Do, request.Edit = rundir.DoEdit, change
+		request.Do, request.Edit = action.Edit, change
 		request.Jobs = jobs.RangesOf(ended) // an edit would also change queued jobs
 	}
 	sent, err := a.sendRequests(ctx, run, table, request)
@@ -130,7 +131,7 @@ func spareOption(table *jobs.Table, over []jobs.ID) string {
 	if slices.ContainsFunc(over, func(id jobs.ID) bool { return table.Job(id).State == jobs.Succeeded }) {
 		return ""
 	}
-	return rundir.SpareSucceeded
+	return action.SpareSucceeded
 }
 
 // reportRequeued reports the result of a requeue. open is the number of its jobs that were
@@ -139,7 +140,7 @@ func (a *app) reportRequeued(sent *sentRequests, open int, asJSON bool) error {
 	asked := sent.requests[0]
 	switch {
 	case asJSON:
-		return a.printRequestJSON(sent.run, rundir.DoRequeue, asked, asked.Done, nil)
+		return a.printRequestJSON(sent.run, action.Requeue, asked, asked.Done, nil)
 	case !asked.Answered:
 		a.reportWaiting(sent, "the request for "+text.Plural(asked.Jobs().Count(), "job")+" waits")
 		return nil
@@ -216,7 +217,7 @@ func (a *app) requeueFiles(args, files []string, opt requestFlags) error {
 	}
 	left := 0 // number of jobs that were left alone because their state had changed
 	for i, request := range requests[:edits] {
-		if request.Do != rundir.DoPriority && !sent.isWaiting { // the jobs of priorities are in the other requests
+		if request.Do != action.Priority && !sent.isWaiting { // the jobs of priorities are in the other requests
 			left += sent.requests[i].Left
 		}
 	}
@@ -365,23 +366,23 @@ func diffSummary(diff *ask.Diff) string {
 // updateJSON is the output of requeue --file --json.
 type updateJSON struct {
 	runJSON
-	Do        string `json:"do"`
-	Answered  bool   `json:"answered"`
-	Succeeded int    `json:"succeeded"` // not run again
-	Again     int    `json:"again"`
-	Open      int    `json:"open"`
-	New       int    `json:"new"`
-	Gone      int    `json:"gone"`
-	Canceled  int    `json:"canceled"` // of gone
-	Changed   int    `json:"changed"`
-	Left      int    `json:"left_alone"` // of again, changed, and canceled, because their state had changed
+	Do        action.Name `json:"do"`
+	Answered  bool        `json:"answered"`
+	Succeeded int         `json:"succeeded"` // not run again
+	Again     int         `json:"again"`
+	Open      int         `json:"open"`
+	New       int         `json:"new"`
+	Gone      int         `json:"gone"`
+	Canceled  int         `json:"canceled"` // of gone
+	Changed   int         `json:"changed"`
+	Left      int         `json:"left_alone"` // of again, changed, and canceled, because their state had changed
 }
 
 // reportUpdated reports the result of an update. sent is nil if there was nothing to do.
 func (a *app) reportUpdated(run *rundir.Run, diff *ask.Diff, sent *sentRequests, left int, opt requestFlags) error {
 	switch {
 	case opt.json:
-		return a.printJSON(&updateJSON{runJSON: runJSONOf(run), Do: rundir.DoRequeue, Answered: sent == nil ||
+		return a.printJSON(&updateJSON{runJSON: runJSONOf(run), Do: action.Requeue, Answered: sent == nil ||
 			!sent.isWaiting, Succeeded: diff.Succeeded,
 			Again: len(diff.Rounds), Open: diff.Open, New: len(diff.New), Gone: len(diff.Gone), Canceled: len(diff.Queued), Changed: diff.Changed, Left: left})
 	case sent == nil: // was reported

@@ -23,6 +23,7 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
@@ -324,17 +325,17 @@ func resumedLine(owned *run.Owned, nRequests int) string {
 // heldLines returns the commands that end what people asked for earlier and what keeps jobs from
 // starting: a pause, and hosts that were drained or stopped. It includes the requests that the
 // dispatcher is about to carry out.
-func heldLines(run *rundir.Run, table *jobs.Table, waiting []*rundir.Request) (lines []string) {
+func heldLines(run *rundir.Run, table *jobs.Table, waiting []*action.Request) (lines []string) {
 	isPaused, held := table.Paused, map[string]bool{}
 	for name, asked := range table.Hosts {
 		held[name] = asked.Use != jobs.HostUsed
 	}
 	for _, q := range waiting {
 		switch q.Do {
-		case rundir.DoPause, rundir.DoContinue:
-			isPaused = q.Do == rundir.DoPause
-		case rundir.DoDrainHost, rundir.DoStopHost, rundir.DoUseHost:
-			held[q.Host] = q.Do != rundir.DoUseHost
+		case action.Pause, action.Continue:
+			isPaused = q.Do == action.Pause
+		case action.DrainHost, action.StopHost, action.UseHost:
+			held[q.Host] = q.Do != action.UseHost
 		}
 	}
 	ref := refTo(run)

@@ -23,6 +23,7 @@ import (
 	"dcs-tui/internal/text"
 	"dcs-tui/internal/ttyguard"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/metrics"
@@ -253,9 +254,9 @@ func (a *app) drawScreen(s *runScreen, keys *os.File, o screenFlags) (last *runv
 }
 
 // Do implements runview.Source.
-func (s *runScreen) Do(ctx context.Context, a runview.Action) (*runview.Answer, error) {
+func (s *runScreen) Do(ctx context.Context, a action.Request) (*runview.Answer, error) {
 	ans, err := s.View.Do(ctx, a)
-	if err == nil && a.Do == runview.CancelRun {
+	if err == nil && a.All {
 		s.canceled.Store(true)
 	}
 	return ans, err
@@ -263,15 +264,18 @@ func (s *runScreen) Do(ctx context.Context, a runview.Action) (*runview.Answer, 
 
 // actUndispatched carries out an action on a run that nobody dispatches. It starts a dispatcher if
 // the action needs one.
-func (s *runScreen) actUndispatched(ctx context.Context, a runview.Action) (*runview.Answer, error) {
+func (s *runScreen) actUndispatched(ctx context.Context, a action.Request) (*runview.Answer, error) {
 	switch a.Do {
-	case runview.Resume:
+	case action.Resume:
 		if err := s.resume(ctx); err != nil {
 			return nil, err
 		}
 		return &runview.Answer{Done: 1, Text: "the run continues"}, nil
-	case runview.Cancel:
-		if a.Waiting { // it is not known which of them run, and those would be ended
+	case action.Cancel:
+		if a.All {
+			return s.cancel(ctx)
+		}
+		if a.Spare == action.SpareStarted { // it is not known which of them run, and those would be ended
 			return nil, &runview.Refused{Why: "the dispatcher has ended meanwhile; resume the run first"}
 		}
 		const limit = 2000 // ranges that fit on a command line
@@ -286,8 +290,6 @@ func (s *runScreen) actUndispatched(ctx context.Context, a runview.Action) (*run
 			return &runview.Answer{}, nil
 		}
 		return s.cancel(ctx, ids...)
-	case runview.CancelRun:
-		return s.cancel(ctx)
 	}
 	return s.leaveRequest(ctx, a)
 }
@@ -295,16 +297,16 @@ func (s *runScreen) actUndispatched(ctx context.Context, a runview.Action) (*run
 // leaveRequest leaves the request of an action in the run directory, where it waits for the next
 // resume. If the request adds jobs, leaveRequest starts a dispatcher, which carries it out before it
 // launches anything.
-func (s *runScreen) leaveRequest(ctx context.Context, a runview.Action) (*runview.Answer, error) {
+func (s *runScreen) leaveRequest(ctx context.Context, a action.Request) (*runview.Answer, error) {
 	table, err := replayTable(s.run)
 	if err != nil {
 		return nil, err
 	}
-	request, err := runview.RequestOf(a, table, nil)
+	request, err := runview.ResolveRequest(a, table, nil)
 	if err != nil {
 		return nil, err
 	}
-	if why, _, err := s.app.whyNotAdmitted(s.run, table, []*rundir.Request{request}); err != nil || why != "" {
+	if why, _, err := s.app.whyNotAdmitted(s.run, table, []*action.Request{request}); err != nil || why != "" {
 		return nil, cmp.Or(err, error(&runview.Refused{Why: why}))
 	}
 	request.By, request.At = dispatch.Asker(), time.Now()
@@ -332,7 +334,7 @@ func (s *runScreen) leaveRequest(ctx context.Context, a runview.Action) (*runvie
 	case !q.Answered:
 		return &runview.Answer{Text: "requested; the dispatcher has not answered yet"}, nil
 	}
-	return &runview.Answer{Done: q.Done, Left: q.Left, Text: runview.JobsText(a.Jobs, q.Done) +
+	return &runview.Answer{Done: q.Done, Left: q.Left, Text: action.JobsText(a.Jobs, q.Done) +
 		" queued again; the run continues"}, nil
 }
 

@@ -10,9 +10,9 @@ import (
 	"dcs-tui/dispatch/socket"
 	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/live"
-	"dcs-tui/jobs/rundir"
 )
 
 // TestDispatcherAnswersOnItsRecordedSocket checks that a dispatcher records its socket in the owner
@@ -51,7 +51,7 @@ func TestDispatcherAnswersOnItsRecordedSocket(t *testing.T) {
 		p, err := c.Read(t.Context(), socket.Read{Attempt: first, File: jobs.FileOut, Offset: -4, Limit: 3})
 		return err == nil && string(p.Data) == "gun" && p.Offset == 2 && p.Size == 6 && !p.Over
 	})
-	name, err := screen.run.FileRequest(&rundir.Request{Do: rundir.DoPriority, Jobs: jobs.RangesOf([]jobs.ID{1}),
+	name, err := screen.run.FileRequest(&action.Request{Do: action.Priority, Jobs: jobs.RangesOf([]jobs.ID{1}),
 		Priority: 3})
 	must(t, err)
 	must(t, c.Wake(t.Context(), name))

@@ -18,6 +18,7 @@ import (
 	"dcs-tui/grid"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/metrics"
@@ -114,7 +115,7 @@ func (a *app) runSubmit(flags *submitFlags, args []string) error {
 		return err
 	}
 	if flags.end {
-		requests = append(requests, &rundir.Request{Do: rundir.DoEndInput})
+		requests = append(requests, &action.Request{Do: action.EndInput})
 	}
 	sent, err := a.sendRequests(context.Background(), run, nil, requests...)
 	if err != nil {
@@ -210,18 +211,18 @@ func (a *app) reportSubmitted(sent *sentRequests, batch *grid.Batch) {
 // submitJSON is the output of submit --json.
 type submitJSON struct {
 	runJSON
-	Do       string   `json:"do"`
-	Requests []string `json:"requests"`
-	Answered bool     `json:"answered"`
-	Jobs     int      `json:"jobs"`  // number of jobs that are part of the run now
-	Which    string   `json:"which"` // their numbers, 31-42
-	Waiting  int      `json:"waiting"`
-	Queues   []string `json:"queues"`
+	Do       action.Name `json:"do"`
+	Requests []string    `json:"requests"`
+	Answered bool        `json:"answered"`
+	Jobs     int         `json:"jobs"`  // number of jobs that are part of the run now
+	Which    string      `json:"which"` // their numbers, 31-42
+	Waiting  int         `json:"waiting"`
+	Queues   []string    `json:"queues"`
 }
 
 func (s *sentRequests) json(batch *grid.Batch) *submitJSON {
 	n, which := s.addedJobs()
-	j := &submitJSON{runJSON: runJSONOf(s.run), Do: rundir.DoSubmit, Requests: []string{}, Answered: !s.isWaiting,
+	j := &submitJSON{runJSON: runJSONOf(s.run), Do: action.Submit, Requests: []string{}, Answered: !s.isWaiting,
 		Jobs: n, Which: which.String(), Waiting: len(batch.Specs) - n, Queues: batch.Queues}
 	for _, asked := range s.requests {
 		j.Requests = append(j.Requests, asked.Name)
@@ -350,7 +351,7 @@ func (a *app) awaitJobEnd(run *rundir.Run, asked *ask.TrackedRequest, stopped <-
 				return nil, run.RemoveRequest(asked.Name)
 			}
 			_, err := a.sendRequests(context.Background(), run, nil,
-				&rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf([]jobs.ID{asked.First}),
+				&action.Request{Do: action.Cancel, Jobs: jobs.RangesOf([]jobs.ID{asked.First}),
 					Why: "dcs-tui submit --wait was interrupted"})
 			return nil, err
 		case <-time.After(min(time.Since(began)/20+20*time.Millisecond, pollInterval)): // short jobs are awaited more precisely

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -42,7 +43,7 @@ func TestSubmittedOnceAfterDeath(t *testing.T) {
 				specs = append(specs, &jobs.Spec{ID: jobs.ID(i + 1), Command: fmt.Sprintf("echo more%d >>log", i),
 					Options: &jobs.Options{Queue: "q"}})
 			}
-			name, err := run.FileRequest(&rundir.Request{Do: rundir.DoSubmit, Specs: rundir.JobsText(specs),
+			name, err := run.FileRequest(&action.Request{Do: action.Submit, Specs: action.SpecsText(specs),
 				At: time.Now()})
 			must(t, err)
 			dying := takeOver(t, run)
@@ -120,7 +121,7 @@ func TestNothingIsAddedTwice(t *testing.T) {
 		t.Fatal(err, checkStillSettled(run, table))
 	}
 	spec := &jobs.Spec{ID: 1, Command: "true", Options: jobs.NoOptions}
-	name, err := run.FileRequest(&rundir.Request{Do: rundir.DoSubmit, Specs: rundir.JobsText([]*jobs.Spec{spec}),
+	name, err := run.FileRequest(&action.Request{Do: action.Submit, Specs: action.SpecsText([]*jobs.Spec{spec}),
 		At: time.Now()})
 	must(t, err)
 	checkContains(t, fmt.Sprint(checkStillSettled(run, table)), "1 request of the run has not been carried out")
@@ -188,7 +189,7 @@ func TestStreamedTemplateIsRefused(t *testing.T) {
 // the meantime, unless succeeded jobs are requested (promise 1).
 func TestRequeueSparesSucceededJobs(t *testing.T) {
 	table := &jobs.Table{Jobs: []jobs.Job{{State: jobs.Failed}, {State: jobs.Skipped}, {State: jobs.Succeeded}}}
-	same(t, "spared", spareOption(table, []jobs.ID{1, 2}), rundir.SpareSucceeded)
+	same(t, "spared", spareOption(table, []jobs.ID{1, 2}), action.SpareSucceeded)
 	same(t, "spared", spareOption(table, []jobs.ID{1, 3}), "")
 }
 
@@ -199,7 +200,7 @@ func TestContinueRemovesTheStopFile(t *testing.T) {
 	screen := startRunningJob(t, gated)
 	writeFile(t, screen.run.Dir, rundir.StopFile, "")
 	screen.awaitSnapshot(t, "the run drains", func(p *runview.Snapshot) bool { return p.Draining != "" })
-	_, err := screen.Do(t.Context(), runview.Action{Do: runview.Continue})
+	_, err := screen.Do(t.Context(), action.Request{Do: action.Continue})
 	must(t, err)
 	if _, err := os.Stat(screen.run.Path(rundir.StopFile)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the file STOP is still there: %v", err)

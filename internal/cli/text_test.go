@@ -19,6 +19,7 @@ import (
 	"dcs-tui/internal/ptytest"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/runview"
 )
 
@@ -202,8 +203,8 @@ func TestFlagsAgreeWithOptions(t *testing.T) {
 // end what runs (rule 9).
 func TestCancelOfWhatWaitsNeedsADispatcher(t *testing.T) {
 	var refused *runview.Refused
-	if _, err := new(runScreen).actUndispatched(t.Context(), runview.Action{Do: runview.Cancel, Jobs: jobs.One(1),
-		Waiting: true}); !errors.As(err, &refused) {
+	if _, err := new(runScreen).actUndispatched(t.Context(), action.Request{Do: action.Cancel, Jobs: jobs.One(1),
+		Spare: action.SpareStarted}); !errors.As(err, &refused) {
 		t.Error(err)
 	}
 }
@@ -216,7 +217,7 @@ func TestACancelOutlivesItsScreen(t *testing.T) {
 	screen.killDispatcher(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := screen.Do(ctx, runview.Action{Do: runview.CancelRun}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := screen.Do(ctx, action.Request{Do: action.Cancel, All: true}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
 	screen.awaitSnapshot(t, "all are canceled",

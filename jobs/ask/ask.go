@@ -15,6 +15,7 @@ import (
 
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/rundir"
@@ -54,14 +55,14 @@ type TrackedRequest struct {
 	ended   map[jobs.ID]jobs.Record // see End
 
 	run      *rundir.Run
-	body     *rundir.Request
+	body     *action.Request
 	reader   *journal.Reader
 	recorded bool // the dispatcher has reported that its answer is durable
 	filed    bool // the request is a file in the run directory
 }
 
 // Leave writes a request into the run directory. The request is durable when Leave returns.
-func Leave(run *rundir.Run, q *rundir.Request) (*TrackedRequest, error) {
+func Leave(run *rundir.Run, q *action.Request) (*TrackedRequest, error) {
 	r, err := Prepare(run, q)
 	if err != nil {
 		return nil, err
@@ -71,7 +72,7 @@ func Leave(run *rundir.Run, q *rundir.Request) (*TrackedRequest, error) {
 
 // Prepare makes a request that Wait sends through the socket, or as a file if that is not possible.
 // Nothing is sent before Wait.
-func Prepare(run *rundir.Run, q *rundir.Request) (*TrackedRequest, error) {
+func Prepare(run *rundir.Run, q *action.Request) (*TrackedRequest, error) {
 	if _, err := q.Encode(); err != nil {
 		return nil, err
 	}
@@ -101,7 +102,7 @@ func (r *TrackedRequest) Poll() {
 	_, r.Problem = r.reader.Follow(durable, func(_ int, rec *jobs.Record) {
 		if rec.Seq != 0 && rec.Kind != jobs.KindAcked {
 			delete(r.awaited, rec.Job)
-			if r.body.Do == rundir.DoSubmit && (!r.Answered || rec.Job == r.First) {
+			if r.body.Do == action.Submit && (!r.Answered || rec.Job == r.First) {
 				r.ended[rec.Job] = *rec // the answer may come after the end of its job
 			}
 		}
@@ -334,18 +335,18 @@ func JobsToRequeue(t *jobs.Table, affected []jobs.ID) []jobs.ID {
 	return slices.Compact(all)
 }
 
-// SubmitRequests returns the requests that add jobs to a run. Each is at most rundir.MaxSubmit
+// SubmitRequests returns the requests that add jobs to a run. Each is at most action.MaxSubmit
 // bytes.
-func SubmitRequests(specs []*jobs.Spec) ([]*rundir.Request, error) {
+func SubmitRequests(specs []*jobs.Spec) ([]*action.Request, error) {
 	blocks := submitBlocks(specs)
 	if len(blocks) > 1 && slices.ContainsFunc(specs, func(s *jobs.Spec) bool { return len(s.After) > 0 }) {
 		return nil, text.Errorf("jobs with the option after must be submitted in one request of at most %d MiB",
-			rundir.MaxSubmit>>20).
+			action.MaxSubmit>>20).
 			WithAdvice("submit several files, each with the jobs that depend on each other")
 	}
-	var requests []*rundir.Request
+	var requests []*action.Request
 	for _, block := range blocks {
-		requests = append(requests, &rundir.Request{Do: rundir.DoSubmit, Specs: rundir.JobsText(block)})
+		requests = append(requests, &action.Request{Do: action.Submit, Specs: action.SpecsText(block)})
 	}
 	return requests, nil
 }
@@ -361,7 +362,7 @@ func submitBlocks(specs []*jobs.Spec) (blocks [][]*jobs.Spec) {
 	for i, s := range specs {
 		text = jobs.AppendSpecJSON(text[:0], s)
 		size += len(text) + 1
-		if size > rundir.MaxSubmit && i > from {
+		if size > action.MaxSubmit && i > from {
 			blocks = append(blocks, specs[from:i])
 			from, size = i, len(text)+1
 		}

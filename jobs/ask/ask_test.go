@@ -12,6 +12,7 @@ import (
 
 	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -36,8 +37,8 @@ func takeOver(t *testing.T, run *rundir.Run) *journal.Journal {
 	return j
 }
 
-func cancelTwo() *rundir.Request {
-	return &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf([]jobs.ID{1, 2}), At: time.Unix(1e9, 0)}
+func cancelTwo() *action.Request {
+	return &action.Request{Do: action.Cancel, Jobs: jobs.RangesOf([]jobs.ID{1, 2}), At: time.Unix(1e9, 0)}
 }
 
 // conn is a connection to a dispatcher whose behavior a test defines.

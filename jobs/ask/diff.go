@@ -9,7 +9,7 @@ import (
 
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/action"
 )
 
 // Diff is the difference between a changed jobs file and the run that was created from it. Two jobs
@@ -302,23 +302,23 @@ func (m *Diff) setQueues(t *jobs.Table) {
 // Requests returns the requests that update the run, in the order in which they must be sent, so
 // that no removed job starts meanwhile. The requests leave alone jobs whose state has changed since
 // the comparison: jobs that have succeeded do not run again, and removed jobs that run continue.
-func (m *Diff) Requests() []*rundir.Request {
-	var list []*rundir.Request
+func (m *Diff) Requests() []*action.Request {
+	var list []*action.Request
 	if len(m.Queued) > 0 {
-		list = append(list, &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf(m.Queued),
-			Spare: rundir.SpareStarted, Why: "not in the jobs file any more"})
+		list = append(list, &action.Request{Do: action.Cancel, Jobs: jobs.RangesOf(m.Queued),
+			Spare: action.SpareStarted, Why: "not in the jobs file any more"})
 	}
 	for _, c := range m.Changes {
-		list = append(list, &rundir.Request{Do: rundir.DoEdit, Jobs: jobs.RangesOf(c.IDs), Spare: rundir.SpareSucceeded,
+		list = append(list, &action.Request{Do: action.Edit, Jobs: jobs.RangesOf(c.IDs), Spare: action.SpareSucceeded,
 			Edit: &c.Change})
 	}
 	if len(m.again) > 0 {
-		list = append(list, &rundir.Request{Do: rundir.DoRequeue, Jobs: jobs.RangesOf(m.again),
-			Spare: rundir.SpareSucceeded})
+		list = append(list, &action.Request{Do: action.Requeue, Jobs: jobs.RangesOf(m.again),
+			Spare: action.SpareSucceeded})
 	}
 	// Last: finished jobs must be queued again before.
 	for _, p := range slices.Sorted(maps.Keys(m.Ranked)) {
-		list = append(list, &rundir.Request{Do: rundir.DoPriority, Jobs: jobs.RangesOf(m.Ranked[p]), Priority: p})
+		list = append(list, &action.Request{Do: action.Priority, Jobs: jobs.RangesOf(m.Ranked[p]), Priority: p})
 	}
 	return list
 }

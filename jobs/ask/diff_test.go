@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/action"
 )
 
 // TestJobsAreMatchedByCommandAndParameters checks that jobs are matched by command, parameters, and
@@ -51,7 +51,7 @@ func TestJobsAreMatchedByCommandAndParameters(t *testing.T) {
 	}
 	var asks []string
 	for _, q := range m.Requests() {
-		asks = append(asks, q.Do+" "+q.Jobs.String()+" spares "+q.Spare)
+		asks = append(asks, string(q.Do)+" "+q.Jobs.String()+" spares "+q.Spare)
 	}
 	want := []string{"cancel 6 spares started", "edit 2 spares succeeded", "edit 5 spares succeeded",
 		"requeue 4 spares succeeded"}
@@ -127,8 +127,8 @@ func TestManyJobsMakeSeveralRequests(t *testing.T) {
 	}
 	n := 0
 	for _, b := range submitBlocks(specs) {
-		q := rundir.Request{Do: rundir.DoSubmit, Specs: rundir.JobsText(b)}
-		if len(q.Specs) > rundir.MaxSubmit {
+		q := action.Request{Do: action.Submit, Specs: action.SpecsText(b)}
+		if len(q.Specs) > action.MaxSubmit {
 			t.Errorf("%d bytes", len(q.Specs))
 		}
 		if got, err := q.NewJobs(); err != nil || len(got) != len(b) {

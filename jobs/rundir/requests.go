@@ -1,9 +1,7 @@
 package rundir
 
 import (
-	"bytes"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +10,7 @@ import (
 	"time"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 )
 
 // RequestsDir holds requests to the dispatcher, one file each. A rename creates each file. The
@@ -19,44 +18,6 @@ import (
 // names, and then removes them. Only the user can create a request, because the run directory is
 // closed to others.
 const RequestsDir = "requests"
-
-// MaxRequest is the maximum size of a request, in bytes.
-const MaxRequest = 16 << 20
-
-// maxText is the maximum length of a text in a request, in bytes.
-const maxText = 1000
-
-// The values of Request.Spare: jobs that a request leaves alone, by their state when it is carried
-// out.
-const (
-	SpareSucceeded = "succeeded" // edit and requeue: succeeded jobs are not run again
-	SpareStarted   = "started"   // cancel of single jobs: jobs that have started are not ended
-)
-
-// Request is a user's request to the dispatcher.
-type Request struct {
-	V        int         `json:"v"` // 1
-	Do       string      `json:"do"`
-	Jobs     jobs.Ranges `json:"jobs,omitempty"` // jobs that the run does not have are ignored
-	All      bool        `json:"all,omitempty"`  // cancel: every job, instead of Jobs
-	Priority int         `json:"priority,omitempty"`
-	Why      string      `json:"why,omitempty"` // reason, shown to users
-	By       string      `json:"by,omitempty"`  // user and machine, shown to users
-	At       time.Time   `json:"at"`            // by the clock of that machine, shown to users
-
-	Spare string       `json:"spare,omitempty"` // cancel, requeue, edit: SpareSucceeded or SpareStarted
-	Edit  *jobs.Change `json:"edit,omitempty"`  // edit
-	Specs string       `json:"specs,omitempty"` // submit: JobsText
-
-	Host    string `json:"host,omitempty"`    // drain-host, stop-host, use-host, slots, add-host, remove-host
-	Options string `json:"options,omitempty"` // add-host: "slots=4 tags=gpu"
-	Number  int    `json:"number,omitempty"`  // slots
-	// Priority, slots: the value is added to what the jobs or the host have when the request is
-	// carried out.
-	Relative bool `json:"relative,omitempty"`
-	// Drain, stop: epoch of the dispatcher that the request is for; others refuse it.
-	Epoch int `json:"epoch,omitempty"`
-}
 
 // RefusedError reports that a request will never be carried out.
 type RefusedError struct {
@@ -82,14 +43,14 @@ func NewRequestName(at time.Time) string {
 }
 
 // FileRequest writes a request for the dispatcher, durably, under a new name.
-func (r *Run) FileRequest(q *Request) (name string, err error) {
+func (r *Run) FileRequest(q *action.Request) (name string, err error) {
 	name = NewRequestName(q.At)
 	return name, r.FileRequestAs(name, q)
 }
 
 // FileRequestAs is FileRequest under a name that NewRequestName has returned. A request
 // that may already have reached the dispatcher otherwise is carried out once.
-func (r *Run) FileRequestAs(name string, q *Request) error {
+func (r *Run) FileRequestAs(name string, q *action.Request) error {
 	text, err := q.Encode()
 	if err != nil {
 		return err
@@ -106,29 +67,11 @@ func (r *Run) FileRequestAs(name string, q *Request) error {
 	return nil
 }
 
-// Encode returns the JSON of a request, or an error if no dispatcher could carry it out.
-func (q *Request) Encode() ([]byte, error) {
-	sent := *q
-	sent.V = 1
-	sent.Why, sent.By = shorten(q.Why), shorten(q.By)
-	if why := sent.problem(); why != "" {
-		return nil, fmt.Errorf("the request cannot be left: %s", why)
-	}
-	text, err := json.Marshal(&sent)
-	if err != nil {
-		return nil, err
-	}
-	if len(text) >= MaxRequest {
-		return nil, errors.New("the request cannot be left: it names too many single jobs; ask for ranges of them, or in parts")
-	}
-	return text, nil
-}
-
 // DecodeRequest decodes the output of Encode. The error is a *RefusedError.
-func DecodeRequest(name string, text []byte) (*Request, error) {
-	q, why := decodeRequest(text)
+func DecodeRequest(name string, text []byte) (*action.Request, error) {
+	q, why := action.Decode(text)
 	if why != "" {
-		return nil, &RefusedError{name, shorten(why)}
+		return nil, &RefusedError{name, why}
 	}
 	return q, nil
 }
@@ -196,8 +139,8 @@ func IsRequestName(name string) bool {
 
 // ReadRequest reads one of RequestNames. A *RefusedError is final. fs.ErrNotExist means that the
 // request was withdrawn. Other errors may be temporary.
-func (r *Run) ReadRequest(name string) (*Request, error) {
-	text, err := r.readChecked(r.Path(RequestsDir, name+requestSuffix), MaxRequest)
+func (r *Run) ReadRequest(name string) (*action.Request, error) {
+	text, err := r.readChecked(r.Path(RequestsDir, name+requestSuffix), action.MaxRequest)
 	var ignored *ignoredError
 	switch {
 	case errors.As(err, &ignored):
@@ -206,30 +149,6 @@ func (r *Run) ReadRequest(name string) (*Request, error) {
 		return nil, err
 	}
 	return DecodeRequest(name, text)
-}
-
-// decodeRequest decodes a request. why describes the problem, or is "".
-func decodeRequest(text []byte) (q *Request, why string) {
-	if len(text) > MaxRequest {
-		return nil, "its file is too long"
-	}
-	var version struct {
-		V int `json:"v"`
-	}
-	if err := json.Unmarshal(text, &version); err != nil {
-		return nil, "it is not JSON: " + err.Error()
-	}
-	if version.V != 1 {
-		return nil, fmt.Sprintf("it has version %d and this dcs-tui knows version 1: use the dcs-tui that left it",
-			version.V)
-	}
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.DisallowUnknownFields()
-	q = new(Request)
-	if err := dec.Decode(q); err != nil {
-		return nil, err.Error()
-	}
-	return q, q.problem()
 }
 
 // RemoveRequest removes a request that was carried out.
@@ -251,57 +170,4 @@ func (r *Run) SetStrangerAside(file string) error {
 		return fmt.Errorf("the request %s cannot be set aside: %w", file, err)
 	}
 	return nil
-}
-
-// MaxSubmit is the maximum length of the JobsText of a request, in bytes. Quoted in the request,
-// it is still shorter than MaxRequest.
-const MaxSubmit = 6 << 20
-
-// JobsText returns the jobs of a submit request: a line each, as in jobs.jsonl, without
-// checksum. They are numbered from 1, and depend only on each other.
-func JobsText(specs []*jobs.Spec) string {
-	var b []byte
-	for _, s := range specs {
-		b = append(jobs.AppendSpecJSON(b, s), '\n')
-	}
-	return string(b)
-}
-
-// NewJobs returns the jobs to submit.
-func (q *Request) NewJobs() ([]*jobs.Spec, error) {
-	var reader jobs.SpecReader
-	var specs []*jobs.Spec
-	for line := range strings.Lines(q.Specs) {
-		s, err := reader.Read([]byte(strings.TrimSuffix(line, "\n")))
-		n := jobs.ID(len(specs) + 1)
-		switch {
-		case err != nil:
-			return nil, fmt.Errorf("its job %d cannot be read: %w", n, err)
-		case s.ID != n:
-			return nil, fmt.Errorf("its job %d has the number %d", n, s.ID)
-		case strings.TrimSpace(s.Command) == "" || strings.IndexByte(s.Command, 0) >= 0:
-			return nil, fmt.Errorf("its job %d has no command that a shell can be given", n)
-		case s.Damage != "":
-			return nil, fmt.Errorf("its job %d is damaged", n)
-		}
-		for _, dep := range s.After {
-			if dep < 1 || dep >= n {
-				return nil, fmt.Errorf("its job %d comes after job %d, which is not before it in the request", n, dep)
-			}
-		}
-		specs = append(specs, s)
-	}
-	return specs, nil
-}
-
-// checkSubmit returns why no dispatcher could submit the jobs.
-func checkSubmit(q *Request) string {
-	specs, err := q.NewJobs()
-	switch {
-	case err != nil:
-		return shorten(err.Error())
-	case len(specs) == 0:
-		return "it has no jobs"
-	}
-	return ""
 }

@@ -14,6 +14,7 @@ import (
 
 	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/rundir/disktest"
 )
@@ -45,15 +46,15 @@ func TestRequestsAreReadBackInOrder(t *testing.T) {
 		{ID: 2, Command: "true", Options: &jobs.Options{After: []jobs.ID{1},
 			Env: []jobs.EnvVar{{Name: "A", Value: "\x01"}}}},
 	}
-	left := []*rundir.Request{
-		{Do: rundir.DoCancel, All: true, Why: "enough", By: "me on here", At: at.Add(time.Second)},
-		{Do: rundir.DoRequeue, Jobs: ranges(t, "3-17,20"), At: at},
-		{Do: rundir.DoPriority, Jobs: ranges(t, "1"), Priority: -5, At: at.Add(2 * time.Second),
+	left := []*action.Request{
+		{Do: action.Cancel, All: true, Why: "enough", By: "me on here", At: at.Add(time.Second)},
+		{Do: action.Requeue, Jobs: ranges(t, "3-17,20"), At: at},
+		{Do: action.Priority, Jobs: ranges(t, "1"), Priority: -5, At: at.Add(2 * time.Second),
 			By: strings.Repeat("ä", 999)},
-		{Do: rundir.DoEdit, Jobs: ranges(t, "1-3"),
+		{Do: action.Edit, Jobs: ranges(t, "1-3"),
 			Edit: &jobs.Change{Timeout: new(2 * time.Hour),
-				Command: new("echo <&> ü")}, Spare: rundir.SpareSucceeded, At: at.Add(3 * time.Second)},
-		{Do: rundir.DoSubmit, Specs: rundir.JobsText(hostile), At: at.Add(4 * time.Second)},
+				Command: new("echo <&> ü")}, Spare: action.SpareSucceeded, At: at.Add(3 * time.Second)},
+		{Do: action.Submit, Specs: action.SpecsText(hostile), At: at.Add(4 * time.Second)},
 	}
 	var want []string
 	for _, q := range left {
@@ -66,7 +67,7 @@ func TestRequestsAreReadBackInOrder(t *testing.T) {
 	if err != nil || !slices.Equal(names, want) || len(strangers) > 0 {
 		t.Fatalf("%v, %v, %v, want %v", names, strangers, err, want)
 	}
-	for i, q := range []*rundir.Request{left[1], left[0], left[2], left[3], left[4]} {
+	for i, q := range []*action.Request{left[1], left[0], left[2], left[3], left[4]} {
 		got, err := r.ReadRequest(names[i])
 		must(t, err)
 		if got.V != 1 || got.Do != q.Do || !reflect.DeepEqual(got.Jobs, q.Jobs) || got.All != q.All ||
@@ -74,7 +75,7 @@ func TestRequestsAreReadBackInOrder(t *testing.T) {
 			got.Why != q.Why || !got.At.Equal(q.At) || !strings.HasPrefix(q.By, strings.TrimSuffix(got.By, "…")) {
 			t.Errorf("%+v, want %+v", got, q)
 		}
-		if q.Do == rundir.DoSubmit {
+		if q.Do == action.Submit {
 			if specs, err := got.NewJobs(); err != nil || !reflect.DeepEqual(specs, hostile) {
 				t.Errorf("the jobs came back as %+v, %v", specs, err)
 			}
@@ -97,27 +98,27 @@ func TestRequestsAreReadBackInOrder(t *testing.T) {
 func TestImpossibleRequestIsNotWritten(t *testing.T) {
 	r := newRun(t)
 	const one = `{"id":1,"command":"true"}` + "\n"
-	for _, q := range []*rundir.Request{
-		{Do: rundir.DoCancel}, {Do: "drain", All: true}, {Do: rundir.DoRequeue, All: true},
-		{Do: rundir.DoCancel, All: true, Jobs: ranges(t, "1")}, {Do: rundir.DoPriority, Jobs: ranges(t, "1"),
+	for _, q := range []*action.Request{
+		{Do: action.Cancel}, {Do: "drain", All: true}, {Do: action.Requeue, All: true},
+		{Do: action.Cancel, All: true, Jobs: ranges(t, "1")}, {Do: action.Priority, Jobs: ranges(t, "1"),
 			Priority: 1 << 40},
-		{Do: rundir.DoEdit, Jobs: ranges(t, "1")}, {Do: rundir.DoEdit, Jobs: ranges(t, "1"), Edit: &jobs.Change{}},
-		{Do: rundir.DoEdit, Jobs: ranges(t, "1"), Edit: &jobs.Change{Tries: new(-1)}},
-		{Do: rundir.DoEdit, Jobs: ranges(t, "1"), Edit: &jobs.Change{Command: new("\xff")}},
-		{Do: rundir.DoEdit, Edit: &jobs.Change{Tries: new(1)}}, {Do: rundir.DoEdit, All: true,
+		{Do: action.Edit, Jobs: ranges(t, "1")}, {Do: action.Edit, Jobs: ranges(t, "1"), Edit: &jobs.Change{}},
+		{Do: action.Edit, Jobs: ranges(t, "1"), Edit: &jobs.Change{Tries: new(-1)}},
+		{Do: action.Edit, Jobs: ranges(t, "1"), Edit: &jobs.Change{Command: new("\xff")}},
+		{Do: action.Edit, Edit: &jobs.Change{Tries: new(1)}}, {Do: action.Edit, All: true,
 			Edit: &jobs.Change{Tries: new(1)}},
-		{Do: rundir.DoCancel, Jobs: ranges(t, "1"), Edit: &jobs.Change{Tries: new(1)}},
-		{Do: rundir.DoCancel, Jobs: ranges(t, "1"), Spare: rundir.SpareSucceeded}, {Do: rundir.DoCancel, All: true,
-			Spare: rundir.SpareStarted},
-		{Do: rundir.DoRequeue, Jobs: ranges(t, "1"), Spare: rundir.SpareStarted}, {Do: rundir.DoRequeue,
+		{Do: action.Cancel, Jobs: ranges(t, "1"), Edit: &jobs.Change{Tries: new(1)}},
+		{Do: action.Cancel, Jobs: ranges(t, "1"), Spare: action.SpareSucceeded}, {Do: action.Cancel, All: true,
+			Spare: action.SpareStarted},
+		{Do: action.Requeue, Jobs: ranges(t, "1"), Spare: action.SpareStarted}, {Do: action.Requeue,
 			Jobs: ranges(t, "1"), Spare: "9"},
-		{Do: rundir.DoSubmit, Specs: one, Spare: rundir.SpareSucceeded}, {Do: rundir.DoPriority, Jobs: ranges(t, "1"),
-			Spare: rundir.SpareStarted},
-		{Do: rundir.DoSubmit}, {Do: rundir.DoSubmit, Jobs: ranges(t, "1"), Specs: one}, {Do: rundir.DoSubmit,
+		{Do: action.Submit, Specs: one, Spare: action.SpareSucceeded}, {Do: action.Priority, Jobs: ranges(t, "1"),
+			Spare: action.SpareStarted},
+		{Do: action.Submit}, {Do: action.Submit, Jobs: ranges(t, "1"), Specs: one}, {Do: action.Submit,
 			Specs: "{}\n"},
-		{Do: rundir.DoSubmit, Specs: one + one}, {Do: rundir.DoSubmit, Specs: `{"id":1,"command":" "}` +
-			"\n"}, {Do: rundir.DoCancel, All: true, Specs: one},
-		{Do: rundir.DoSubmit, Specs: one + `{"id":2,"command":"true","options":{"after":[2]}}` + "\n"},
+		{Do: action.Submit, Specs: one + one}, {Do: action.Submit, Specs: `{"id":1,"command":" "}` +
+			"\n"}, {Do: action.Cancel, All: true, Specs: one},
+		{Do: action.Submit, Specs: one + `{"id":2,"command":"true","options":{"after":[2]}}` + "\n"},
 	} {
 		if _, err := r.FileRequest(q); err == nil {
 			t.Errorf("%+v was left", q)
@@ -129,27 +130,27 @@ func TestImpossibleRequestIsNotWritten(t *testing.T) {
 // and accepts its own fields and no others.
 func TestEachKindOfRequestHasItsFields(t *testing.T) {
 	for _, c := range []struct {
-		q     rundir.Request
+		q     action.Request
 		text  string
 		wrong string // must be in the error; "": the request is accepted
 	}{
-		{rundir.Request{Do: rundir.DoPause}, "pause launching", ""},
-		{rundir.Request{Do: rundir.DoPause, Host: "a"}, "pause launching", `"pause" does not accept host`},
-		{rundir.Request{Do: rundir.DoContinue, Epoch: 2}, "continue launching", "does not accept epoch"},
-		{rundir.Request{Do: rundir.DoDrainHost, Host: "a"}, "drain host a", ""},
-		{rundir.Request{Do: rundir.DoDrainHost}, "drain host ", "needs host"},
-		{rundir.Request{Do: rundir.DoStopHost, Host: "a", Jobs: ranges(t, "1")}, "stop host a", "does not accept jobs"},
-		{rundir.Request{Do: rundir.DoUseHost, Host: "a"}, "use host a again", ""},
-		{rundir.Request{Do: rundir.DoSlots, Host: "a", Number: 3}, "give host a 3 slots", ""},
-		{rundir.Request{Do: rundir.DoSlots, Host: "a"}, "give host a the slots of the inventory again", ""},
-		{rundir.Request{Do: rundir.DoSlots, Host: "a", Number: -1}, "give host a -1 slots", "1 to"},
-		{rundir.Request{Do: rundir.DoDrain, Epoch: 3}, "drain the run", ""},
-		{rundir.Request{Do: rundir.DoDrain}, "drain the run", "needs epoch"},
-		{rundir.Request{Do: rundir.DoStop, Epoch: 3, Why: "enough", By: "ada"},
+		{action.Request{Do: action.Pause}, "pause launching", ""},
+		{action.Request{Do: action.Pause, Host: "a"}, "pause launching", `"pause" does not accept host`},
+		{action.Request{Do: action.Continue, Epoch: 2}, "continue launching", "does not accept epoch"},
+		{action.Request{Do: action.DrainHost, Host: "a"}, "drain host a", ""},
+		{action.Request{Do: action.DrainHost}, "drain host ", "needs host"},
+		{action.Request{Do: action.StopHost, Host: "a", Jobs: ranges(t, "1")}, "stop host a", "does not accept jobs"},
+		{action.Request{Do: action.UseHost, Host: "a"}, "use host a again", ""},
+		{action.Request{Do: action.Slots, Host: "a", Number: 3}, "give host a 3 slots", ""},
+		{action.Request{Do: action.Slots, Host: "a"}, "give host a the slots of the inventory again", ""},
+		{action.Request{Do: action.Slots, Host: "a", Number: -1}, "give host a -1 slots", "at least 1"},
+		{action.Request{Do: action.DrainRun, Epoch: 3}, "drain the run", ""},
+		{action.Request{Do: action.DrainRun}, "drain the run", "needs epoch"},
+		{action.Request{Do: action.StopRun, Epoch: 3, Why: "enough", By: "ada"},
 			"ada asked: stop the dispatcher (enough)", ""},
-		{rundir.Request{Do: rundir.DoStop, Epoch: -3}, "stop the dispatcher", "epoch"},
-		{rundir.Request{Do: rundir.DoCancel}, "cancel jobs ", "needs jobs or all"},
-		{rundir.Request{Do: rundir.DoCancel, All: true}, "cancel all jobs", ""},
+		{action.Request{Do: action.StopRun, Epoch: -3}, "stop the dispatcher", "epoch"},
+		{action.Request{Do: action.Cancel}, "cancel jobs ", "needs jobs or all"},
+		{action.Request{Do: action.Cancel, All: true}, "cancel all jobs", ""},
 	} {
 		if got := c.q.Text(); got != c.text {
 			t.Errorf("%+v: %q, want %q", c.q, got, c.text)
@@ -203,7 +204,7 @@ func TestInvalidRequestIsRefused(t *testing.T) {
 		{"link", func(*testing.T) { os.Symlink(r.Path(rundir.NonceFile), path) }, "link"},
 		{"large", func(t *testing.T) {
 			put("", 0o600)(t)
-			os.Truncate(path, rundir.MaxRequest+1)
+			os.Truncate(path, action.MaxRequest+1)
 		}, "bytes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -251,7 +252,7 @@ func TestRequestIsWrittenCompletelyOrNotAtAll(t *testing.T) {
 		d := new(disktest.Disk)
 		r.Disk = d
 		d.FailAt(n, cause, n%2 == 0)
-		_, err := r.FileRequest(&rundir.Request{Do: rundir.DoCancel, All: true, At: time.Now()})
+		_, err := r.FileRequest(&action.Request{Do: action.Cancel, All: true, At: time.Now()})
 		at := fmt.Sprintf("operation %d (%s) failed with %v", n, d.Failed, cause)
 		if d.Count() < n {
 			break // there is no n-th operation
@@ -261,7 +262,7 @@ func TestRequestIsWrittenCompletelyOrNotAtAll(t *testing.T) {
 		if lerr != nil || len(strangers) > 0 || (len(names) > 0) != (err == nil) {
 			t.Errorf("%s: %v; there are %v, %v (%v)", at, err, names, strangers, lerr)
 		}
-		if _, err := r.FileRequest(&rundir.Request{Do: rundir.DoCancel, All: true, At: time.Now()}); err != nil {
+		if _, err := r.FileRequest(&action.Request{Do: action.Cancel, All: true, At: time.Now()}); err != nil {
 			t.Errorf("%s: the next one: %v", at, err)
 		}
 	}
@@ -332,7 +333,7 @@ func FuzzRequest(f *testing.F) {
 			return
 		}
 		_ = q.Text()
-		if specs, err := q.NewJobs(); err != nil || (q.Do == rundir.DoSubmit) != (len(specs) > 0) {
+		if specs, err := q.NewJobs(); err != nil || (q.Do == action.Submit) != (len(specs) > 0) {
 			t.Fatalf("%d jobs, %v", len(specs), err)
 		}
 		b, err := json.Marshal(q)

@@ -10,6 +10,7 @@ import (
 
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 )
 
 // TestActionsAreCarriedOutWhenDoReturns checks that actions are carried out when Do returns, and
@@ -20,7 +21,7 @@ func TestActionsAreCarriedOutWhenDoReturns(t *testing.T) {
 		specs[5].Options = &jobs.Options{After: []jobs.ID{5}}
 		l.submit(specs...)
 		time.Sleep(5 * time.Second)
-		ans := l.do(Action{Do: Cancel, Jobs: jobs.Ranges{{First: 4, Last: 5}, {First: 9, Last: 9}}})
+		ans := l.do(action.Request{Do: action.Cancel, Jobs: jobs.Ranges{{First: 4, Last: 5}, {First: 9, Last: 9}}})
 		if ans.Done != 2 || ans.Left != 1 || len(ans.Changed) != 1 ||
 			ans.Changed[0] != (jobs.Range{First: 4, Last: 6}) {
 			t.Errorf("%+v: job 6, which comes after 5, is skipped with it", ans)
@@ -29,10 +30,10 @@ func TestActionsAreCarriedOutWhenDoReturns(t *testing.T) {
 			Sort: SortID}})); got != "run run queue cancel cancel skip" {
 			t.Errorf("got phases %q", got)
 		}
-		if ans = l.do(Action{Do: Requeue, Jobs: ans.Changed}); ans.Done != 3 {
+		if ans = l.do(action.Request{Do: action.Requeue, Jobs: ans.Changed}); ans.Done != 3 {
 			t.Errorf("Requeue: got %+v, want 3 jobs", ans)
 		}
-		if ans = l.do(Action{Do: Priority, Jobs: jobs.One(5), Number: -2, Relative: true}); ans.Done != 1 {
+		if ans = l.do(action.Request{Do: action.Priority, Jobs: jobs.One(5), Priority: -2, Relative: true}); ans.Done != 1 {
 			t.Errorf("Priority: got %+v, want 1 job", ans)
 		}
 		p := l.look(Query{Jobs: windowOf(9)})
@@ -40,11 +41,11 @@ func TestActionsAreCarriedOutWhenDoReturns(t *testing.T) {
 			t.Errorf("%+v: it is the next to start", r)
 		}
 		name := "other"
-		if ans = l.do(Action{Do: Edit, Jobs: jobs.One(3),
+		if ans = l.do(action.Request{Do: action.Edit, Jobs: jobs.One(3),
 			Edit: &jobs.Change{Command: new("true"), Name: &name}}); ans.Done != 1 {
 			t.Errorf("Edit: got %+v, want 1 job", ans)
 		}
-		if ans = l.do(Action{Do: Edit, Jobs: jobs.One(1), Edit: &jobs.Change{Command: new("true")}}); ans.Done != 0 ||
+		if ans = l.do(action.Request{Do: action.Edit, Jobs: jobs.One(1), Edit: &jobs.Change{Command: new("true")}}); ans.Done != 0 ||
 			ans.Left != 1 || ans.Text == "" {
 			t.Errorf("Edit of a running job: got %+v, want a refusal with its reason", ans)
 		}
@@ -52,21 +53,21 @@ func TestActionsAreCarriedOutWhenDoReturns(t *testing.T) {
 			r.Rows[0].Title != "other" {
 			t.Errorf("after Edit: got %+v, want 1 job with the new name", r)
 		}
-		if ans = l.do(Cancel.Jobs(1)); ans.Done != 1 || ans.Changed.Count() != 1 {
+		if ans = l.do(action.Request{Do: action.Cancel, Jobs: jobs.One(1)}); ans.Done != 1 || ans.Changed.Count() != 1 {
 			t.Errorf("Cancel: got %+v, want 1 changed job", ans)
 		}
-		l.do(Action{Do: Pause})
+		l.do(action.Request{Do: action.Pause})
 		if p := l.look(Query{Focus: 3}); !p.Paused || !strings.Contains(p.Detail.Why, "paused") {
 			t.Errorf("paused %v, why %q; want both to say so", p.Paused, p.Detail.Why)
 		}
-		l.do(Action{Do: Continue})
-		l.do(Action{Do: DrainHost, Host: "a"})
+		l.do(action.Request{Do: action.Continue})
+		l.do(action.Request{Do: action.DrainHost, Host: "a"})
 		if h := l.look(Query{}).Hosts[0]; h.State != "draining" {
 			t.Errorf("got host state %q, want draining", h.State)
 		}
-		l.do(Action{Do: UseHost, Host: "a"})
-		for _, a := range []Action{{Do: Resume}, {Do: "dance"}, {Do: Cancel}, {Do: Cancel, Jobs: jobs.One(77)},
-			{Do: DrainHost, Host: "b"}, {Do: Edit, Jobs: jobs.One(1)}, {Do: Edit, Jobs: jobs.One(1),
+		l.do(action.Request{Do: action.UseHost, Host: "a"})
+		for _, a := range []action.Request{{Do: action.Resume}, {Do: "dance"}, {Do: action.Cancel}, {Do: action.Cancel, Jobs: jobs.One(77)},
+			{Do: action.DrainHost, Host: "b"}, {Do: action.Edit, Jobs: jobs.One(1)}, {Do: action.Edit, Jobs: jobs.One(1),
 				Edit: &jobs.Change{Command: new(" ")}}} {
 			_, err := l.v.Do(t.Context(), a)
 			if r := (*Refused)(nil); !errors.As(err, &r) {
@@ -77,7 +78,7 @@ func TestActionsAreCarriedOutWhenDoReturns(t *testing.T) {
 		if err != nil || w.Running+w.Sent+w.Queued+w.Over != 6 || w.Lost <= 0 {
 			t.Errorf("Cost: got %+v, %v; want 6 jobs and lost time", w, err)
 		}
-		l.do(Action{Do: StopRun})
+		l.do(action.Request{Do: action.StopRun})
 		if p := l.look(Query{}); p.Status != StatusStopped || len(l.acts) != 0 {
 			t.Errorf("status %v, and %v was asked of nobody", p.Status, l.acts)
 		}
@@ -93,17 +94,17 @@ func TestContinueEndsADrain(t *testing.T) {
 			l.submit(sleepJobs(6)...)
 			time.Sleep(2 * time.Second)
 			if paused {
-				l.do(Action{Do: Pause})
+				l.do(action.Request{Do: action.Pause})
 			}
 			l.d.Do(sched.Drain{Why: "asked"})
 			time.Sleep(2 * time.Second)
-			if ans := l.do(Action{Do: Continue}); ans.Text != "launching continues" {
+			if ans := l.do(action.Request{Do: action.Continue}); ans.Text != "launching continues" {
 				t.Errorf("Continue: got %+v, want \"launching continues\"", ans)
 			}
 			if p := l.look(Query{}); p.Draining != "" || p.Paused {
 				t.Errorf("draining %q, paused %v", p.Draining, p.Paused)
 			}
-			if _, err := l.v.Do(t.Context(), Action{Do: Continue}); !errors.As(err, new(*Refused)) {
+			if _, err := l.v.Do(t.Context(), action.Request{Do: action.Continue}); !errors.As(err, new(*Refused)) {
 				t.Errorf("nothing to continue: %v", err)
 			}
 			time.Sleep(time.Minute)
@@ -174,15 +175,15 @@ func TestEachActionIsOneEvent(t *testing.T) {
 			return texts
 		}
 		for _, c := range []struct {
-			a    Action
+			a    action.Request
 			want string
 		}{
-			{Action{Do: Cancel, Jobs: jobs.Ranges{{First: 1, Last: 3}}}, "user asked: cancel jobs 1-3"},
-			{Action{Do: Priority, Jobs: jobs.One(5), Number: -1, Relative: true},
+			{action.Request{Do: action.Cancel, Jobs: jobs.Ranges{{First: 1, Last: 3}}}, "user asked: cancel jobs 1-3"},
+			{action.Request{Do: action.Priority, Jobs: jobs.One(5), Priority: -1, Relative: true},
 				"user asked: add -1 to the priority of job 5"},
-			{Action{Do: Slots, Host: "a", Number: 1, Relative: true}, "user asked: give host a 1 slot more"},
-			{Action{Do: Pause}, "user asked: pause launching"},
-			{Action{Do: StopHost, Host: "a"}, "user asked: stop host a"},
+			{action.Request{Do: action.Slots, Host: "a", Number: 1, Relative: true}, "user asked: give host a 1 slot more"},
+			{action.Request{Do: action.Pause}, "user asked: pause launching"},
+			{action.Request{Do: action.StopHost, Host: "a"}, "user asked: stop host a"},
 		} {
 			some, all := lines(false), lines(true)
 			l.do(c.a)

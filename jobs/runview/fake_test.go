@@ -24,6 +24,7 @@ import (
 	"dcs-tui/hosts/hosttest"
 	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/rundir"
@@ -43,7 +44,7 @@ type lab struct {
 	over    chan struct{}
 	v       *View
 	dir     string // of the run
-	acts    []Action
+	acts    []action.Request
 	far     string // what the host apart reads; "": dir
 
 	mu      sync.Mutex
@@ -81,7 +82,7 @@ func withLab(t *testing.T, names string, test func(t *testing.T, l *lab)) {
 var must = polltest.Must
 
 func (l *lab) open(o Options) *View {
-	o.Act = func(_ context.Context, a Action) (*Answer, error) {
+	o.Act = func(_ context.Context, a action.Request) (*Answer, error) {
 		l.acts = append(l.acts, a)
 		return &Answer{Done: 1}, nil
 	}
@@ -299,7 +300,7 @@ func (l *lab) look(ask Query) *Snapshot {
 	return p
 }
 
-func (l *lab) do(a Action) *Answer {
+func (l *lab) do(a action.Request) *Answer {
 	l.t.Helper()
 	ans, err := l.v.Do(l.t.Context(), a)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 )
 
 // windowOf returns a query for the first n rows.
@@ -113,7 +114,7 @@ func TestSnapshotWaitsForChanges(t *testing.T) {
 		start := time.Now()
 		go func() {
 			time.Sleep(300 * time.Millisecond)
-			l.v.Do(context.Background(), Cancel.Jobs(1))
+			l.v.Do(context.Background(), action.Request{Do: action.Cancel, Jobs: jobs.One(1)})
 		}()
 		q := l.look(Query{After: p.Version, Wait: time.Minute})
 		if d := time.Since(start); d < 300*time.Millisecond && q.Version == p.Version || d > 3*time.Second {

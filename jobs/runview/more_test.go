@@ -11,6 +11,7 @@ import (
 
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 )
 
 // TestRowsAreSmall checks that a job costs a screen at most 64 bytes, because a run may have a
@@ -37,7 +38,7 @@ func TestStragglersAreFlagged(t *testing.T) {
 			p.Detail.Estimate == 0 {
 			t.Errorf("%d stragglers, %+v, %+v", p.Stragglers, p.Jobs, p.Detail)
 		}
-		l.do(Cancel.Jobs(12))
+		l.do(action.Request{Do: action.Cancel, Jobs: jobs.One(12)})
 		time.Sleep(time.Second)
 		if p := l.look(Query{}); p.Stragglers != 0 {
 			t.Errorf("%d stragglers when nothing runs", p.Stragglers)
@@ -56,7 +57,7 @@ func TestSlotsChangeAbsolutelyAndRelatively(t *testing.T) {
 			relative bool
 			want     int
 		}{{5, false, 5}, {1, true, 6}, {-3, true, 3}, {0, false, 2}} {
-			l.do(Action{Do: Slots, Host: "a", Number: c.n, Relative: c.relative})
+			l.do(action.Request{Do: action.Slots, Host: "a", Number: c.n, Relative: c.relative})
 			if h := l.look(Query{}).Hosts[0]; h.Slots != c.want {
 				t.Errorf("%+v: %d slots", c, h.Slots)
 			}
@@ -65,7 +66,7 @@ func TestSlotsChangeAbsolutelyAndRelatively(t *testing.T) {
 		if p := l.look(Query{}); p.Draining != "asked" || p.Paused {
 			t.Errorf("draining %q, paused %v; want \"asked\", and not paused", p.Draining, p.Paused)
 		}
-		if _, err := l.v.Do(t.Context(), Action{Do: Slots, Host: "a", Number: -9, Relative: true}); !errors.As(err,
+		if _, err := l.v.Do(t.Context(), action.Request{Do: action.Slots, Host: "a", Number: -9, Relative: true}); !errors.As(err,
 			new(*Refused)) {
 			t.Error(err)
 		}
@@ -82,8 +83,8 @@ func TestQuickRelativeChangesAddUp(t *testing.T) {
 		job := before.Jobs.Rows[len(before.Jobs.Rows)-1]
 		var pressed sync.WaitGroup
 		for range 3 {
-			for _, a := range []Action{{Do: Slots, Host: "a", Number: 1, Relative: true},
-				{Do: Priority, Jobs: jobs.One(job.ID), Number: 1, Relative: true}} {
+			for _, a := range []action.Request{{Do: action.Slots, Host: "a", Number: 1, Relative: true},
+				{Do: action.Priority, Jobs: jobs.One(job.ID), Priority: 1, Relative: true}} {
 				pressed.Go(func() {
 					if _, err := l.v.Do(t.Context(), a); err != nil {
 						t.Error(err)
@@ -115,7 +116,7 @@ func TestALongListIsSortedSeldom(t *testing.T) {
 		}
 		x := l.v.keptOrder(w)
 		x.took, x.madeAt = 100*time.Millisecond, time.Now() // as with a million jobs
-		l.do(Cancel.Jobs(3))
+		l.do(action.Request{Do: action.Cancel, Jobs: jobs.One(3)})
 		p = l.look(Query{Jobs: w})
 		if got := phasesOf(p); got != "run run cancel queue queue" || p.Phases[Canceled] != 1 {
 			t.Errorf("%s: the row is as it is, its place as it was", got)
@@ -148,7 +149,7 @@ func TestSelectionIsCanceledByOneAction(t *testing.T) {
 		if err != nil || which.Count() != n-w.Running-2 || w.Queued != which.Count() {
 			t.Errorf("%d of %+v, %v", which.Count(), w, err)
 		}
-		ans := l.do(Action{Do: Cancel, Jobs: which})
+		ans := l.do(action.Request{Do: action.Cancel, Jobs: which})
 		if ans.Done != w.Queued || len(ans.Changed) != 1 || ans.Changed.Count() != ans.Done {
 			t.Errorf("%d done, %d changed in %d ranges", ans.Done, ans.Changed.Count(), len(ans.Changed))
 		}
@@ -159,10 +160,10 @@ func TestSelectionIsCanceledByOneAction(t *testing.T) {
 			}
 			p = q
 		}
-		if undone := l.do(Action{Do: Requeue, Jobs: ans.Changed}); undone.Done != ans.Done || undone.Left != 0 {
+		if undone := l.do(action.Request{Do: action.Requeue, Jobs: ans.Changed}); undone.Done != ans.Done || undone.Left != 0 {
 			t.Errorf("Requeue: got %+v, want as many jobs as were canceled", undone)
 		}
-		l.do(Action{Do: Cancel, Jobs: jobs.Ranges{{First: 1, Last: n}}})
+		l.do(action.Request{Do: action.Cancel, Jobs: jobs.Ranges{{First: 1, Last: n}}})
 		l.end()
 	})
 }

@@ -5,138 +5,43 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
 	"dcs-tui/dispatch/socket"
 	"dcs-tui/hosts"
-	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/rundir"
 )
 
-// answers are the answers to actions that become requests, which are all but Resume and Reply. done
-// has a placeholder for the number of jobs or the host. none is the answer to an action on jobs
-// that had nothing to do.
-var answers = map[Verb]struct{ done, none string }{
-	Cancel:      {"%s canceled", "nothing to cancel: it has already finished"},
-	Requeue:     {"%s queued again", "nothing to requeue: it has not finished yet"},
-	Edit:        {"%s changed", "not changed: a running job cannot be edited"},
-	Priority:    {"priority of %s changed", "the priority of finished jobs has no effect any more"},
-	Pause:       {"launching is paused", ""},
-	Continue:    {"launching continues", ""},
-	DrainHost:   {"%s finishes what runs there and starts nothing more", ""},
-	StopHost:    {"%s is stopped: what ran there is ended and queued again", ""},
-	UseHost:     {"%s is used again", ""},
-	Slots:       {"the slots of %s are changed", ""},
-	AddHost:     {"%s is added to the hosts of the run", ""},
-	RemoveHost:  {"%s is removed: what runs there finishes, then it leaves the run", ""},
-	ReloadHosts: {"the inventory file was read again", ""},
-	DrainRun:    {"no more jobs are started; the dispatcher ends when the running ones have, unless continue comes first", ""},
-	StopRun:     {"dispatching stops; running jobs continue", ""},
-	CancelRun:   {"every job is canceled; the running ones are being ended", ""},
-}
-
-// isOnJobs reports whether an action is on Action.Jobs.
-func (v Verb) isOnJobs() bool { return answers[v].none != "" }
-
-// isOnHost reports whether an action is on Action.Host.
-func (v Verb) isOnHost() bool {
-	switch v {
-	case DrainHost, StopHost, UseHost, Slots, AddHost, RemoveHost:
-		return true
-	}
-	return false
-}
-
-// JobsText names n of the jobs of an action: by its number if the action is on one job.
-func JobsText(which jobs.Ranges, n int) string {
-	if n == 1 && which.Count() == 1 {
-		return fmt.Sprintf("job %d", which[0].First)
-	}
-	return text.Plural(n, "job")
-}
-
-// RequestOf converts an action to a request. s is the published state of the dispatcher; it may be
-// nil. The caller sets At and By. The error is a *Refused.
-func RequestOf(a Action, t *jobs.Table, s *live.State) (*rundir.Request, error) {
-	if answers[a.Do].done == "" {
-		return nil, refuse("%s is not a request", a.Do)
-	}
-	q := &rundir.Request{Do: string(a.Do), Why: a.Why}
-	if a.Do.isOnJobs() {
-		q.Jobs = jobs.RangesOf(a.Jobs.IDs(jobs.ID(t.NumJobs())))
+// ResolveRequest completes a request for a run: it drops jobs that the run does not have, and names the
+// dispatcher's epoch. s is the published state of the dispatcher; it may be nil. The caller sets At
+// and By. The error is a *Refused.
+func ResolveRequest(q action.Request, t *jobs.Table, s *live.State) (*action.Request, error) {
+	if q.IsOnJobs() {
+		q.Jobs = jobs.RangesOf(q.Jobs.IDs(jobs.ID(t.NumJobs())))
 		if len(q.Jobs) == 0 {
 			return nil, refuse("the run has no such job")
 		}
 	}
-	var err error
-	switch a.Do {
-	case Cancel:
-		if a.Waiting {
-			q.Spare = rundir.SpareStarted
-		}
-	case Edit:
-		q.Edit = cmp.Or(a.Edit, new(jobs.Change))
-		if q.Edit.Empty() {
-			err = refuse("nothing is to be changed")
-		} else if wrong := q.Edit.Check(); wrong != nil {
-			err = refuse("%v", wrong)
-		}
-	case Priority:
-		q.Priority, q.Relative = min(max(a.Number, math.MinInt32), math.MaxInt32), a.Relative
-	case DrainRun, StopRun:
+	if q.NeedsEpoch() {
 		q.Epoch = t.Epoch
-	case CancelRun:
-		q.Do, q.All = rundir.DoCancel, true
-	case AddHost:
-		q.Host, q.Options = a.Host, a.Text
-	case DrainHost, StopHost, UseHost, RemoveHost:
-		q.Host = a.Host
-		if s != nil { // otherwise the dispatcher reports an unknown host
-			_, err = liveHost(s, a.Host)
+	}
+	if why := q.Problem(); why != "" {
+		return nil, refuse("%s", why)
+	}
+	// Without s, the dispatcher reports an unknown host.
+	if q.IsOnHost() && q.Do != action.AddHost && s != nil && hostIn(s, q.Host) == nil {
+		var names []string
+		for i := range s.Hosts {
+			names = append(names, s.Hosts[i].Name)
 		}
-	case Slots:
-		q.Host, q.Relative = a.Host, a.Relative
-		q.Number = min(max(a.Number, -jobs.MaxSlots), jobs.MaxSlots)
-		if !a.Relative && a.Number < 0 {
-			err = refuse("%s needs at least 1 slot; drain it to start nothing there", a.Host)
-		}
+		return nil, &Refused{Why: hosts.UnknownText(q.Host, names)}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return q, nil
-}
-
-func liveHost(s *live.State, name string) (*live.Host, error) {
-	var names []string
-	for i := range s.Hosts {
-		if h := &s.Hosts[i]; h.Name == name {
-			return h, nil
-		}
-		names = append(names, s.Hosts[i].Name)
-	}
-	return nil, &Refused{Why: hosts.UnknownText(name, names)}
-}
-
-// answerAbout returns the answer to stopping or removing a host in the state of h, or "" for the
-// ordinary one.
-func answerAbout(v Verb, h *live.Host) string {
-	switch has := h.Running+h.Buffered > 0; {
-	case v == StopHost && !has:
-		return "%s is stopped; nothing ran there"
-	case v == StopHost && !h.Linked:
-		return "%s is stopped, but cannot be reached: what ran there may still run; dcs-tui status says when its jobs are queued again"
-	case v == RemoveHost && !has:
-		return "%s is removed from the run"
-	case v == RemoveHost && !h.Linked:
-		return "%s is removed, but cannot be reached: what ran there may still run; dcs-tui status says when its jobs are queued again"
-	}
-	return ""
+	return &q, nil
 }
 
 // hostIn returns a host of a published state, or nil.
@@ -150,46 +55,37 @@ func hostIn(s *live.State, name string) *live.Host {
 	return nil
 }
 
-// AnswerTo computes the answer to an action from its request, which has been answered. s is the state
-// of the dispatcher when it was sent, or nil. The error is a *Refused if the request was not carried
-// out.
-func AnswerTo(a Action, trace *ask.Trace, t *jobs.Table, s *live.State) (*Answer, error) {
-	words, ans := answers[a.Do], &Answer{Done: trace.Done, Left: trace.Left}
-	if trace.Why != "" && (ans.Done == 0 || !a.Do.isOnJobs()) {
+// AnswerTo returns the answer to a request. s is the state of the dispatcher when it was sent, or
+// nil. The error is a *Refused if the request was not carried out.
+func AnswerTo(q *action.Request, trace *ask.Trace, t *jobs.Table, s *live.State) (*Answer, error) {
+	ans := &Answer{Done: trace.Done, Left: trace.Left}
+	if trace.Why != "" && (ans.Done == 0 || !q.IsOnJobs()) {
 		return nil, &Refused{Why: trace.Why}
 	}
-	if !a.Do.isOnJobs() {
-		if h := hostIn(s, a.Host); h != nil {
-			words.done = cmp.Or(answerAbout(a.Do, h), words.done)
+	if q.IsOnJobs() {
+		ans.Left += max(0, q.Jobs.Count()-ans.Done-ans.Left) // unknown to the run, or already finished
+		if q.Do == action.Cancel {
+			ans.Changed = jobs.RangesOf(ask.JobsToRequeue(t, trace.Affected))
 		}
-		ans.Text = words.done
-		if a.Do.isOnHost() {
-			ans.Done, ans.Left, ans.Text = 1, 0, fmt.Sprintf(words.done, a.Host)
-		}
-		return ans, nil
 	}
-	ans.Left += max(0, a.Jobs.Count()-ans.Done-ans.Left) // unknown to the run, or already finished
-	switch ans.Text = fmt.Sprintf(words.done, JobsText(a.Jobs, ans.Done)); {
-	case ans.Done == 0:
-		ans.Text = words.none
-	case ans.Left > 0:
-		ans.Text += fmt.Sprintf("; %d left alone", ans.Left)
+	outcome := action.Outcome{Done: ans.Done, Left: ans.Left}
+	if h := hostIn(s, q.Host); h != nil {
+		outcome.HostIsIdle = h.Running+h.Buffered == 0
+		outcome.HostIsAway = !h.Linked
 	}
-	if a.Do == Cancel {
-		ans.Changed = jobs.RangesOf(ask.JobsToRequeue(t, trace.Affected))
+	if q.IsOnHost() {
+		ans.Done, ans.Left = 1, 0
 	}
+	ans.Text = q.Answer(outcome)
 	return ans, nil
 }
 
 func refuse(format string, args ...any) error { return &Refused{Why: fmt.Sprintf(format, args...)} }
 
 // Do requests an action and returns when it has been carried out or refused.
-func (v *View) Do(ctx context.Context, a Action) (*Answer, error) {
+func (v *View) Do(ctx context.Context, q action.Request) (*Answer, error) {
 	if err := v.Ready(ctx); err != nil {
 		return nil, err
-	}
-	if a.Do == Reply {
-		return v.reply(ctx, a)
 	}
 	for {
 		live, err := v.awaitEnd(ctx)
@@ -199,10 +95,10 @@ func (v *View) Do(ctx context.Context, a Action) (*Answer, error) {
 		if !live {
 			break
 		}
-		if a.Do == Resume {
+		if q.Do == action.Resume {
 			return nil, refuse("the run is dispatched: there is nothing to resume")
 		}
-		ans, err := v.request(ctx, a)
+		ans, err := v.request(ctx, q)
 		if !errors.Is(err, socket.ErrNotTaken) {
 			return ans, err
 		}
@@ -210,7 +106,7 @@ func (v *View) Do(ctx context.Context, a Action) (*Answer, error) {
 	if v.opt.Act == nil {
 		return nil, refuse("the run can only be looked at from here")
 	}
-	ans, err := v.opt.Act(ctx, a)
+	ans, err := v.opt.Act(ctx, q)
 	v.refresh(ctx)
 	return ans, err
 }
@@ -254,9 +150,9 @@ const fileAfter = 2 * time.Second
 
 // request makes the dispatcher carry out an action. The error is socket.ErrNotTaken if the
 // dispatcher is ending and has not accepted it.
-func (v *View) request(ctx context.Context, a Action) (*Answer, error) {
+func (v *View) request(ctx context.Context, asked action.Request) (*Answer, error) {
 	v.mu.Lock()
-	q, err := RequestOf(a, v.table, v.state)
+	q, err := ResolveRequest(asked, v.table, v.state)
 	conn, token, state := v.link.conn, v.facts.owner.Token, v.state
 	now := time.Now()
 	trace := &ask.Trace{Name: rundir.NewRequestName(now)}
@@ -278,7 +174,7 @@ func (v *View) request(ctx context.Context, a Action) (*Answer, error) {
 	waitErr := v.waitFor(ctx, func() bool {
 		switch {
 		case trace.Answered:
-			ans, err = AnswerTo(a, trace, v.table, state)
+			ans, err = AnswerTo(&asked, trace, v.table, state)
 		case !v.facts.dispatched || v.facts.owner.Token != token:
 			err = errors.New("the dispatcher has ended. What it had not carried out before waits for the next one")
 		default:
@@ -294,7 +190,7 @@ func (v *View) request(ctx context.Context, a Action) (*Answer, error) {
 
 // deliver sends a request to the dispatcher through its socket, which works even if the disk is
 // full, or else as a file.
-func (v *View) deliver(ctx context.Context, conn Conn, name string, q *rundir.Request) error {
+func (v *View) deliver(ctx context.Context, conn Conn, name string, q *action.Request) error {
 	if conn == nil {
 		return v.run.FileRequestAs(name, q)
 	}
@@ -322,14 +218,14 @@ func (v *View) deliver(ctx context.Context, conn Conn, name string, q *rundir.Re
 	return v.run.FileRequestAs(name, q)
 }
 
-// reply answers the dispatcher's question, which requires a person on the dispatcher's machine.
-func (v *View) reply(ctx context.Context, a Action) (*Answer, error) {
+// Reply answers the dispatcher's question, which requires a person on the dispatcher's machine.
+func (v *View) Reply(ctx context.Context, id int64, text string) error {
+	if err := v.Ready(ctx); err != nil {
+		return err
+	}
 	conn := v.connection()
 	if conn == nil {
-		return nil, refuse("the dispatcher cannot be reached from here; it will ask again")
+		return refuse("the dispatcher cannot be reached from here; it will ask again")
 	}
-	if err := conn.Reply(ctx, int64(a.Number), a.Text); err != nil {
-		return nil, err
-	}
-	return &Answer{Done: 1}, nil
+	return conn.Reply(ctx, id, text)
 }

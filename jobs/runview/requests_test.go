@@ -3,11 +3,11 @@ package runview
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	requests "dcs-tui/jobs/ask"
 	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/live"
@@ -31,32 +31,32 @@ func TestActionsBecomeValidRequests(t *testing.T) {
 	state := &live.State{Hosts: []live.Host{{Name: "alpha", Slots: 4}, {Name: "beta"}}}
 	three := jobs.Ranges{{First: 1, Last: 3}}
 	for _, c := range []struct {
-		a    Action
+		a    action.Request
 		want string // text of the request, or the error
 	}{
-		{Action{Do: Cancel, Jobs: three, Why: "a slip"}, "cancel jobs 1-3 (a slip) spare= epoch=0"},
-		{Action{Do: Cancel, Jobs: three, Waiting: true}, "cancel jobs 1-3 spare=started epoch=0"},
-		{Action{Do: Cancel, Jobs: jobs.Ranges{{First: 5, Last: 9}}}, "cancel job 5 spare= epoch=0"},
-		{Action{Do: Cancel, Jobs: jobs.One(9)}, "the run has no such job"},
-		{Action{Do: Priority, Jobs: three, Number: -1}, "priority -1 for jobs 1-3 spare= epoch=0"},
-		{Action{Do: Priority, Jobs: three, Number: -1, Relative: true},
+		{action.Request{Do: action.Cancel, Jobs: three, Why: "a slip"}, "cancel jobs 1-3 (a slip) spare= epoch=0"},
+		{action.Request{Do: action.Cancel, Jobs: three, Spare: action.SpareStarted}, "cancel jobs 1-3 spare=started epoch=0"},
+		{action.Request{Do: action.Cancel, Jobs: jobs.Ranges{{First: 5, Last: 9}}}, "cancel job 5 spare= epoch=0"},
+		{action.Request{Do: action.Cancel, Jobs: jobs.One(9)}, "the run has no such job"},
+		{action.Request{Do: action.Priority, Jobs: three, Priority: -1}, "priority -1 for jobs 1-3 spare= epoch=0"},
+		{action.Request{Do: action.Priority, Jobs: three, Priority: -1, Relative: true},
 			"add -1 to the priority of jobs 1-3 spare= epoch=0"},
-		{Action{Do: Edit, Jobs: three}, "nothing is to be changed"},
-		{Action{Do: Edit, Jobs: three, Edit: &jobs.Change{Command: new("true")}}, "edit jobs 1-3: "},
-		{Action{Do: Pause}, "pause launching spare= epoch=0"},
-		{Action{Do: Continue}, "continue launching spare= epoch=0"},
-		{Action{Do: DrainHost, Host: "alpha"}, "drain host alpha spare= epoch=0"},
-		{Action{Do: StopHost, Host: "alhpa"}, "there is no host alhpa; did you mean alpha?"},
-		{Action{Do: Slots, Host: "alpha", Number: -1, Relative: true}, "give host alpha 1 slot fewer spare= epoch=0"},
-		{Action{Do: Slots, Host: "beta", Number: 2, Relative: true}, "give host beta 2 slots more spare= epoch=0"},
-		{Action{Do: Slots, Host: "alpha", Number: -4}, "alpha needs at least 1 slot; drain it to start nothing there"},
-		{Action{Do: Slots, Host: "beta"}, "give host beta the slots of the inventory again spare= epoch=0"},
-		{Action{Do: DrainRun}, "drain the run spare= epoch=7"},
-		{Action{Do: StopRun}, "stop the dispatcher spare= epoch=7"},
-		{Action{Do: CancelRun}, "cancel all jobs spare= epoch=0"},
-		{Action{Do: Resume}, "resume is not a request"},
+		{action.Request{Do: action.Edit, Jobs: three}, "nothing is to be changed"},
+		{action.Request{Do: action.Edit, Jobs: three, Edit: &jobs.Change{Command: new("true")}}, "edit jobs 1-3: "},
+		{action.Request{Do: action.Pause}, "pause launching spare= epoch=0"},
+		{action.Request{Do: action.Continue}, "continue launching spare= epoch=0"},
+		{action.Request{Do: action.DrainHost, Host: "alpha"}, "drain host alpha spare= epoch=0"},
+		{action.Request{Do: action.StopHost, Host: "alhpa"}, "there is no host alhpa; did you mean alpha?"},
+		{action.Request{Do: action.Slots, Host: "alpha", Number: -1, Relative: true}, "give host alpha 1 slot fewer spare= epoch=0"},
+		{action.Request{Do: action.Slots, Host: "beta", Number: 2, Relative: true}, "give host beta 2 slots more spare= epoch=0"},
+		{action.Request{Do: action.Slots, Host: "alpha", Number: -4}, "alpha needs at least 1 slot; drain it to start nothing there"},
+		{action.Request{Do: action.Slots, Host: "beta"}, "give host beta the slots of the inventory again spare= epoch=0"},
+		{action.Request{Do: action.DrainRun}, "drain the run spare= epoch=7"},
+		{action.Request{Do: action.StopRun}, "stop the dispatcher spare= epoch=7"},
+		{action.Request{Do: action.Cancel, All: true}, "cancel all jobs spare= epoch=0"},
+		{action.Request{Do: action.Resume}, `it asks for "resume", which is unknown`},
 	} {
-		q, err := RequestOf(c.a, table, state)
+		q, err := ResolveRequest(c.a, table, state)
 		got := ""
 		if err != nil {
 			if got = err.Error(); !errors.As(err, new(*Refused)) {
@@ -67,7 +67,7 @@ func TestActionsBecomeValidRequests(t *testing.T) {
 		} else {
 			got = fmt.Sprintf("%s spare=%s epoch=%d", q.Text(), q.Spare, q.Epoch)
 		}
-		if got != c.want && (c.a.Do != Edit || !strings.HasPrefix(got, c.want)) {
+		if got != c.want && (c.a.Do != action.Edit || !strings.HasPrefix(got, c.want)) {
 			t.Errorf("%s: %q, want %q", c.a.Do, got, c.want)
 		}
 	}
@@ -79,41 +79,32 @@ func TestAnswerCountsChanges(t *testing.T) {
 	table := requestsTable(t)
 	three := jobs.Ranges{{First: 1, Last: 3}}
 	for _, c := range []struct {
-		a     Action
+		a     action.Request
 		trace requests.Trace
 		want  string
 	}{
-		{Action{Do: Cancel, Jobs: three}, requests.Trace{Done: 2, Left: 1, Affected: []jobs.ID{1, 3}},
+		{action.Request{Do: action.Cancel, Jobs: three}, requests.Trace{Done: 2, Left: 1, Affected: []jobs.ID{1, 3}},
 			"2 jobs canceled; 1 left alone, 2 1 1,3-4"},
-		{Action{Do: Priority, Jobs: jobs.One(3)}, requests.Trace{Done: 1}, "priority of job 3 changed, 1 0 "},
-		{Action{Do: Priority, Jobs: three}, requests.Trace{Done: 1, Left: 2},
+		{action.Request{Do: action.Priority, Jobs: jobs.One(3)}, requests.Trace{Done: 1}, "priority of job 3 changed, 1 0 "},
+		{action.Request{Do: action.Priority, Jobs: three}, requests.Trace{Done: 1, Left: 2},
 			"priority of 1 job changed; 2 left alone, 1 2 "},
-		{Action{Do: Requeue, Jobs: three}, requests.Trace{Left: 3},
+		{action.Request{Do: action.Requeue, Jobs: three}, requests.Trace{Left: 3},
 			"nothing to requeue: it has not finished yet, 0 3 "},
-		{Action{Do: Priority, Jobs: three}, requests.Trace{Done: 3}, "priority of 3 jobs changed, 3 0 "},
-		{Action{Do: Pause}, requests.Trace{Done: 1}, "launching is paused, 1 0 "},
-		{Action{Do: Pause}, requests.Trace{Why: "launching is paused already"}, "launching is paused already"},
-		{Action{Do: AddHost, Host: "a"}, requests.Trace{Done: 1}, "a is added to the hosts of the run, 1 0 "},
-		{Action{Do: RemoveHost, Host: "a"}, requests.Trace{Why: "there is no host a"}, "there is no host a"},
-		{Action{Do: ReloadHosts}, requests.Trace{}, "the inventory file was read again, 0 0 "},
-		{Action{Do: UseHost, Host: "a"}, requests.Trace{Done: 1}, "a is used again, 1 0 "},
+		{action.Request{Do: action.Priority, Jobs: three}, requests.Trace{Done: 3}, "priority of 3 jobs changed, 3 0 "},
+		{action.Request{Do: action.Pause}, requests.Trace{Done: 1}, "launching is paused, 1 0 "},
+		{action.Request{Do: action.Pause}, requests.Trace{Why: "launching is paused already"}, "launching is paused already"},
+		{action.Request{Do: action.AddHost, Host: "a"}, requests.Trace{Done: 1}, "a is added to the hosts of the run, 1 0 "},
+		{action.Request{Do: action.RemoveHost, Host: "a"}, requests.Trace{Why: "there is no host a"}, "there is no host a"},
+		{action.Request{Do: action.ReloadHosts}, requests.Trace{}, "the inventory file was read again, 0 0 "},
+		{action.Request{Do: action.UseHost, Host: "a"}, requests.Trace{Done: 1}, "a is used again, 1 0 "},
 	} {
-		ans, err := AnswerTo(c.a, &c.trace, table, nil)
+		ans, err := AnswerTo(&c.a, &c.trace, table, nil)
 		got := fmt.Sprint(err)
 		if err == nil {
 			got = fmt.Sprintf("%s, %d %d %s", ans.Text, ans.Done, ans.Left, ans.Changed)
 		}
 		if got != c.want {
 			t.Errorf("%s: %q, want %q", c.a.Do, got, c.want)
-		}
-	}
-	for verb := range answers {
-		if !slices.Contains([]Verb{Cancel, Requeue, Edit, Priority, Pause, Continue, DrainHost, StopHost, UseHost,
-			Slots, AddHost, RemoveHost, ReloadHosts, DrainRun, StopRun, CancelRun}, verb) {
-			t.Errorf("%s is not known here", verb)
-		}
-		if has := strings.Contains(answers[verb].done, "%s"); has != (verb.isOnJobs() || verb.isOnHost()) {
-			t.Errorf("%s: %q", verb, answers[verb].done)
 		}
 	}
 }
@@ -123,26 +114,26 @@ func TestAnswerCountsChanges(t *testing.T) {
 func TestAnswersFitTheHost(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		do   Verb
+		do   action.Name
 		host live.Host
 		want string
 	}{
-		{"stop, busy", StopHost, live.Host{Linked: true, Running: 1},
+		{"stop, busy", action.StopHost, live.Host{Linked: true, Running: 1},
 			"a is stopped: what ran there is ended and queued again"},
-		{"stop, idle", StopHost, live.Host{Linked: true}, "a is stopped; nothing ran there"},
-		{"stop, silent", StopHost, live.Host{Running: 1},
+		{"stop, idle", action.StopHost, live.Host{Linked: true}, "a is stopped; nothing ran there"},
+		{"stop, silent", action.StopHost, live.Host{Running: 1},
 			"a is stopped, but cannot be reached: what ran there may still run; " +
 				"dcs-tui status says when its jobs are queued again"},
-		{"remove, busy", RemoveHost, live.Host{Linked: true, Buffered: 1},
+		{"remove, busy", action.RemoveHost, live.Host{Linked: true, Buffered: 1},
 			"a is removed: what runs there finishes, then it leaves the run"},
-		{"remove, dead and idle", RemoveHost, live.Host{}, "a is removed from the run"},
-		{"remove, silent", RemoveHost, live.Host{Running: 1},
+		{"remove, dead and idle", action.RemoveHost, live.Host{}, "a is removed from the run"},
+		{"remove, silent", action.RemoveHost, live.Host{Running: 1},
 			"a is removed, but cannot be reached: what ran there may still run; " +
 				"dcs-tui status says when its jobs are queued again"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.host.Name = "a"
-			got, err := AnswerTo(Action{Do: tt.do, Host: "a"}, &requests.Trace{}, nil,
+			got, err := AnswerTo(&action.Request{Do: tt.do, Host: "a"}, &requests.Trace{}, nil,
 				&live.State{Hosts: []live.Host{tt.host}})
 			if err != nil || got.Text != tt.want {
 				t.Errorf("got %v, %v, want %q", got, err, tt.want)

@@ -7,8 +7,8 @@ import (
 
 	"dcs-tui/dispatch/socket"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/live"
-	"dcs-tui/jobs/rundir"
 )
 
 // Source is a run that can be observed. Its methods are safe for concurrent use. Each returns when
@@ -23,8 +23,11 @@ type Source interface {
 	Cost(ctx context.Context, which jobs.Ranges) (Cost, error)
 	// Read returns a part of an attempt's output.
 	Read(ctx context.Context, r Read) (*Piece, error)
-	// Do requests an action and returns when it has been carried out or refused.
-	Do(ctx context.Context, a Action) (*Answer, error)
+	// Do requests an action and returns when it has been carried out or refused. The source sets the
+	// fields By, At, and Epoch.
+	Do(ctx context.Context, q action.Request) (*Answer, error)
+	// Reply answers a question of the dispatcher; "" refuses it.
+	Reply(ctx context.Context, id int64, text string) error
 }
 
 // ErrGone is returned by a Source that was closed.
@@ -103,50 +106,6 @@ type Read = socket.Read
 // Piece is the result of a Read.
 type Piece = socket.Piece
 
-// Verb is the kind of an action. Verbs that become requests have their names in package rundir.
-type Verb string
-
-// The verbs. Verbs on jobs apply to Jobs, and skip those in other states than the verb needs.
-const (
-	Cancel  Verb = rundir.DoCancel  // end queued and running jobs
-	Requeue Verb = rundir.DoRequeue // start a new round of finished jobs
-	// Apply Edit to queued or finished jobs; a finished one gets a new round.
-	Edit     Verb = rundir.DoEdit
-	Priority Verb = rundir.DoPriority // set the priority to Number, or add Number to it if Relative
-
-	Pause     Verb = rundir.DoPause     // launch nothing
-	Continue  Verb = rundir.DoContinue  // end a pause or a drain of the run
-	DrainHost Verb = rundir.DoDrainHost // Host finishes its running jobs and starts no more
-	StopHost  Verb = rundir.DoStopHost  // Host's jobs are ended and queued again; it starts no more
-	UseHost   Verb = rundir.DoUseHost   // use Host again
-	Slots     Verb = rundir.DoSlots     // Host gets Number slots, or Number more if Relative
-
-	AddHost     Verb = rundir.DoAddHost     // add Host to the run, with the options in Text
-	RemoveHost  Verb = rundir.DoRemoveHost  // Host finishes its running jobs and leaves the run
-	ReloadHosts Verb = rundir.DoReloadHosts // read the inventory file again
-
-	// Finish running jobs, start no more, end the dispatcher; Continue undoes it.
-	DrainRun  Verb = rundir.DoDrain
-	StopRun   Verb = rundir.DoStop // end the dispatcher; jobs continue, and resume adopts them
-	CancelRun Verb = "cancel-run"  // end all jobs
-	Resume    Verb = "resume"      // start a dispatcher for a run that has none
-
-	Reply Verb = "reply" // Text answers the question Number; "" refuses it
-)
-
-// Action is a request of a person.
-type Action struct {
-	Do       Verb
-	Jobs     jobs.Ranges
-	Host     string
-	Number   int
-	Relative bool
-	Text     string // of Reply; the options of AddHost
-	Waiting  bool   // of Cancel: only jobs that have not started
-	Edit     *jobs.Change
-	Why      string // for the event log; "": by a person
-}
-
 // Answer describes the result of an action.
 type Answer struct {
 	Done    int         // number of jobs or hosts that it was carried out for
@@ -157,9 +116,6 @@ type Answer struct {
 
 // Refused is the error of an action that makes no sense. Its text is the reason.
 type Refused = socket.RefusedError
-
-// Jobs returns the action v on one job.
-func (v Verb) Jobs(id jobs.ID) Action { return Action{Do: v, Jobs: jobs.One(id)} }
 
 // Phase is the state of a job for display. It also tells what a queued job waits for.
 type Phase uint8

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 )
 
 // newTableLab returns a lab whose jobs run for a second each, or for ten when they are run again.
@@ -72,7 +73,7 @@ func TestTableIsLive(t *testing.T) {
 		if got := valuesOf(tableOf(t, l.v, ask)); got != "11 21 31 41 51 61" {
 			t.Errorf("got values %q, want those of all 6 jobs", got)
 		}
-		l.do(Requeue.Jobs(3))
+		l.do(action.Request{Do: action.Requeue, Jobs: jobs.One(3)})
 		time.Sleep(3 * time.Second)
 		l.look(Query{Table: &ask})
 		time.Sleep(2 * time.Second)

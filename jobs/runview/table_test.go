@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
@@ -228,7 +229,7 @@ func TestATableIsReadOnly(t *testing.T) {
 	x := sampleRun()
 	b := boardOf(t, x)
 	shareNothing(b, nil)
-	if _, err := b.Do(t.Context(), Requeue.Jobs(2)); err == nil || !strings.Contains(err.Error(), "looked at") {
+	if _, err := b.Do(t.Context(), action.Request{Do: action.Requeue, Jobs: jobs.One(2)}); err == nil || !strings.Contains(err.Error(), "looked at") {
 		t.Error(err)
 	}
 	for id, want := range map[jobs.ID]string{3: "was sent to ws01", 4: "nobody dispatches", 2: "exit 137",

@@ -22,6 +22,7 @@ import (
 	"dcs-tui/dispatch/socket"
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/live"
@@ -48,7 +49,7 @@ type Options struct {
 	Far func(ctx context.Context, host string, r Read) (data []byte, size int64, err error)
 	// Act carries out actions on a run that nobody dispatches. A *Refused means that the action
 	// makes no sense. nil: all such actions are refused.
-	Act func(context.Context, Action) (*Answer, error)
+	Act func(context.Context, action.Request) (*Answer, error)
 }
 
 // Conn is a connection to a dispatcher; *socket.Client implements it.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/live"
@@ -53,7 +54,7 @@ func TestTwoViewsAndATakeover(t *testing.T) {
 				strings.HasPrefix(p.Over, "stopped with 6 jobs left") && p.Phases[Away] == 2
 		})
 		for _, v := range []*View{l.v, files} {
-			if _, err := v.run.FileRequest(&rundir.Request{Do: rundir.DoContinue, At: time.Now()}); err != nil {
+			if _, err := v.run.FileRequest(&action.Request{Do: action.Continue, At: time.Now()}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -64,7 +65,7 @@ func TestTwoViewsAndATakeover(t *testing.T) {
 			return p.Requests == 0 && p.Status == StatusRunning && p.Run.Epoch == 2 && p.Run.Owner != "" &&
 				p.Phases[Running] == 2 && p.Over == ""
 		})
-		if ans, err := files.Do(t.Context(), Cancel.Jobs(6)); err != nil || ans.Done != 1 || ans.Changed.Count() != 1 {
+		if ans, err := files.Do(t.Context(), action.Request{Do: action.Cancel, Jobs: jobs.One(6)}); err != nil || ans.Done != 1 || ans.Changed.Count() != 1 {
 			t.Errorf("a cancel through a file: %+v, %v", ans, err)
 		}
 		if l.v.connection() == nil || files.connection() != nil {
@@ -209,8 +210,8 @@ func TestQuestionIsShownWhereItCanBeAnswered(t *testing.T) {
 		if p := lookAt(t, files, Query{}); p.Question != nil || !strings.Contains(p.Problem, "Passphrase of k") {
 			t.Errorf("got question %+v, problem %q; want the question as a problem", p.Question, p.Problem)
 		}
-		for n, fine := range map[int]bool{1: true, 2: false} {
-			_, err := l.v.Do(t.Context(), Action{Do: Reply, Number: n, Text: "x"})
+		for n, fine := range map[int64]bool{1: true, 2: false} {
+			err := l.v.Reply(t.Context(), n, "x")
 			if (err == nil) != fine {
 				t.Errorf("reply to question %d: %v", n, err)
 			}

@@ -1,0 +1,366 @@
+package action
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"dcs-tui/internal/text"
+	"dcs-tui/jobs"
+)
+
+// Name is the name of an action. Requests on disk have it.
+type Name string
+
+// The actions. Table has their declarations.
+const (
+	Cancel   Name = "cancel"   // end jobs in any open state
+	Requeue  Name = "requeue"  // start a new round of finished jobs
+	Priority Name = "priority" // change the priority of jobs
+	Submit   Name = "submit"   // add jobs to the run
+	// Change jobs that are queued or finished; finished ones begin a new round.
+	Edit Name = "edit"
+
+	Pause     Name = "pause"      // launch nothing
+	Continue  Name = "continue"   // end a pause and a drain of the run
+	DrainHost Name = "drain-host" // let the attempts on Host finish and launch no more there
+	// End the attempts on Host, requeue their jobs, and launch no more there.
+	StopHost Name = "stop-host"
+	UseHost  Name = "use-host" // end DrainHost or StopHost
+	Slots    Name = "slots"    // give Host Number slots; 0 restores the number from its rule
+
+	// Use Host with Options, overriding the inventory file, also after a reload and a resume.
+	AddHost Name = "add-host"
+	// Let the attempts on Host finish and stop using it, overriding the inventory file.
+	RemoveHost  Name = "remove-host"
+	ReloadHosts Name = "reload-hosts" // read the inventory file now
+
+	// No more jobs will be submitted: a run that is kept open ends with its last job.
+	EndInput Name = "end-input"
+
+	DrainRun Name = "drain" // let running attempts finish, launch nothing more, then end the dispatcher
+	StopRun  Name = "stop"  // end the dispatcher; attempts continue, and the next dispatcher adopts them
+
+	// Start a dispatcher for a run that has none. It is the only action without a declaration, because
+	// nobody could carry out a request for it.
+	Resume Name = "resume"
+)
+
+// Action is the declaration of an action.
+type Action struct {
+	// JSON names of the fields that its requests may have, in addition to those of every request.
+	takes string
+	needs string                  // one of these fields is required; "": none
+	check func(q *Request) string // returns what else is wrong with the fields; nil: nothing can be
+	text  func(q *Request) string // describes what is requested
+
+	// What becomes of a request while nobody dispatches the run: with jobs left, and after all have
+	// ended.
+	stopped, finished Effect
+	addsJobs          bool   // it may give a finished run jobs to run
+	whyStopped        string // why it IsRefused also with jobs left
+
+	// Answers; %s is the number of jobs or the host.
+	done string
+	none string // it is on jobs, and had no effect on any
+	// In place of done: nothing runs on the host, or the host cannot be reached.
+	doneIdle, doneAway string
+}
+
+const whyUndispatched = "nobody dispatches the run"
+
+// Table has the declaration of each action. dispatch/sched carries the actions out.
+var Table = map[Name]*Action{
+	Cancel: {takes: "jobs all spare", needs: "jobs all", check: checkCancel, text: textJobs("cancel"),
+		stopped: IsCarriedOut, finished: IsFulfilled,
+		done: "%s canceled", none: "nothing to cancel: it has already finished"},
+	Requeue: {takes: "jobs spare", needs: "jobs", check: checkSpareSucceeded, text: textJobs("requeue"),
+		stopped: IsLeft, finished: IsLeft, addsJobs: true,
+		done: "%s queued again", none: "nothing to requeue: it has not finished yet"},
+	Edit: {takes: "jobs spare edit", needs: "jobs", check: checkEdit, text: textEdit,
+		stopped: IsLeft, finished: IsLeft, addsJobs: true,
+		done: "%s changed", none: "not changed: a running job cannot be edited"},
+	Priority: {takes: "jobs priority relative", needs: "jobs", check: checkPriority, text: textPriority,
+		stopped: IsLeft, finished: IsRefused,
+		done: "priority of %s changed", none: "the priority of finished jobs has no effect any more"},
+	Submit: {takes: "specs", check: checkSubmit, text: textSubmit, stopped: IsLeft, finished: IsLeft, addsJobs: true},
+
+	Pause: {text: constantText("pause launching"), stopped: IsLeft, finished: IsRefused,
+		done: "launching is paused"},
+	Continue: {text: constantText("continue launching"), stopped: IsLeft, finished: IsRefused,
+		done: "launching continues"},
+	DrainHost: {takes: "host", needs: "host", check: checkHost, text: textHost("drain host %s"),
+		stopped: IsLeft, finished: IsRefused,
+		done: "%s finishes what runs there and starts nothing more"},
+	StopHost: {takes: "host", needs: "host", check: checkHost, text: textHost("stop host %s"),
+		stopped: IsLeft, finished: IsRefused,
+		done:     "%s is stopped: what ran there is ended and queued again",
+		doneIdle: "%s is stopped; nothing ran there",
+		doneAway: "%s is stopped, but cannot be reached: " +
+			"what ran there may still run; dcs-tui status says when its jobs are queued again"},
+	UseHost: {takes: "host", needs: "host", check: checkHost, text: textHost("use host %s again"),
+		stopped: IsLeft, finished: IsRefused, done: "%s is used again"},
+	Slots: {takes: "host number relative", needs: "host", check: checkSlots, text: textSlots,
+		stopped: IsLeft, finished: IsRefused, done: "the slots of %s are changed"},
+	AddHost: {takes: "host options", needs: "host", check: checkHost, text: textAddHost,
+		stopped: IsLeft, finished: IsRefused, done: "%s is added to the hosts of the run"},
+	RemoveHost: {takes: "host", needs: "host", check: checkHost, text: textHost("remove host %s from the run"),
+		stopped: IsLeft, finished: IsRefused,
+		done:     "%s is removed: what runs there finishes, then it leaves the run",
+		doneIdle: "%s is removed from the run",
+		doneAway: "%s is removed, but cannot be reached: " +
+			"what ran there may still run; dcs-tui status says when its jobs are queued again"},
+	ReloadHosts: {text: constantText("read the inventory file again"), stopped: IsRefused, finished: IsRefused,
+		whyStopped: whyUndispatched + "; the next resume reads the inventory file",
+		done:       "the inventory file was read again"},
+
+	EndInput: {text: constantText("end the input"), stopped: IsLeft, finished: IsRefused},
+	DrainRun: {takes: "epoch", needs: "epoch", check: checkEpoch, text: constantText("drain the run"),
+		stopped: IsRefused, finished: IsRefused, whyStopped: whyUndispatched,
+		done: "no more jobs are started; the dispatcher ends when the running ones have, unless continue comes first"},
+	StopRun: {takes: "epoch", needs: "epoch", check: checkEpoch, text: constantText("stop the dispatcher"),
+		stopped: IsRefused, finished: IsRefused, whyStopped: whyUndispatched,
+		done: "dispatching stops; running jobs continue"},
+}
+
+// accepts reports whether requests for the action may have a field.
+func (a *Action) accepts(field string) bool {
+	return a != nil && slices.Contains(strings.Fields(a.takes), field)
+}
+
+// IsOnJobs reports whether a request names jobs.
+func (q *Request) IsOnJobs() bool { return Table[q.Do].accepts("jobs") && !q.All }
+
+// IsOnHost reports whether a request names a host.
+func (q *Request) IsOnHost() bool { return Table[q.Do].accepts("host") }
+
+// NeedsEpoch reports whether a request is for one dispatcher only.
+func (q *Request) NeedsEpoch() bool { return Table[q.Do].accepts("epoch") }
+
+// Outcome is what the dispatcher has answered to a request.
+type Outcome struct {
+	Done, Left int // number of jobs that were changed, and that were left alone
+	// State of the host before: nothing ran there, or it could not be reached.
+	HostIsIdle, HostIsAway bool
+}
+
+// Answer describes the outcome of a request in a sentence.
+func (q *Request) Answer(o Outcome) string {
+	a := Table[q.Do]
+	switch {
+	case q.All:
+		return "every job is canceled; the running ones are being ended"
+	case q.IsOnHost() && o.HostIsIdle && a.doneIdle != "":
+		return fmt.Sprintf(a.doneIdle, q.Host)
+	case q.IsOnHost() && o.HostIsAway && a.doneAway != "":
+		return fmt.Sprintf(a.doneAway, q.Host)
+	case q.IsOnHost():
+		return fmt.Sprintf(a.done, q.Host)
+	case !q.IsOnJobs():
+		return a.done
+	case o.Done == 0:
+		return a.none
+	}
+	msg := fmt.Sprintf(a.done, JobsText(q.Jobs, o.Done))
+	if o.Left > 0 {
+		msg += fmt.Sprintf("; %d left alone", o.Left)
+	}
+	return msg
+}
+
+// JobsText names n of the jobs of a request: by its number if the request is for one job.
+func JobsText(which jobs.Ranges, n int) string {
+	if n == 1 && which.Count() == 1 {
+		return fmt.Sprintf("job %d", which[0].First)
+	}
+	return text.Plural(n, "job")
+}
+
+// fields returns the JSON names of the fields that are set and are not for every kind.
+func (q *Request) fields() (set []string) {
+	v := reflect.ValueOf(q).Elem()
+	for i := range v.NumField() {
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		f := v.Field(i)
+		if f.IsZero() || f.Kind() == reflect.Slice && f.Len() == 0 ||
+			slices.Contains([]string{"v", "do", "why", "by", "at"}, name) {
+			continue
+		}
+		set = append(set, name)
+	}
+	return set
+}
+
+// Problem returns why no dispatcher can carry the request out; "" if one can.
+func (q *Request) Problem() string {
+	k, ok := Table[q.Do]
+	if !ok {
+		return fmt.Sprintf("it asks for %q, which is unknown", text.Shorten(string(q.Do)))
+	}
+	needs := strings.Fields(k.needs)
+	has := len(needs) == 0
+	var extra []string
+	for _, f := range q.fields() {
+		has = has || slices.Contains(needs, f)
+		if !k.accepts(f) {
+			extra = append(extra, f)
+		}
+	}
+	switch {
+	case len(extra) > 0:
+		return fmt.Sprintf("%q does not accept %s", q.Do, strings.Join(extra, ", "))
+	case !has:
+		return fmt.Sprintf("%q needs %s", q.Do, strings.Join(needs, " or "))
+	case len(q.Why) > maxText || len(q.By) > maxText:
+		return "its texts are too long"
+	case k.check != nil:
+		return k.check(q)
+	}
+	return ""
+}
+
+func checkCancel(q *Request) string {
+	switch {
+	case q.All && len(q.Jobs) > 0:
+		return "a cancel of all jobs names none"
+	case q.Spare != "" && (q.Spare != SpareStarted || q.All):
+		return fmt.Sprintf("unknown jobs %q to spare from a cancel", text.Shorten(q.Spare))
+	}
+	return ""
+}
+
+func checkSpareSucceeded(q *Request) string {
+	if q.Spare != "" && q.Spare != SpareSucceeded {
+		return fmt.Sprintf("%q spares no jobs, but names %q", q.Do, text.Shorten(q.Spare))
+	}
+	return ""
+}
+
+func checkEdit(q *Request) string {
+	c := q.Edit
+	if c == nil || c.Empty() {
+		return "nothing is to be changed"
+	}
+	if err := c.Check(); err != nil {
+		return shorten(err.Error())
+	}
+	for _, s := range []*string{c.Command, c.Name} {
+		if s != nil && !utf8.ValidString(*s) {
+			return "it has a text that is not valid UTF-8, which a request cannot hold"
+		}
+	}
+	return checkSpareSucceeded(q)
+}
+
+func checkPriority(q *Request) string {
+	if int(int32(q.Priority)) != q.Priority {
+		return "its priority is out of range"
+	}
+	return ""
+}
+
+func checkHost(q *Request) string {
+	if len(q.Host) > maxText || len(q.Options) > maxText {
+		return "the name of its host or its options are too long"
+	}
+	return ""
+}
+
+func checkSlots(q *Request) string {
+	if q.Relative && (q.Number == 0 || max(q.Number, -q.Number) > jobs.MaxSlots) {
+		return fmt.Sprintf("a change of slots is 1 to %d, more or less", jobs.MaxSlots)
+	}
+	if !q.Relative && q.Number < 0 {
+		return fmt.Sprintf("%s needs at least 1 slot; drain it to start nothing there", text.Shorten(q.Host))
+	}
+	if !q.Relative && q.Number > jobs.MaxSlots {
+		return fmt.Sprintf("a host has 1 to %d slots, or 0 for those of the inventory", jobs.MaxSlots)
+	}
+	return checkHost(q)
+}
+
+func checkEpoch(q *Request) string {
+	if q.Epoch < 0 {
+		return "its epoch is out of range"
+	}
+	return ""
+}
+
+// Text describes what is requested and by whom. It is not sanitized.
+func (q *Request) Text() string {
+	what := string(q.Do)
+	if k, ok := Table[q.Do]; ok {
+		what = k.text(q)
+	}
+	if q.By != "" {
+		what = q.By + " asked: " + what
+	}
+	if q.Why != "" {
+		what += " (" + q.Why + ")"
+	}
+	return what
+}
+
+func constantText(what string) func(*Request) string { return func(*Request) string { return what } }
+
+func textHost(format string) func(*Request) string {
+	return func(q *Request) string { return fmt.Sprintf(format, q.Host) }
+}
+
+// textJobs returns a function that describes a request for jobs: "cancel job 3".
+func textJobs(what string) func(*Request) string {
+	return func(q *Request) string {
+		switch {
+		case q.All:
+			return what + " all jobs"
+		case q.Jobs.Count() == 1:
+			return what + " job " + q.Jobs.String()
+		}
+		return what + " jobs " + text.Shorten(q.Jobs.String())
+	}
+}
+
+func textPriority(q *Request) string {
+	if q.Relative {
+		return textJobs(fmt.Sprintf("add %d to the priority of", q.Priority))(q)
+	}
+	return textJobs(fmt.Sprintf("priority %d for", q.Priority))(q)
+}
+
+func textEdit(q *Request) string {
+	what := textJobs("edit")(q)
+	if q.Edit != nil {
+		what += ": " + text.Shorten(q.Edit.String())
+	}
+	return what
+}
+
+func textSubmit(q *Request) string {
+	return "submit " + text.Plural(strings.Count(q.Specs, "\n"), "job")
+}
+
+func textAddHost(q *Request) string {
+	if q.Options == "" {
+		return "add host " + q.Host
+	}
+	return "add host " + q.Host + " with " + q.Options
+}
+
+func textSlots(q *Request) string {
+	switch {
+	case q.Relative && q.Number < 0:
+		return "give host " + q.Host + " " + text.Plural(-q.Number, "slot") + " fewer"
+	case q.Relative:
+		return "give host " + q.Host + " " + text.Plural(q.Number, "slot") + " more"
+	case q.Number == 0:
+		return "give host " + q.Host + " the slots of the inventory again"
+	}
+	return "give host " + q.Host + " " + text.Plural(q.Number, "slot")
+}
+
+// shorten cuts a text to maxText bytes and makes it valid UTF-8.
+func shorten(s string) string {
+	return strings.ToValidUTF8(text.ShortenBytes(s, maxText), "?")
+}
