@@ -5,6 +5,7 @@
 package main
 
 import (
+	"embed"
 	"os"
 	"strings"
 
@@ -12,6 +13,11 @@ import (
 	"dcs-tui/internal/cli"
 	"dcs-tui/internal/ttyguard"
 )
+
+// pages are the files that dcs-tui help shows.
+//
+//go:embed docs/*.md hosts.toml.example LICENSE THIRD_PARTY_NOTICES
+var pages embed.FS
 
 func main() {
 	// Check for the host-side commands first: a supervisor starts once per slot and must not pay
@@ -22,5 +28,5 @@ func main() {
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "__") && !strings.HasPrefix(os.Args[1], "__complete") {
 		os.Exit(remote.Main(os.Args[1:]))
 	}
-	os.Exit(cli.Main(os.Args[1:]))
+	os.Exit(cli.Main(pages, os.Args[1:]))
 }

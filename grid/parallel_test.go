@@ -225,8 +225,8 @@ func meaning(t *testing.T, commands []string) string {
 func TestUnsupportedPlaceholdersAreRefused(t *testing.T) {
 	for placeholder, advice := range map[string]string{
 		"{%}": "$DCS_SLOT", "{1%}": "$DCS_SLOT", "{0%}": "$DCS_SLOT", "{0#}": "{#}", "{1#}": "{#}", "{##}": "number of jobs",
-		"{= s/a/b/ =}": "Perl", "{=1 s/a/b/ =}": "Perl", "{1= $_++ =}": "Perl", "{+}": "docs/jobs.md", "{/+}": "docs/jobs.md",
-		"{....}": "docs/jobs.md", "{///}": "docs/jobs.md", "{%%}": "docs/jobs.md",
+		"{= s/a/b/ =}": "Perl", "{=1 s/a/b/ =}": "Perl", "{1= $_++ =}": "Perl", "{+}": "dcs-tui help jobs", "{/+}": "dcs-tui help jobs",
+		"{....}": "dcs-tui help jobs", "{///}": "dcs-tui help jobs", "{%%}": "dcs-tui help jobs",
 		"{slot}": "$DCS_SLOT", "{host}": "$DCS_HOST", "{sshlogin}": "$DCS_HOST", "{hgrp}": "tags=", "{agrp}": "tags=",
 		"{uniq}": "@where", "{choose_k}": "@where",
 	} {

@@ -104,7 +104,7 @@ func (a *Arguments) placeholder(m []string, what string) (p argumentPart, ok boo
 		return p, false, text.Errorf("%s in %s is not supported", m[0], what).WithAdvice("%s", advice)
 	case !known:
 		return p, false, text.Errorf("%s in %s is not a placeholder",
-			m[0], what).WithAdvice("dcs-tui run --help; docs/jobs.md lists the placeholders")
+			m[0], what).WithAdvice("dcs-tui run --help; dcs-tui help jobs lists the placeholders")
 	}
 	p = argumentPart{text: m[0], part: part, source: -1}
 	if position == "" {

@@ -80,7 +80,7 @@ func (r *inventoryReader) completeSlurm(p *Provider, n int, values map[string]an
 		p.Host.Command = strings.Fields("srun --jobid={job} --overlap --nodes=1 --ntasks=1 --mem=0 --cpu-bind=none --nodelist={address}")
 		r.addWarning(r.positions.line("provider", n, "link"),
 			"link = srun: when a link ends, or this dispatcher dies, Slurm may end the jobs of its node, "+
-				"which then run again elsewhere; over ssh they continue (docs/slurm.md)")
+				"which then run again elsewhere; over ssh they continue (dcs-tui help slurm)")
 	}
 	p.Slurm = &s
 	p.Create, p.Terminate = s.sbatch(p.Host.Slots.Fixed), "scancel --user=\"$(id -un)\" --jobname={name}"

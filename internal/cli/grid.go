@@ -47,7 +47,7 @@ func (a *app) gridCmd() *cobra.Command {
 		Long: `Run a command for all combinations of parameters. A template has a command with parameters in brackets, such as
 [C] or [1], and a line with the values of each; - reads the template from standard input. With --search, or an
 @search line, a search chooses some points of continuous ranges instead. Everything else works as in dcs-tui run.
-docs/grid.md and docs/search.md explain templates and searches.`,
+dcs-tui help grid.md and dcs-tui help search explain templates and searches.`,
 		Example: `# svm.txt, 30 jobs:
 #   svm -train -kernel rbf -C [1] -gamma [2]
 #   [1] 0.001, 0.01, 0.1, 1, 10, 100

@@ -40,22 +40,13 @@ func setUpHelp(root *cobra.Command, width int) {
 }
 
 // setUpHelpCommands makes cobra's commands help and completion refuse words that name nothing.
-func setUpHelpCommands(root *cobra.Command) {
+func (a *app) setUpHelpCommands(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		switch cmd.Name() {
 		case "help":
-			help := cmd.Run
-			cmd.RunE = func(cmd *cobra.Command, args []string) error {
-				found, rest, err := root.Find(args)
-				if len(rest) > 0 && (err != nil || found.HasSubCommands()) {
-					return unknownCommand(found, rest[0])
-				}
-				help(cmd, args)
-				return nil
-			}
-			cmd.Run = nil
+			a.setUpHelpPages(root, cmd)
 		case "completion":
 			cmd.Args, cmd.RunE = cobra.ArbitraryArgs, needsCommand
 		}

@@ -235,7 +235,7 @@ func (f *initHost) setResult(result *hosts.CheckResult) {
 // concerns ("": the usual files). Hosts with the same lines share an entry.
 func inventoryOf(list []*initHost, sshConfig string) string {
 	var b strings.Builder
-	b.WriteString("# Written by dcs-tui hosts init. hosts.toml.example has all keys and what they mean.\n")
+	b.WriteString("# Written by dcs-tui hosts init. dcs-tui help hosts.toml shows all keys and what they mean.\n")
 	if sshConfig != "" {
 		b.WriteString("\n[defaults]\nssh_config = " + strconv.Quote(sshConfig) + "\n")
 	}

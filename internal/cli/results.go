@@ -46,8 +46,8 @@ func (a *app) resultsCmd() *cobra.Command {
 		Use:   "results [flags] [RUN]",
 		Short: "Print the results of the jobs of a run",
 		Long: `Print one line per finished job, in the order of the jobs file. If the run has parameters, or with any flag other
-than --json and --failed, print a table of parameters, metrics, state, time, and host instead. docs/results.md
-explains metrics and groups. ` + runHelp,
+than --json and --failed, print a table of parameters, metrics, state, time, and host instead. dcs-tui help
+results.md explains metrics and groups. ` + runHelp,
 		Example: `dcs-tui results --failed
 dcs-tui results sweep-20260314-1502 --json | jq -r 'select(.exit == 3) | .stderr'
 dcs-tui results --result acc --sort acc:desc
@@ -72,7 +72,7 @@ dcs-tui results --result acc --where 'C>=0.1 and host=ws*' --format csv`,
 	fs := cmd.Flags()
 	fs.BoolVar(&flags.failed, "failed", false, "only jobs that failed or timed out")
 	fs.Var(newListFlag(&flags.where, query.Parse), "where",
-		"only jobs that match `QUERY`, such as 'C>=0.1 and state=succeeded'; may be given several times; docs/query.md explains queries")
+		"only jobs that match `QUERY`, such as 'C>=0.1 and state=succeeded'; may be given several times; dcs-tui help query explains queries")
 	fs.BoolVar(&flags.all, "all", false, "also unfinished jobs")
 	endGroup(fs, titleWhich)
 	flags.addTableFlags(cmd)

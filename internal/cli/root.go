@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"runtime/debug"
 	"strings"
@@ -43,12 +44,17 @@ type app struct {
 	slowOnce         sync.Once                             // see reportSlow
 	openRundir       func(dir string) (*rundir.Run, error) // nil: rundir.Open; for tests
 	watchesDir       bool                                  // openDir watches the directory of a run
+	pages            fs.FS                                 // docs/*.md and otherPages
 	exitCode         int                                   // exit code, unless main gets an error
 }
 
-// Main runs the program with the arguments after its name and returns its exit
-// code.
-func Main(args []string) int { return newApp().main(args) }
+// Main runs the program with the arguments after its name and returns its exit code. pages has the
+// files that help shows, by their paths in the repository.
+func Main(pages fs.FS, args []string) int {
+	a := newApp()
+	a.pages = pages
+	return a.main(args)
+}
 
 func newApp() *app {
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, con: newConsole(os.Stderr),
@@ -83,7 +89,7 @@ func (a *app) execute(args ...string) error {
 	root := a.root()
 	root.SetArgs(args)
 	setUpHelp(root, helpWidth())
-	setUpHelpCommands(root)
+	a.setUpHelpCommands(root)
 	return root.Execute()
 }
 
@@ -106,7 +112,11 @@ dcs-tui
 dcs-tui attach
 
 # continue a run that was stopped
-dcs-tui resume`,
+dcs-tui resume
+
+# list the pages about jobs files, hosts, queries, and more, and show one
+dcs-tui help pages
+dcs-tui help jobs`,
 		Args:              cobra.ArbitraryArgs,
 		RunE:              a.runWithoutCommand,
 		PersistentPreRunE: a.runOnOtherMachine,
@@ -151,8 +161,9 @@ dcs-tui resume`,
 }
 
 // unknownCommand returns an error that suggests similar commands.
-func unknownCommand(cmd *cobra.Command, word string) error {
-	p := text.Errorf("there is no command %q", text.Shorten(word)).WithAdvice("%s --help lists the commands; docs/README.md lists the pages about the rest", cmd.CommandPath())
+func unknownCommand(cmd *cobra.Command, word string) *text.Error {
+	p := text.Errorf("there is no command %q", text.Shorten(word)).
+		WithAdvice("%s --help lists the commands; dcs-tui help pages lists the pages about the rest", cmd.CommandPath())
 	if cmd.SuggestionsMinimumDistance <= 0 {
 		cmd.SuggestionsMinimumDistance = 2
 	}

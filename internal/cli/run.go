@@ -33,7 +33,7 @@ func (a *app) runCmd() *cobra.Command {
 		Long: `Run the shell commands in files, one job per line. #DCS lines set options of jobs, a .jsonl file has one
 JSON object per line, and - reads jobs from standard input as they arrive. COMMAND ::: VALUE... runs the command
 once for each value, as GNU parallel does. Without an inventory the jobs run on this machine. On a terminal a
-screen shows the run; q leaves the screen, and the run continues in the background. docs/jobs.md explains more.`,
+screen shows the run; q leaves the screen, and the run continues in the background. dcs-tui help jobs explains more.`,
 		Example: `dcs-tui run jobs.txt
 dcs-tui run --hosts hosts.toml --tries 1 --timeout 2h sweep.txt
 dcs-tui run --dry-run jobs.txt

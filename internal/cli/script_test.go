@@ -57,6 +57,7 @@ func TestMain(m *testing.M) {
 		"dcs-tui": func() {
 			a := newApp()
 			a.helperBases = withProgram(os.Getenv("TEST_BASES"))
+			a.pages = os.DirFS(filepath.Dir(os.Getenv("EXAMPLES")))
 			os.Exit(a.main(os.Args[1:]))
 		},
 	})
