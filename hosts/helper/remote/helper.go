@@ -177,8 +177,8 @@ func serveRun(in *wire.Reader, out *outbox, open *hosts.Open, limits limits) err
 		h.refuseFenced(nil, by)
 	}
 	out.flush()
-	h.deregister()
 	h.removeUnusedSpool()
+	h.deregister()
 	return err
 }
 

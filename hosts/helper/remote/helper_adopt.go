@@ -285,7 +285,11 @@ func (h *helper) takeSpool(base string) (fencedBy int, warning string, err error
 		if err != nil {
 			return 0, "", fmt.Errorf("making the spool: %w", err)
 		}
-		if h.control, err = openControl(h.spool.dir); err != nil {
+		h.control, err = openControl(h.spool.dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // the spool has moved away
+		}
+		if err != nil {
 			return 0, "", err
 		}
 		if was := raiseWord(h.control.word(ctlEpoch), int64(h.open.Epoch)); was > int64(h.open.Epoch) {

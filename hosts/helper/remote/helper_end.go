@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -276,10 +275,7 @@ func (h *helper) removeUnusedSpool() {
 	if !h.dismissOwn() || h.isShutOut() {
 		return
 	}
-	withTimeout(filesTimeout, func() {
-		_ = removeTree(h.spool.dir) // without a dispatcher nobody can be told
-		unlinkat(unix.AT_FDCWD, filepath.Dir(h.spool.dir), unix.AT_REMOVEDIR)
-	})
+	withTimeout(filesTimeout, func() { _ = h.spool.remove() }) // without a dispatcher nobody can be told
 }
 
 // hasEnded reports whether the run has ended on this host. Only the helper that removes its
@@ -401,7 +397,7 @@ func hasNoChildren() bool {
 	}
 }
 
-// removeSpool removes the spool and, if it was the last one of the run, its parent.
+// removeSpool removes the spool and what else the run has left on this host.
 func (h *helper) removeSpool() {
 	withTimeout(filesTimeout, func() {
 		err := retryUnlessMissing(func() error { return remove(attempts.HeartbeatFile(h.dir, h.config.Host)) })
@@ -427,8 +423,7 @@ func (h *helper) removeSpool() {
 			h.spool.path(dirDone))
 		return
 	}
-	if err := retryUnlessMissing(func() error { return removeTree(h.spool.dir) }); err != nil {
+	if err := h.spool.remove(); err != nil {
 		h.reportTrouble("removing the spool: %v", err)
 	}
-	unlinkat(unix.AT_FDCWD, filepath.Dir(h.spool.dir), unix.AT_REMOVEDIR) // fails if other hosts' spools are left
 }

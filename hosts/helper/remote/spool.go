@@ -64,6 +64,24 @@ func makeSpool(base, run, host string) (spool, error) {
 	return s, nil
 }
 
+// remove removes the spool and, if it was the last one of the run, its parent. A helper that starts
+// in the meantime finds the spool whole or not at all: it moves away before it is taken apart.
+func (s spool) remove() error {
+	parent, host := filepath.Split(s.dir)
+	gone := parent + "." + host // hosts' names begin with a letter or a digit
+	err := retryUnlessMissing(func() error {
+		if err := removeTree(gone); err != nil { // left by a helper that died here
+			return err
+		}
+		return rename(s.dir, gone)
+	})
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = retryUnlessMissing(func() error { return removeTree(gone) })
+	}
+	unlinkat(unix.AT_FDCWD, parent, unix.AT_REMOVEDIR) // fails if other hosts' spools are left
+	return err
+}
+
 // makeOwnDir creates dir with mode 0700, or checks that it is our directory and closes it to
 // others: dir may be below /tmp.
 func makeOwnDir(dir string) error {

@@ -39,7 +39,6 @@ type driver struct {
 	asked  time.Time // time of the last probe of all attempts that are not settled
 	failed bool
 	listed bool // a complete list has been received
-	probes int  // number of answers to probes
 }
 
 // task is a job with its attempts.
@@ -56,6 +55,7 @@ type task struct {
 type try struct {
 	id      jobs.AttemptID
 	sent    bool // a launch is sent once; after that, the host is probed
+	known   bool // the host has received the launch
 	started bool
 	answer  hosts.Answer // Unknown until it is settled
 	outcome jobs.Outcome
@@ -113,6 +113,9 @@ func (d *driver) find(id jobs.AttemptID) *try {
 func (d *driver) handle(m hosts.Message) {
 	settle := func(id jobs.AttemptID, a hosts.Answer, o *jobs.Outcome) {
 		r := d.find(id)
+		if r != nil && a != hosts.Unknown {
+			r.known = true
+		}
 		switch {
 		case r == nil:
 		case a == hosts.IsRunning:
@@ -149,7 +152,6 @@ func (d *driver) handle(m hosts.Message) {
 			settle(id, hosts.NeverStarted, nil)
 		}
 	case *hosts.Probed:
-		d.probes++
 		for _, p := range m.Jobs {
 			if p.Answer == hosts.Unknown || p.Answer == hosts.Dead {
 				d.say(fmt.Sprintf("probed %s", p.Attempt), p.Why)
@@ -277,6 +279,13 @@ func (d *driver) probe() {
 	if len(m.Attempts) > 0 {
 		d.link.out.Write(m)
 	}
+}
+
+// allKnown reports whether no launch is on its way.
+func (d *driver) allKnown() bool {
+	return !slices.ContainsFunc(d.jobs, func(k *task) bool {
+		return !k.done() && (!k.last().known || k.last().settled())
+	})
 }
 
 func (d *driver) allDone() bool {

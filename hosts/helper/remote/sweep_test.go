@@ -221,10 +221,7 @@ var scenes = []scene{
 		second := d.add("read x < "+two+"; exit 8", exits(8))
 		d.add("exit 0", exits(0))
 		d.until("one runs", func() bool { return d.running() || first.done() })
-		d.probes = 0
-		d.probe()
-		// Commands are handled in order.
-		d.until("the launch is in the spool", func() bool { return d.probes > 0 || d.allDone() })
+		d.until("all launches are in the spool", d.allKnown)
 		if !d.link.ended {
 			d.link.cmd.Process.Kill()
 			d.hangUp()
