@@ -57,6 +57,7 @@ func Bound(m Message) {
 func boundHello(m *Hello) {
 	m.Machine, m.Owner.Who = boundedText(m.Machine), boundedText(m.Owner.Who)
 	m.Cores, m.Slots = min(max(m.Cores, 1), jobs.MaxSlots), min(max(m.Slots, 1), jobs.MaxSlots)
+	m.MaxSlots = min(max(m.MaxSlots, 0), jobs.MaxSlots)
 	m.MachineCores = min(max(m.MachineCores, m.Cores), jobs.MaxSlots)
 	m.Limits = m.Limits[:min(len(m.Limits), maxWarnings)]
 	for i, l := range m.Limits {

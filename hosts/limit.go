@@ -17,6 +17,8 @@ const (
 	CapacityOfProcesses                             // processes and threads, by a control group (pids.max)
 	CapacityOfUserProcesses                         // processes and threads of the user (ulimit -u)
 	CapacityOfFiles                                 // open files of a process (ulimit -n)
+	CapacityOfSlots                                 // slots of the user, by the administrators
+	CapacityOfReservations                          // bytes that jobs of the user may reserve, by the administrators
 )
 
 // CapacityLimit is a limit of the sessions on a host. It is below what the machine has, or below what
@@ -42,6 +44,11 @@ func (l CapacityLimit) String() string {
 		return fmt.Sprintf("%.0f processes and threads per user (ulimit -u)", l.Value)
 	case CapacityOfFiles:
 		return fmt.Sprintf("%.0f open files per process (ulimit -n)", l.Value)
+	case CapacityOfSlots:
+		return fmt.Sprintf("its administrators allow you %s of %.0f (%s)", text.Plural(int(l.Value), "slot"), l.Of, UserLimitsFile)
+	case CapacityOfReservations:
+		return fmt.Sprintf("its administrators allow your jobs %s of %s of memory (%s)", text.Size(int64(l.Value)),
+			text.Size(int64(l.Of)), UserLimitsFile)
 	}
 	return fmt.Sprintf("a limit of kind %d: %g", l.Kind, l.Value)
 }

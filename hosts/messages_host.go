@@ -27,8 +27,10 @@ type Hello struct {
 	LockedGPUs, HalfGPUs []int
 	Sharing              *Sharing // as in Heartbeat, if the run wanted all slots
 	Owner                Owner
-	Slots                int  // by the rule of Open
-	Shared               bool // the host sees the dispatcher's run directory
+	Slots                int // by the rule of Open, within MaxSlots
+	// MaxSlots is the number of slots that the administrators of the host allow the user; 0: any number.
+	MaxSlots int
+	Shared   bool // the host sees the dispatcher's run directory
 	// Directory that holds attempts/: the run directory, or below work_dir.
 	Dir   string
 	Spool string

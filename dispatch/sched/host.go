@@ -51,7 +51,15 @@ func newHost(s *hosts.Host, index int) *host {
 
 // slots returns the number of slots of the host: by a person's request, or by its rule.
 func (h *host) slots() int {
-	return orDefault(int(h.asked.Slots), h.ruleSlots())
+	return h.allowedSlots(orDefault(int(h.asked.Slots), h.ruleSlots()))
+}
+
+// allowedSlots returns n, or the number of slots that the administrators of the host allow.
+func (h *host) allowedSlots(n int) int {
+	if h.hello != nil && h.hello.MaxSlots > 0 {
+		return min(n, h.hello.MaxSlots)
+	}
+	return n
 }
 
 // ruleSlots returns the number of slots of the host by its rule. It is 0 if that depends on its

@@ -63,13 +63,13 @@ func (c *Core) handleLoad(h *host, b *hosts.Heartbeat) {
 	h.peakBusy = h.busySlots()
 }
 
-// coresOfOthers returns the number of cores of the machine that our sessions may not use. The load of
-// others takes these first.
+// coresOfOthers returns the number of cores of the machine that our sessions, or the slots that its
+// administrators allow us, may not use. The load of others takes these first.
 func (h *host) coresOfOthers() float64 {
 	if h.hello == nil {
 		return 0
 	}
-	return float64(h.hello.MachineCores - h.hello.Cores)
+	return float64(h.hello.MachineCores - h.allowedSlots(h.hello.Cores))
 }
 
 // busySlots returns how many slots our attempts keep busy, including those sent and not yet
@@ -156,7 +156,7 @@ func (h *host) maxSlots() int {
 	if rule == 0 {
 		return 0
 	}
-	return max(rule, int(h.asked.Slots))
+	return h.allowedSlots(max(rule, int(h.asked.Slots)))
 }
 
 // A host may be shared with other runs and users (docs/sharing.md). Its helper computes how many

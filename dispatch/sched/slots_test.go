@@ -150,6 +150,26 @@ func TestNumberOfSlotsChangesAtOnce(t *testing.T) {
 	want(t, "slots asked for", s.c.Hosts()[0].Asked.Slots, 0)
 }
 
+// TestAdministratorsLimitSlots checks that neither a person nor a changed inventory gets more slots than
+// the administrators of the host allow, and that the load of others takes the other cores first.
+func TestAdministratorsLimitSlots(t *testing.T) {
+	h := testHost("a", 8)
+	h.Yield = true
+	s := newStage(t, Config{}, h)
+	want(t, "limit", formatCommands[SetLimit](s.connect("a", hosts.Hello{Cores: 8, MachineCores: 8, Slots: 2, MaxSlots: 2})), "{a 2}")
+	for range 30 {
+		want(t, "others use the other cores", formatCommands[SetLimit](s.heartbeat("a", hosts.Heartbeat{Busy: 6})), "")
+	}
+	want(t, "by request", formatCommands[SetLimit](s.step(SetSlots{Host: "a", Slots: 5})), "")
+	want(t, "fewer", formatCommands[SetLimit](s.step(SetSlots{Host: "a", Slots: 1})), "{a 1}")
+	want(t, "by the rule", formatCommands[SetLimit](s.step(SetSlots{Host: "a"})), "{a 2}")
+	more := *h
+	more.Slots = hosts.SlotRule{Fixed: 12}
+	want(t, "by another rule", formatCommands[SetLimit](s.step(SetHosts{Hosts: []*hosts.Host{&more}})), "")
+	s.submit(true, &jobs.Options{Slots: 3})
+	wantContains(t, "a wide job", s.c.Why(s.now(), 1), "no host of the inventory can run it")
+}
+
 // TestFewerSlotsThanAJob checks that a job that is buffered on a host, and needs more slots than
 // the host now has, is withdrawn and starts elsewhere (D7, B3).
 func TestFewerSlotsThanAJob(t *testing.T) {

@@ -90,10 +90,12 @@ func TestCountCPUs(t *testing.T) {
 // of a later version has a text, too.
 func TestCapacityLimitsAreDescribed(t *testing.T) {
 	for limit, want := range map[hosts.CapacityLimit]string{
-		{Kind: hosts.CapacityOfCPUs, Value: 4, Of: 16}:                 "4 of 16 cores may be used (cpuset or taskset)",
-		{Kind: hosts.CapacityOfCPUTime, Value: 0.5, Of: 2}:             "a control group limits CPU time to 0.5 of 2 cores",
-		{Kind: hosts.CapacityOfMemory, Value: 512 << 20, Of: 24 << 30}: "a control group limits memory to 512 MiB of 24 GiB",
-		{Kind: hosts.CapacityOfUserProcesses, Value: 100}:              "100 processes and threads per user (ulimit -u)",
+		{Kind: hosts.CapacityOfCPUs, Value: 4, Of: 16}:                       "4 of 16 cores may be used (cpuset or taskset)",
+		{Kind: hosts.CapacityOfCPUTime, Value: 0.5, Of: 2}:                   "a control group limits CPU time to 0.5 of 2 cores",
+		{Kind: hosts.CapacityOfMemory, Value: 512 << 20, Of: 24 << 30}:       "a control group limits memory to 512 MiB of 24 GiB",
+		{Kind: hosts.CapacityOfUserProcesses, Value: 100}:                    "100 processes and threads per user (ulimit -u)",
+		{Kind: hosts.CapacityOfSlots, Value: 8, Of: 63}:                      "its administrators allow you 8 slots of 63 (/etc/dcs-tui/limits.toml)",
+		{Kind: hosts.CapacityOfReservations, Value: 64 << 30, Of: 256 << 30}: "its administrators allow your jobs 64 GiB of 256 GiB of memory (/etc/dcs-tui/limits.toml)",
 		{Kind: 99, Value: 1}: "a limit of kind 99: 1",
 	} {
 		if got := limit.String(); got != want {

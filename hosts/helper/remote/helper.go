@@ -43,7 +43,9 @@ type helper struct {
 	generation int64
 	madeSpool  bool        // there was no spool before this helper
 	wasAsked   atomic.Bool // the dispatcher has sent something other than pings
-	slots      int         // as configured
+	slots      int         // as configured, and allowed by the administrators
+	otherSlots int         // slots that only other users may use
+	allowed    userLimits
 	spoolDirs
 	reportsFD       int // of the FIFO
 	outbox          *outbox

@@ -93,7 +93,7 @@ func (h *helper) heartbeat(m *meter, c *census) *hosts.Heartbeat {
 			b.Cores[id.String()] = n
 		}
 	}
-	b.MemFree = readMemory().available
+	b.MemFree = h.allowed.memoryWithin(readMemory().available)
 	b.Owner = *h.owner.Load()
 	b.Suspended, _ = h.control.suspended()
 	b.DiskFree, b.FSDelay = h.fs.current()

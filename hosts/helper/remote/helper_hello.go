@@ -36,6 +36,10 @@ func newHelper(o *hosts.Open, limits limits) (*helper, *hosts.Hello) {
 	hello := newHello()
 	slots := func(cores int) int { return min(hosts.SlotRule{Fixed: o.Slots, Less: o.Less}.Count(cores), maxSlots) }
 	c := measureCapacity(slots)
+	allowed, problem := limits.site.userLimits()
+	if problem != "" {
+		hello.Warnings = append(hello.Warnings, problem)
+	}
 	hello.Cores, hello.MachineCores, hello.MemBytes, hello.Limits = c.cores, c.machineCores, c.memory.total, c.limits
 	if err := zone.SetLocal(); err != nil {
 		hello.Warnings = append(hello.Warnings, err.Error())
@@ -45,10 +49,13 @@ func newHelper(o *hosts.Open, limits limits) (*helper, *hosts.Hello) {
 	}
 	_, hello.ZoneSeconds = time.Now().Zone()
 	hello.Slots = slots(hello.Cores)
+	allowed.apply(hello)
 	h := &helper{
 		open:        o,
 		slots:       hello.Slots,
 		limit:       hello.Slots,
+		allowed:     allowed,
+		otherSlots:  slots(hello.Cores) - hello.Slots,
 		waiting:     map[jobs.AttemptID]bool{},
 		running:     map[jobs.AttemptID]*heldAttempt{},
 		supervisors: map[int]*supervisor{},
@@ -63,7 +70,11 @@ func newHelper(o *hosts.Open, limits limits) (*helper, *hosts.Hello) {
 		foundGPUs:  make(chan []int, 1),
 	}
 	go func() { h.foundGPUs <- findGPUs() }()
-	if err := h.prepare(hello); err != nil {
+	err := allowed.checkOpen(o)
+	if err == nil {
+		err = h.prepare(hello)
+	}
+	if err != nil {
 		h.removeTraces()
 		setError(hello, err)
 		return nil, hello

@@ -73,6 +73,9 @@ func (o *owners) currentOwner() hosts.Owner {
 			break
 		}
 	}
+	if allowed, _ := o.userLimits(); allowed.Closed != "" && held.Who == "" {
+		held = hosts.Owner{Who: allowed.whyClosed()}
+	}
 	if o.mode == "" || held.Suspend {
 		return held
 	}

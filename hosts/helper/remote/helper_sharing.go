@@ -44,7 +44,7 @@ const maxReportedClaims = 8
 
 // setShare records what the run wants.
 func (h *helper) setShare(m *hosts.Share) {
-	m.Slots, m.Want = min(max(m.Slots, 1), maxSlots), min(max(m.Want, 0), maxSlots)
+	m.Slots, m.Want = min(max(m.Slots, 1)+h.otherSlots, maxSlots), min(max(m.Want, 0), maxSlots)
 	h.sharing.request.Store(m)
 	shared := 0
 	if m.Weight > 0 {
@@ -101,7 +101,7 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 	var invalid map[string]string
 	var claims []seenClaim
 	if err == nil {
-		claims, invalid, err = readClaims(dirfd, dir, own, h.config.Run, h.slots)
+		claims, invalid, err = readClaims(dirfd, dir, own, h.config.Run, h.slots+h.otherSlots)
 	}
 	if err != nil {
 		s.current.Store(nil)
@@ -113,7 +113,7 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 	for name, text := range invalid {
 		h.reportOnce(name, text)
 	}
-	slots := h.slots
+	slots := h.slots + h.otherSlots
 	if active {
 		slots = request.Slots
 	}
@@ -121,7 +121,7 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 	if me < 0 { // compute the part that the run would get
 		me = len(claims)
 		claims = append(claims, seenClaim{SlotClaim: hosts.SlotClaim{User: os.Getuid(), Run: own, Weight: 1,
-			Want: slots}})
+			Want: h.slots}})
 	}
 	gpus := gpuUsers(dirfd, dir)
 	if len(claims) == 1 && len(gpus) == 0 {
@@ -133,6 +133,7 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 	list := plainClaims(claims)
 	list[me].Want = max(list[me].Want, 1) // the part that it would get if it wanted something
 	bound := hosts.SlotBound(slots, userWeights(dir, list), list, me, offset(dirfd, dir))
+	bound = min(bound, h.allowed.slotBound(list, me, offset(dirfd, dir)))
 	s.markStarving(list, me, bound, patience)
 	var last int64
 	if s.mayUseLastSlot {
@@ -140,7 +141,7 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 	}
 	h.control.word(ctlLast).Store(last)
 	s.current.Store(&hosts.Sharing{Slots: bound, Held: hosts.HeldSlots(slots, list, me),
-		Memory: hosts.HeldMemory(readMemory().total, list, me), Users: usersOf(claims, gpus)})
+		Memory: h.allowed.memoryOfOthers(readMemory().total, list, me), Users: usersOf(claims, gpus)})
 }
 
 // markStarving sets mayUseLastSlot if the user has wanted a slot for longer than patience and had none. The
