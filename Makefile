@@ -82,8 +82,8 @@ papers: build ## the papers' experiments at SCALE of their length (0.1); writes 
 screenshots: ## docs/screens: pictures of the screen from a real run on a lab of sshd servers
 	@scripts/screenshots
 
-man: build ## man/dcs-tui.1
-	mkdir -p man && ./dcs-tui man > man/dcs-tui.1
+man: build ## man/: a manual page for each command
+	./dcs-tui man --dir man
 
 notices: ## THIRD_PARTY_NOTICES: licenses of all modules that are linked, after a change of go.mod
 	SYSTEMS='$(SYSTEMS)' scripts/notices > THIRD_PARTY_NOTICES.new

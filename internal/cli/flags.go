@@ -404,11 +404,10 @@ func endGroup(fs *pflag.FlagSet, title string) {
 	})
 }
 
-// flagUsages returns the help of flags by group, wrapped to width columns (0: not wrapped). The
-// groups have the order of their first flags. Flags without a group come last.
-func flagUsages(fs *pflag.FlagSet, width int) string {
-	var titles []string
-	groups := map[string]*pflag.FlagSet{}
+// groupFlags returns flags by the titles of their groups, in the order of the first flags of the
+// groups. Flags without a group come last.
+func groupFlags(fs *pflag.FlagSet) (titles []string, groups map[string]*pflag.FlagSet) {
+	groups = map[string]*pflag.FlagSet{}
 	fs.VisitAll(func(f *pflag.Flag) {
 		title := strings.Join(f.Annotations[flagGroup], "")
 		if groups[title] == nil {
@@ -420,17 +419,24 @@ func flagUsages(fs *pflag.FlagSet, width int) string {
 		}
 		groups[title].AddFlag(f)
 	})
-	var b strings.Builder
-	for _, title := range titles {
-		if group := groups[title]; group.HasAvailableFlags() {
-			b.WriteString("\n " + title + ":\n" + group.FlagUsagesWrapped(width))
-		}
+	if groups[""] != nil {
+		titles = append(titles, "")
 	}
-	if rest := groups[""]; rest != nil && rest.HasAvailableFlags() {
-		if len(titles) > 0 {
+	return slices.DeleteFunc(titles, func(title string) bool { return !groups[title].HasAvailableFlags() }), groups
+}
+
+// flagUsages returns the help of flags by group, wrapped to width columns (0: not wrapped).
+func flagUsages(fs *pflag.FlagSet, width int) string {
+	var b strings.Builder
+	titles, groups := groupFlags(fs)
+	for _, title := range titles {
+		switch {
+		case title != "":
+			b.WriteString("\n " + title + ":\n")
+		case len(titles) > 1:
 			b.WriteString("\n")
 		}
-		b.WriteString(rest.FlagUsagesWrapped(width))
+		b.WriteString(groups[title].FlagUsagesWrapped(width))
 	}
 	return b.String()
 }

@@ -2,13 +2,9 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"strings"
-	"time"
 
-	mango "github.com/muesli/mango-cobra"
-	"github.com/muesli/roff"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
@@ -36,7 +32,7 @@ func setUpHelp(root *cobra.Command, width int) {
 	root.SetHelpTemplate(strings.Replace(root.HelpTemplate(), "trimTrailingWhitespaces", "wrapText", 1))
 	root.SetUsageTemplate(strings.NewReplacer(".LocalFlags.FlagUsages", "wrapFlags .LocalFlags",
 		".InheritedFlags.FlagUsages", "wrapFlags .InheritedFlags").Replace(root.UsageTemplate()) +
-		"{{if not .HasParent}}\n" + wrapParagraphs(exitHelp, width) + "\n{{end}}")
+		"{{if not .HasParent}}\n" + wrapParagraphs(exitHelp(), width) + "\n{{end}}")
 }
 
 // setUpHelpCommands makes cobra's commands help and completion refuse words that name nothing.
@@ -66,66 +62,12 @@ func wrapParagraphs(long string, width int) string {
 	return strings.Join(paragraphs, "\n\n")
 }
 
-// manCmd prints the manual page.
-func manCmd() *cobra.Command {
-	return &cobra.Command{
-		Use:                   "man",
-		Short:                 "Print the manual page",
-		DisableFlagsInUseLine: true,
-		Hidden:                true,
-		Args:                  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			forEachCommand(cmd.Root(), func(c *cobra.Command) {
-				c.Long = wrapParagraphs(c.Long, 0) // man breaks lines itself
-				c.Flags().VisitAll(func(f *pflag.Flag) { _, f.Usage = pflag.UnquoteUsage(f) })
-			})
-			page, err := mango.NewManPage(1, cmd.Root())
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprint(cmd.OutOrStdout(), page.Build(&manual{Document: roff.NewDocument()}))
-			return err
-		},
-	}
-}
-
 // forEachCommand calls f for a command and everything below it.
 func forEachCommand(cmd *cobra.Command, f func(*cobra.Command)) {
 	f(cmd)
 	for _, c := range cmd.Commands() {
 		forEachCommand(c, f)
 	}
-}
-
-// manual is a roff document with a header that fits on one line, and with every option on a line of
-// its own.
-type manual struct {
-	*roff.Document
-	indented bool // nothing has been written since the last indentation
-}
-
-// Heading writes a short header. mango passes the whole description, which man would print in the
-// middle of the header, over the names on both sides.
-func (m *manual) Heading(section uint, title, _ string, ts time.Time) {
-	m.Document.Heading(section, title, "User Commands", ts)
-}
-
-func (m *manual) Indent(n int) {
-	m.indented = true
-	m.Document.Indent(n)
-}
-
-func (m *manual) Text(text string) {
-	m.indented = false
-	m.Document.Text(text)
-}
-
-func (m *manual) TextBold(text string) {
-	if m.indented {
-		m.TaggedParagraph(-1)
-	}
-	m.indented = false
-	m.Document.TextBold(text)
 }
 
 // parallelNames are GNU parallel's names of flags that exist here under another name.

@@ -139,21 +139,44 @@ func commandPages() map[string][]byte {
 
 func pageOf(path string) string { return strings.ReplaceAll(path, " ", "-") + ".md" }
 
-// TestHeaderOfTheManualPageFits checks that the header of the manual page fits on one line: the
-// name on both sides and a few words in between.
-func TestHeaderOfTheManualPageFits(t *testing.T) {
+// TestManualPagesAreComplete checks that dcs-tui man --dir writes a page for each command, with its
+// options and their placeholders, and that the page of dcs-tui has the sections that people expect.
+func TestManualPagesAreComplete(t *testing.T) {
+	dir := t.TempDir()
 	root := newApp().root()
-	var page bytes.Buffer
-	root.SetOut(&page)
-	root.SetArgs([]string{"man"})
+	root.SetArgs([]string{"man", "--dir", dir})
 	must(t, root.Execute())
-	header, rest, _ := strings.Cut(page.String(), "\n")
-	fields := strings.Split(header, `"`)
-	if !strings.HasPrefix(header, ".TH DCS-TUI 1 ") || len(fields) != 7 || fields[5] != "User Commands" {
-		t.Errorf("header: %s", header)
+	pages := map[string]string{}
+	files, err := os.ReadDir(dir)
+	must(t, err)
+	for _, f := range files {
+		page, err := os.ReadFile(filepath.Join(dir, f.Name()))
+		must(t, err)
+		pages[f.Name()] = string(page)
 	}
-	checkContains(t, rest, ".SH NAME\ndcs-tui - Run thousands", "\n.RS 4\n.TP\n\\fB--accept-new\\fP\n",
-		"\n\\fBrun\\fP [flags]")
+	forEachCommand(root, func(cmd *cobra.Command) {
+		if cmd.Hidden {
+			return
+		}
+		page := pages[manName(cmd)+".1"]
+		delete(pages, manName(cmd)+".1")
+		checkContains(t, page, ".TH ", "\n.SH NAME\n", "\n.SH SYNOPSIS\n", "\n.SH DESCRIPTION\n")
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			placeholder, _ := pflag.UnquoteUsage(f)
+			if f.Hidden {
+				return
+			}
+			if !strings.Contains(strings.ReplaceAll(page, `\-`, "-"), "--"+f.Name) ||
+				placeholder != "" && !strings.Contains(page, `\fI`+roffEscaper.Replace(placeholder)+`\fR`) {
+				t.Errorf("%s: --%s %s is missing in\n%s", cmd.CommandPath(), f.Name, placeholder, page)
+			}
+		})
+	})
+	for name := range pages {
+		t.Errorf("%s is about no command", name)
+	}
+	checkContains(t, manPage(root), "\n.SH EXIT STATUS\n", "\n.SH FILES\n", "\n.SH ENVIRONMENT\n", "\n.SH EXAMPLES\n",
+		"\ndcs\\-tui \\- Run thousands")
 }
 
 // TestVersionNamesTheCommit checks that the version of a program that was built from source names

@@ -134,10 +134,9 @@ dcs-tui help jobs`,
 	group("Run jobs:", append(a.requestCmds(requestCommands), a.runCmd(), a.gridCmd(), a.resumeCmd(), a.submitCmd(), a.cancelCmd(), a.requeueCmd(), a.attachCmd())...)
 	group("Inspect runs:", a.waitCmd(), a.statusCmd(), a.whyCmd(), a.logsCmd(), a.fetchCmd(), a.resultsCmd(), a.reportCmd(), a.eventsCmd(), a.runsCmd())
 	group("Hosts:", a.hostsCmd())
-	group("More:")
+	group("More:", manCmd())
 	root.SetHelpCommandGroupID("More:")
 	root.SetCompletionCommandGroupID("More:")
-	root.AddCommand(manCmd())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		var bad *pflag.InvalidValueError
 		if errors.As(err, &bad) {
@@ -229,6 +228,19 @@ func version() string {
 	return versionOf(info)
 }
 
+// buildDate returns the date of the commit from which the program was built, or "".
+func buildDate() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, kv := range info.Settings {
+			if kv.Key == "vcs.time" {
+				date, _, _ := strings.Cut(kv.Value, "T")
+				return date
+			}
+		}
+	}
+	return ""
+}
+
 func versionOf(info *debug.BuildInfo) string {
 	v := info.Main.Version
 	if v == "" || v == "(devel)" {
@@ -261,10 +273,26 @@ const (
 	exitCanceled = 130 // canceled
 )
 
-// exitHelp describes the exit codes in the help.
-const exitHelp = `Exit codes: 0 all jobs succeeded, 1 some did not, 2 error in usage or configuration,
-3 nothing was possible for the time of --give-up, 4 stopped with jobs left (dcs-tui resume continues) or
-left the screen while the run continues, 130 canceled.`
+// exitCodes describes the exit codes in the help and in the manual.
+var exitCodes = []struct {
+	code int
+	text string
+}{
+	{exitOK, "all jobs succeeded"},
+	{exitFailed, "some did not"},
+	{exitUsage, "error in usage or configuration"},
+	{exitNoHosts, "nothing was possible for the time of --give-up"},
+	{exitLeft, "stopped with jobs left (dcs-tui resume continues) or left the screen while the run continues"},
+	{exitCanceled, "canceled"},
+}
+
+func exitHelp() string {
+	var texts []string
+	for _, c := range exitCodes {
+		texts = append(texts, fmt.Sprintf("%d %s", c.code, c.text))
+	}
+	return "Exit codes: " + strings.Join(texts, ", ") + "."
+}
 
 // exitCode returns the exit code of a run.
 func exitCode(s run.State) int {
