@@ -19,6 +19,7 @@ const (
 	CapacityOfFiles                                 // open files of a process (ulimit -n)
 	CapacityOfSlots                                 // slots of the user, by the administrators
 	CapacityOfReservations                          // bytes that jobs of the user may reserve, by the administrators
+	CapacityOfProcessList                           // processes of other users are hidden; without a value
 )
 
 // CapacityLimit is a limit of the sessions on a host. It is below what the machine has, or below what
@@ -49,6 +50,8 @@ func (l CapacityLimit) String() string {
 	case CapacityOfReservations:
 		return fmt.Sprintf("its administrators allow your jobs %s of %s of memory (%s)", text.Size(int64(l.Value)),
 			text.Size(int64(l.Of)), UserLimitsFile)
+	case CapacityOfProcessList:
+		return "processes of other users are hidden (/proc is mounted with hidepid), so their programs on GPUs, and owners at consoles without logind, are not noticed"
 	}
 	return fmt.Sprintf("a limit of kind %d: %g", l.Kind, l.Value)
 }

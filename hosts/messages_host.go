@@ -35,11 +35,14 @@ type Hello struct {
 	Dir   string
 	Spool string
 	// A higher epoch that this host knows, with which the helper does nothing; 0: none.
-	FencedBy  int
-	Warnings  []string // one line each
-	PID       int
-	CwdError  string // why Open.Cwd cannot be used; "": it can
-	WallClock jobs.Stamp
+	FencedBy int
+	Warnings []string // one line each
+	// EndsSessions reports that the host ends all processes of the session of this helper, jobs
+	// included, when the connection ends.
+	EndsSessions bool
+	PID          int
+	CwdError     string // why Open.Cwd cannot be used; "": it can
+	WallClock    jobs.Stamp
 	// ZoneSeconds is the offset of the host's local time from UTC (east is positive) at the
 	// time of the hello. Quiet hours are in local time.
 	ZoneSeconds int

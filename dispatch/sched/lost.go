@@ -58,10 +58,19 @@ func (c *Core) giveUpLost() {
 		for f, next := h.oldest, (*inFlight)(nil); f != nil; f = next {
 			next = f.nextOnHost
 			if c.canGiveUp(h, f, wait, isAlive) {
-				c.loseAttempt(f, "its host "+h.spec.Name+" is lost: "+c.silenceText(h))
+				c.loseAttempt(f, "its host "+h.spec.Name+" is lost: "+c.silenceText(h)+h.sessionAdvice())
 			}
 		}
 	}
+}
+
+// sessionAdvice returns the end of a sentence about an attempt that is lost with the connection if the
+// host is known to end all processes of a session with it, or "".
+func (h *host) sessionAdvice() string {
+	if h.hello == nil || !h.hello.EndsSessions {
+		return ""
+	}
+	return "; the host ends the processes of users who log out, and `loginctl enable-linger` there prevents it"
 }
 
 // reportOutage reports, once, that the jobs of a silent host wait for it because the network may be

@@ -308,6 +308,28 @@ func TestOfTwoRunningAttemptsTheYoungerIsKilled(t *testing.T) {
 	want(t, "on", s.job(1).Last().Host, "b")
 }
 
+// TestSessionsThatEndTheirProcesses checks that the reasons of jobs that are lost with the connection
+// name what prevents it, if the host is known to end the processes of a session.
+func TestSessionsThatEndTheirProcesses(t *testing.T) {
+	const advice = "`loginctl enable-linger` there prevents it"
+	hello := func(ends bool) hosts.Hello { return hosts.Hello{Cores: 2, Slots: 1, EndsSessions: ends} }
+	for _, ends := range []bool{true, false} {
+		s := newStage(t, Config{}, testHost("a", 1))
+		s.connect("a", hello(ends))
+		s.submitPlain(1)
+		s.started("a", "1.1")
+		s.step(hostDown("a", hosts.Unreachable, "gone"))
+		want(t, "why it is not known what the job does", strings.Contains(s.c.Why(s.now(), 1), advice), ends)
+		s.connect("a", hello(ends))
+		s.probedAs("a", "1.1", hosts.Dead, nil)
+		want(t, "reason of a job that died", strings.Contains(s.job(1).Attempts[0].Reason, advice), ends)
+		s.started("a", "1.2")
+		s.step(hostDown("a", hosts.Unreachable, "gone"))
+		s.wait(time.Hour)
+		want(t, "reason of a job whose host is lost", strings.Contains(s.job(1).Attempts[1].Reason, advice), ends)
+	}
+}
+
 // hostDies breaks the link of a host, which comes back without the attempt.
 func (s *stage) hostDies(name, attempt string) {
 	s.started(name, attempt)

@@ -77,7 +77,8 @@ func (c *Core) whyOpen(now Time, id jobs.ID, j *jobs.Job) string {
 	case f.killed && c.isTooHard(j):
 		return fmt.Sprintf("Job %d is being stopped on %s: %s.", id, name, c.whyTooHard(j))
 	case !f.host.linked && f.started:
-		return fmt.Sprintf("Job %d was running on %s, which cannot be reached (%s)%s.", id, name, text.WithoutSubject(f.host.reason, name), c.awaitText(now, f))
+		return fmt.Sprintf("Job %d was running on %s, which cannot be reached (%s)%s%s.", id, name,
+			text.WithoutSubject(f.host.reason, name), c.awaitText(now, f), f.host.sessionAdvice())
 	case !f.host.linked && now.Mono < c.leaseEnd(f.host):
 		return fmt.Sprintf("Job %d was sent to %s, which cannot be reached (%s); it may still start there and waits until its lease has run out, in %s.",
 			id, name, text.WithoutSubject(f.host.reason, name), text.Span(c.leaseEnd(f.host)-now.Mono))

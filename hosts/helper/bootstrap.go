@@ -84,7 +84,8 @@ const bootstrapText = `d_n=$1; ` +
 	`d_x="bin/.new-$d_n"; ` +
 	// An empty file is a program for sh, unless the file system is mounted noexec.
 	`d_e=$({ : >"$d_x" && chmod 700 "$d_x"; } 2>&1) || { say skip "$1: $d_e"; return; }; ` +
-	`d_e=$("./$d_x" 2>&1) || { rm -f "$d_x"; say skip "$1: programs cannot be run there (mounted noexec?)"; return; }; ` +
+	`d_e=$("./$d_x" 2>&1) || { rm -f "$d_x"; d_e=$(df -P . 2>/dev/null | sed -n "\$s/.* //p"); ` +
+	`say skip "$1: programs cannot be run there (is ${d_e:-it} mounted noexec?)"; return; }; ` +
 	// Remove what interrupted transfers left behind, and versions that were not used for a month.
 	`find bin -name ".new-*" -mmin +60 -exec rm -f {} + 2>/dev/null; ` +
 	`find bin -name "dcs-tui-*" -mtime +30 -exec rm -f {} + 2>/dev/null; ` +

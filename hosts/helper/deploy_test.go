@@ -158,7 +158,7 @@ func TestUnusablePlacesAreSkipped(t *testing.T) {
 		name, want string
 		make       func(t *testing.T, base string)
 	}{
-		{"noexec", "programs cannot be run there (mounted noexec?)", mount("noexec")},
+		{"noexec", "programs cannot be run there (is /", mount("noexec")},
 		{"full", "No space left", mount("size=1m")},
 		{"no room for a name", "No space left", mount("size=64m,nr_inodes=1")},
 		{"a file", "File exists", func(t *testing.T, base string) { os.WriteFile(base, nil, 0o600) }},

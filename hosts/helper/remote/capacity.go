@@ -64,6 +64,16 @@ func measureCapacity(slots func(cores int) int) capacity {
 	return c
 }
 
+// hidesProcesses reports whether we do not see processes of other users: /proc is mounted with
+// hidepid, or is that of a container that hides the first process.
+func (s site) hidesProcesses() bool {
+	if _, err := os.Stat(s.root + "/proc/self"); err != nil {
+		return false // there is nothing to compare with
+	}
+	_, err := os.ReadFile(s.root + "/proc/1/stat")
+	return err != nil
+}
+
 // countCPUs returns the number of processors in the text of /proc/stat.
 func countCPUs(stat []byte) (n int) {
 	for line := range bytes.Lines(stat) {

@@ -96,10 +96,30 @@ func TestCapacityLimitsAreDescribed(t *testing.T) {
 		{Kind: hosts.CapacityOfUserProcesses, Value: 100}:                    "100 processes and threads per user (ulimit -u)",
 		{Kind: hosts.CapacityOfSlots, Value: 8, Of: 63}:                      "its administrators allow you 8 slots of 63 (/etc/dcs-tui/limits.toml)",
 		{Kind: hosts.CapacityOfReservations, Value: 64 << 30, Of: 256 << 30}: "its administrators allow your jobs 64 GiB of 256 GiB of memory (/etc/dcs-tui/limits.toml)",
+		{Kind: hosts.CapacityOfProcessList}: "processes of other users are hidden (/proc is mounted with hidepid), " +
+			"so their programs on GPUs, and owners at consoles without logind, are not noticed",
 		{Kind: 99, Value: 1}: "a limit of kind 99: 1",
 	} {
 		if got := limit.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+// TestHiddenProcesses checks when processes of other users count as hidden: files of the first process
+// cannot be read, or it has no directory, but there is a /proc.
+func TestHiddenProcesses(t *testing.T) {
+	m := machine{t, t.TempDir()}
+	s := site{root: m.root}
+	if s.hidesProcesses() {
+		t.Error("a machine without /proc hides processes")
+	}
+	m.file("proc/self/stat", "2 (sh) S")
+	if !s.hidesProcesses() {
+		t.Error("a machine without a first process hides none")
+	}
+	m.file("proc/1/stat", "1 (init) S")
+	if s.hidesProcesses() {
+		t.Error("a machine that shows the first process hides processes")
 	}
 }

@@ -44,7 +44,10 @@ func newHelper(o *hosts.Open, limits limits) (*helper, *hosts.Hello) {
 	if err := zone.SetLocal(); err != nil {
 		hello.Warnings = append(hello.Warnings, err.Error())
 	}
-	if limits.sessionWarning != "" {
+	if limits.site.hidesProcesses() {
+		hello.Limits = append(hello.Limits, hosts.CapacityLimit{Kind: hosts.CapacityOfProcessList})
+	}
+	if hello.EndsSessions = limits.sessionWarning != ""; hello.EndsSessions {
 		hello.Warnings = append(hello.Warnings, limits.sessionWarning)
 	}
 	_, hello.ZoneSeconds = time.Now().Zone()
