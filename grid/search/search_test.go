@@ -411,3 +411,26 @@ func FuzzReports(f *testing.F) {
 		}
 	})
 }
+
+// TestKernelsAreBounded checks that the cost of a proposal does not grow for ever: the densities have a
+// bounded number of kernels, of the best trials and of the newest others.
+func TestKernelsAreBounded(t *testing.T) {
+	past := make([]Trial, 5000)
+	for i := range past {
+		past[i] = Trial{At: []float64{float64(i) / 5000}, State: Done, Value: float64((i * 7) % 5000)}
+	}
+	s := NewTPE([]Param{{Name: "x", High: 1}}, 1).(*tpe)
+	good, others, done := s.split(past)
+	if len(good) != maxGood || len(others) != maxOthers || done != len(past) {
+		t.Fatalf("%d good ones, %d others, and %d done; want %d, %d, and %d", len(good), len(others), done, maxGood,
+			maxOthers, len(past))
+	}
+	for i, at := range good {
+		if want := past[slices.IndexFunc(past, func(p Trial) bool { return p.Value == float64(i) })].At; at[0] != want[0] {
+			t.Errorf("good trial %d is %v, not %v", i, at, want)
+		}
+	}
+	if last := others[maxOthers-1][0]; last != past[4999].At[0] || others[0][0] < past[3900].At[0] {
+		t.Errorf("the others are those from %v to %v", others[0][0], last)
+	}
+}

@@ -33,6 +33,7 @@ const (
 	goodShare     = 0.15 // share of the finished trials
 	kernelWidth   = 0.07 // width for one trial; larger while there are few
 	numCandidates = 24
+	maxOthers     = 1000 // number of trials; older ones are forgotten to bound the cost of a proposal
 )
 
 // NewTPE returns a Proposer that learns.
@@ -62,27 +63,36 @@ func (t *tpe) Propose(_ context.Context, past []Trial) ([]float64, error) {
 	return best, nil
 }
 
-// split returns the good trials, best first, and the others in the order of their proposal. done is
-// the number of trials that have ended. Failed trials belong to the others, so that the next
-// proposal is not close to them, and count among those of which a share is good, as Optuna treats
-// trials that were pruned without a value.
+// split returns the good trials, best first, and the newest of the others in the order of their
+// proposal. done is the number of trials that have ended. Failed trials belong to the others, so
+// that the next proposal is not close to them, and count among those of which a share is good, as
+// Optuna treats trials that were pruned without a value.
 func (t *tpe) split(past []Trial) (good, others [][]float64, done int) {
-	var order []int
 	for i := range past {
-		if past[i].State == Done {
-			order = append(order, i)
-		}
 		if past[i].State != Open {
 			done++
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(past[a].Value, past[b].Value) })
-	order = order[:min(int(math.Ceil(goodShare*float64(done))), maxGood, len(order))]
+	var order []int // the best trials
+	most := min(int(math.Ceil(goodShare*float64(done))), maxGood)
 	for i := range past {
+		if past[i].State != Done {
+			continue
+		}
+		at := len(order) // of equal trials, the first is better
+		for at > 0 && cmp.Less(past[i].Value, past[order[at-1]].Value) {
+			at--
+		}
+		if at < most {
+			order = slices.Insert(order[:min(len(order), most-1)], at, i)
+		}
+	}
+	for i := len(past) - 1; i >= 0 && len(others) < maxOthers; i-- {
 		if past[i].At != nil && !slices.Contains(order, i) {
 			others = append(others, past[i].At)
 		}
 	}
+	slices.Reverse(others)
 	for _, i := range order {
 		good = append(good, past[i].At)
 	}
@@ -95,6 +105,8 @@ type parzen struct {
 	kernels [][]float64 // centers
 	weights []float64   // their sum is 1
 	width   float64     // width of all kernels except the prior
+	tops    []float64   // logarithm of the density of each weighted kernel at its center, in the ranges only
+	terms   []float64   // for the use of log
 }
 
 // rankWeight returns the weight of good trial i of n. The prior is the last.
@@ -126,6 +138,16 @@ func (t *tpe) estimate(trials [][]float64, weight func(i, n int) float64) *parze
 		p.kernels[n][d] = 0.5
 	}
 	p.width = max(kernelWidth*math.Pow(float64(max(1, n)), -1/float64(dims+4)), 1/float64(n+2))
+	p.tops, p.terms = make([]float64, n+1), make([]float64, n+1)
+	for i := range p.tops {
+		p.tops[i] = math.Log(p.weights[i])
+		for d := range dims {
+			if !p.params[d].unordered() {
+				center, width := p.kernel(i, d)
+				p.tops[i] -= math.Log(width * math.Sqrt(2*math.Pi) * (normal((1-center)/width) - normal(-center/width)))
+			}
+		}
+	}
 	return p
 }
 
@@ -158,22 +180,23 @@ func (p *parzen) sample(r *rand.Rand) []float64 {
 
 // log returns the logarithm of the density at x.
 func (p *parzen) log(x []float64) float64 {
-	terms, most := make([]float64, len(p.kernels)), math.Inf(-1)
-	for i := range terms {
-		terms[i] = math.Log(p.weights[i])
+	most := math.Inf(-1)
+	for i := range p.terms {
+		term := p.tops[i]
 		for d := range x {
 			if p.params[d].unordered() {
-				terms[i] += math.Log(p.share(i, d, x[d]))
+				term += math.Log(p.share(i, d, x[d]))
 				continue
 			}
 			center, width := p.kernel(i, d)
 			z := (x[d] - center) / width
-			terms[i] -= z*z/2 + math.Log(width*math.Sqrt(2*math.Pi)*(normal((1-center)/width)-normal(-center/width)))
+			term -= z * z / 2
 		}
-		most = max(most, terms[i])
+		p.terms[i] = term
+		most = max(most, term)
 	}
 	sum := 0.0
-	for _, term := range terms {
+	for _, term := range p.terms {
 		sum += math.Exp(term - most)
 	}
 	return most + math.Log(sum)
