@@ -95,7 +95,8 @@ func closeFile(fd int, path string) error {
 	if err == nil && fault != nil {
 		err = fault("close", path, true)
 	}
-	if err != nil {
+	// A close that is interrupted has released the descriptor, and what was written stays (close(2)).
+	if err != nil && err != unix.EINTR {
 		return &fs.PathError{Op: "close", Path: path, Err: err}
 	}
 	return nil

@@ -553,7 +553,7 @@ func (d *driver) check() {
 		case d.p.How == howFull:
 		case fired == "":
 			d.wrong("nothing went wrong, and yet:%s", d.trace())
-		case d.p.How == howShort || d.p.How == "EINTR" && d.p.Call.Op != "close":
+		case d.p.How == howShort || d.p.How == "EINTR":
 			d.wrong("this must do no harm:%s", d.trace())
 		case d.p.kills(""):
 			if len(litter) > 0 {

@@ -185,12 +185,13 @@ var scenes = []scene{
 		d.add("exit 5", exits(5))
 		d.until("the first runs", func() bool { return first.last().started || second.last().started || first.done() })
 		second.dropped = true
+		var asked *helperProcess
 		d.until("the second is taken back", func() bool {
-			if second.done() {
-				return true
+			if !second.done() && asked != d.link {
+				asked = d.link
+				d.link.out.Write(&hosts.Withdraw{Epoch: 1, Attempts: []jobs.AttemptID{second.last().id}})
 			}
-			d.link.out.Write(&hosts.Withdraw{Epoch: 1, Attempts: []jobs.AttemptID{second.last().id}})
-			return false
+			return second.done()
 		})
 		d.pass(gate)
 		d.until("all are over", d.allDone)
