@@ -35,7 +35,7 @@ func openMessage(open hosts.Open, h *hosts.Host) *hosts.Open {
 	open.Host, open.WorkDir, open.ShareDir, open.Nice = h.Name, h.WorkDir, h.ShareDir, h.Nice
 	open.Pin, open.Owner, open.OwnerIdle = h.Pin, h.Owner, h.OwnerIdle
 	open.Slots, open.Less = h.Slots.Fixed, h.Slots.Less
-	open.Setup = joinTexts("\n", h.Setup, open.Setup)
+	open.Setup = hosts.JoinSetups(open.Shell, h.Setup, open.Setup)
 	open.Sends = open.Sends || len(h.Send) > 0
 	return &open
 }

@@ -76,7 +76,7 @@ func TestLongCommandsAreSplitOverMessages(t *testing.T) {
 		for _, j := range m.Jobs {
 			n++
 			size += len(j.Command)
-			if j.Setup != "host setup\nrun setup\njob setup" {
+			if j.Setup != hosts.JoinSetups("", "host setup", "run setup", "job setup") {
 				t.Errorf("setup %q", j.Setup)
 			}
 			if int(j.Attempt.Job) != n {

@@ -46,7 +46,7 @@ func (a *agent) launchJob(p sched.LaunchItem) hosts.LaunchJob {
 	}
 	a.d.cfg.Files.launch(&j, s)
 	if s.Setup != "" {
-		j.Setup = joinTexts("\n", a.host.Load().Setup, a.d.cfg.Open.Setup, s.Setup)
+		j.Setup = hosts.JoinSetups(a.d.cfg.Open.Shell, a.host.Load().Setup, a.d.cfg.Open.Setup, s.Setup)
 	}
 	return j
 }

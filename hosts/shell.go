@@ -27,3 +27,26 @@ func RemoteShells(argv []string) (n int) {
 // quote has another meaning in fish, so a quote in s is put in double quotes. In csh a
 // newline ends the word.
 func ShellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'"'"'`) + "'" }
+
+// bourneShells are shells with the grammar and the quoting of /bin/sh.
+var bourneShells = []string{"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "busybox"}
+
+// IsBourneShell reports whether a shell of jobs ("": /bin/sh) understands what /bin/sh does. It may
+// be started by another program, as in "apptainer exec image.sif /bin/sh".
+func IsBourneShell(shell string) bool {
+	words := strings.Fields(shell)
+	return len(words) == 0 || slices.ContainsFunc(words, func(word string) bool {
+		return slices.Contains(bourneShells, path.Base(word))
+	})
+}
+
+// JoinSetups joins the setups of a host, a run, and a job, some of which may be "". The first one
+// that fails decides, because the helper puts the text between braces. Only a Bourne shell has
+// braces.
+func JoinSetups(shell string, setups ...string) string {
+	separator := "\n"
+	if IsBourneShell(shell) {
+		separator = "\n} && {\n"
+	}
+	return strings.Join(slices.DeleteFunc(setups, func(s string) bool { return s == "" }), separator)
+}

@@ -20,6 +20,7 @@ import (
 	"dcs-tui/dispatch/run"
 	"dcs-tui/grid"
 	"dcs-tui/grid/search"
+	"dcs-tui/hosts"
 	"dcs-tui/internal/text"
 	"dcs-tui/internal/trust"
 	"dcs-tui/jobs"
@@ -155,7 +156,7 @@ func (a *app) parseTemplate(flags *gridFlags, file string) (*grid.Template, erro
 	defer stop()
 	checkResult := func(name, from string) error { _, err := metrics.New(name, from); return err }
 	config := grid.Config{Dir: cwd, Search: flags.searchLine(), Limit: flags.limit,
-		OtherShell: !quotesLikeSh(flags.Shell), Return: flags.returns,
+		OtherShell: !hosts.IsBourneShell(flags.Shell), Return: flags.returns,
 		CheckResult: checkResult, CheckCommand: a.newCommandCheck(flags.Shell).checkEnd}
 	template, err := config.Parse(ctx, in, name)
 	switch {
@@ -185,13 +186,6 @@ func (f *gridFlags) searchLine() string {
 		return ""
 	}
 	return s.Line()
-}
-
-// quotesLikeSh reports whether a shell has the quoting rules of /bin/sh.
-func quotesLikeSh(shell string) bool {
-	program, _, _ := strings.Cut(shell, " ")
-	return slices.Contains([]string{".", "sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "busybox"},
-		filepath.Base(program))
 }
 
 // longCount is a number of points that takes seconds to filter.

@@ -458,8 +458,7 @@ func withSetup(shell []string, setup, command string) string {
 	if setup == "" {
 		return command
 	}
-	switch name := filepath.Base(shell[0]); name {
-	case "sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "busybox":
+	if hosts.IsBourneShell(strings.Join(shell, " ")) {
 		return "{ " + setup + "\n} || exit\n" + command
 	}
 	return setup + "\n" + command
