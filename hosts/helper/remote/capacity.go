@@ -24,8 +24,8 @@ type capacity struct {
 	limits              []hosts.CapacityLimit
 }
 
-// jobProcesses is the number of processes and threads of a job for which hosts check mentions a limit
-// that does not allow so many to each slot. Nothing else depends on it.
+// jobProcesses is the number of processes and threads of a job for which hosts check mentions a
+// limit that does not allow so many to each slot. Nothing else depends on it.
 const jobProcesses = 32
 
 // usualFiles is the usual limit of open files. hosts check mentions a lower one.

@@ -18,9 +18,9 @@ import (
 )
 
 // With pin = true, each job is bound to cores of its own. A supervisor that holds cores has a file
-// cores-<UID>.<RANDOM> in the shared directory, see share.go, which lists them. The supervisor looks
-// for the cores that are used least, writes its file, and looks again. If another one has chosen
-// some of these cores in the meantime, it takes its choice back and tries again later.
+// cores-<UID>.<RANDOM> in the shared directory, see share.go, which lists them. The supervisor
+// looks for the cores that are used least, writes its file, and looks again. If another one has
+// chosen some of these cores in the meantime, it takes its choice back and tries again later.
 //
 // Nobody is refused: if there are more slots than cores, jobs share cores.
 
@@ -129,8 +129,8 @@ func (c *coreClaim) release() {
 	c.numbers, c.shared = nil, false
 }
 
-// coresInUse returns how many jobs use each core. The file at the path ours does not count. Files of
-// another user count as one job on each core, so that a user cannot keep others from a core.
+// coresInUse returns how many jobs use each core. The file at the path ours does not count. Files
+// of another user count as one job on each core, so that a user cannot keep others from a core.
 func coresInUse(dirfd int, dir, ours string) (used map[int]int, err error) {
 	used = map[int]int{}
 	type use struct{ user, cpu int }
@@ -198,8 +198,8 @@ func coreOrder(root string, cpus []int) []int {
 	return order
 }
 
-// bindThread binds the calling thread, which must be locked to its goroutine, to the cores. A process
-// that it starts inherits that. The returned function undoes it.
+// bindThread binds the calling thread, which must be locked to its goroutine, to the cores. A
+// process that it starts inherits that. The returned function undoes it.
 func bindThread(cpus []int) (undo func(), err error) {
 	var before, set unix.CPUSet
 	if len(cpus) == 0 {

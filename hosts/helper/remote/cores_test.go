@@ -17,8 +17,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// boundTo returns the cores to which a job is bound, and the number of threads that OpenMP would use.
-// The job runs until it is released.
+// boundTo returns the cores to which a job is bound, and the number of threads that OpenMP would
+// use. The job runs until it is released.
 func (f *helperProcess) boundTo(id string, slots int) (cores []int, threads string) {
 	f.w.t.Helper()
 	ready, gate := f.w.fifo("ready-"+id), f.w.fifo("gate-"+id)
@@ -118,8 +118,9 @@ func TestPickCores(t *testing.T) {
 	}
 }
 
-// TestCoresChosenAtTheSameTime checks that a supervisor notices that another one has chosen the same
-// core since it looked, and that it then chooses another one. What is released can be chosen again.
+// TestCoresChosenAtTheSameTime checks that a supervisor notices that another one has chosen the
+// same core since it looked, and that it then chooses another one. What is released can be chosen
+// again.
 func TestCoresChosenAtTheSameTime(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.Chmod(dir, os.ModeSticky|0o777))

@@ -166,6 +166,12 @@ func (h *helper) prepare(hello *hosts.Hello) error {
 	h.updateShare(nil, 0)
 	hello.Sharing = h.sharing.current.Load()
 	h.probes, h.reads = newWorker(), newWorker()
+	if o.Check {
+		home, _ := os.UserHomeDir()
+		if warning := ticketWarning(h.limits.site.root, home, h.dir, h.config.Cwd); warning != "" {
+			hello.Warnings = append(hello.Warnings, warning)
+		}
+	}
 	if o.Cwd != "" {
 		if err := checkCwd(o.Cwd); err != nil {
 			hello.CwdError = fmt.Sprintf("%v (jobs run where dcs-tui was started; see --cwd)", err)

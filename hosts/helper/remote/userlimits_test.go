@@ -71,8 +71,8 @@ func TestRunsOfAUserShareTheLimit(t *testing.T) {
 	f.succeeds("2.1")
 }
 
-// TestLimitAmongOtherUsers checks that slots and memory that other users hold count only if the host
-// has not enough left for what is allowed.
+// TestLimitAmongOtherUsers checks that slots and memory that other users hold count only if the
+// host has not enough left for what is allowed.
 func TestLimitAmongOtherUsers(t *testing.T) {
 	const me, other = 1, 2
 	claims := []hosts.SlotClaim{{User: me, Run: "a", Weight: 1, Want: 9},
