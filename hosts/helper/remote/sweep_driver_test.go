@@ -121,6 +121,8 @@ func (d *driver) handle(m hosts.Message) {
 		case a == hosts.IsRunning:
 			r.started = true
 		case a < hosts.HasExited:
+		case r.answer == hosts.NeverStarted && a == hosts.Dead && d.p.kills("host"):
+			// It died while it wrote the tombstone. Nothing has run either way.
 		case r.settled() && r.answer != a:
 			d.wrong("%s was %v and is %v", id, r.answer, a)
 		case r.settled() && a == hosts.HasExited && !sameEnd(o, &r.outcome):
