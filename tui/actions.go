@@ -69,19 +69,19 @@ func (m *model) targetJobs() jobs.Ranges {
 	return which
 }
 
-// requireDispatcher reports whether the run has a dispatcher. If not, it shows a message that what,
-// an action in words, is impossible.
-func (m *model) requireDispatcher(what string) bool {
-	if !m.isUndispatched() {
-		return true
+// mayRequest reports whether an action may have an effect on the run as it is, and otherwise shows why
+// it has none. Without a dispatcher, the declaration of the action determines that.
+func (m *model) mayRequest(q action.Request) bool {
+	if m.snap == nil {
+		return false
 	}
-	why := "the run is over"
-	if m.isCrashed() {
-		why = "the run's dispatcher is gone"
+	t := tallyOf(m.snap)
+	target := action.Target{IsDispatched: !m.isUndispatched(), IsFinished: m.snap.Total == t.over && !m.snap.More}
+	if q.EffectOn(target) == action.IsRefused {
+		m.showError(q.WhyRefused(target))
+		return false
 	}
-	m.showError(fmt.Sprintf("cannot %s: %s and nobody dispatches it; :resume starts a dispatcher, r and e work",
-		what, why))
-	return false
+	return true
 }
 
 // onlyTarget returns the row of the only target, if it is known.
@@ -95,7 +95,7 @@ func (m *model) cancelSelected() tea.Cmd { return m.cancelJobs(m.targetJobs()) }
 // cancelJobs cancels jobs. A single queued job is canceled immediately, with an undo; everything
 // else after a question that describes what is lost (rule 9).
 func (m *model) cancelJobs(which jobs.Ranges) tea.Cmd {
-	if len(which) == 0 || !m.requireDispatcher("cancel") {
+	if len(which) == 0 {
 		return nil
 	}
 	if r, ok := m.onlyTarget(which); ok && (r.Phase.Terminal() || r.Phase == runview.Ending) {
@@ -174,7 +174,7 @@ func (m *model) requeueJobs(which jobs.Ranges) tea.Cmd {
 
 func (m *model) prioritize(n int, relative bool) tea.Cmd {
 	which := m.targetJobs()
-	if len(which) == 0 || !m.requireDispatcher("change priorities") {
+	if len(which) == 0 {
 		return nil
 	}
 	if r, ok := m.onlyTarget(which); ok && r.Phase.Terminal() {
@@ -191,18 +191,10 @@ func (m *model) isPausedOrDraining() bool {
 
 // togglePause pauses launching, or continues it.
 func (m *model) togglePause() tea.Cmd {
-	verb := action.Pause
 	if m.isPausedOrDraining() {
-		verb = action.Continue
+		return m.startAction(action.Request{Do: action.Continue})
 	}
-	return m.pauseOrContinue(verb)
-}
-
-func (m *model) pauseOrContinue(verb action.Name) tea.Cmd {
-	if m.snap == nil || !m.requireDispatcher(string(verb)) {
-		return nil
-	}
-	return m.startAction(action.Request{Do: verb})
+	return m.startAction(action.Request{Do: action.Pause})
 }
 
 // canUndo reports whether there is an action to undo and its time has not passed.

@@ -255,33 +255,41 @@ func TestRefusedActionSaysWhy(t *testing.T) {
 	}
 }
 
-// TestWhichKeysWorkWithoutADispatcher checks a run without a dispatcher: requeue, edit, and resume
-// work, and the other keys report that they need a dispatcher.
+// TestWhichKeysWorkWithoutADispatcher checks a run without a dispatcher: what its declaration refuses
+// shows the reason before any question, and everything else is requested as from the commands.
 func TestWhichKeysWorkWithoutADispatcher(t *testing.T) {
 	for _, life := range []runview.RunStatus{runview.StatusStopped, runview.StatusCrashed} {
 		src := sampleWith(func(snap *runview.Snapshot) {
 			snap.Status, snap.Over = life, "stopped"
 		})
+		src.cost = runview.Cost{Queued: 1}
 		m, _ := screenOn(t, src, aQueued, 100, 40)
 		if hints := m.hintsRow(); strings.Contains(hints, "cancel") || strings.Contains(hints, "pause") {
 			t.Errorf("the footer offers what cannot be done: %s", hints)
 		}
-		for _, keys := range []string{"c", "+", "-", "p", ": d r a i n - r u n enter", ": p a u s e enter"} {
+		for _, keys := range []string{": d r a i n - r u n enter", ": s t o p - r u n enter"} {
 			m.message = message{}
 			press(t, m, keys)
-			if !strings.Contains(m.message.text, "nobody dispatches it") || !m.message.isError {
+			if m.message.text != "nobody dispatches the run" || !m.message.isError {
 				t.Errorf("%s says %q", keys, m.message.text)
 			}
 		}
 		checkActions(t, src)
+		press(t, m, "p")
+		press(t, m, "+")
+		press(t, m, "c")
 		m.jobs.moveToJob(aFailed)
 		refresh(t, m)
 		press(t, m, "r")
 		press(t, m, "e x enter")
 		typeText(t, m, ":resume")
 		press(t, m, "enter")
-		checkActions(t, src, action.Request{Do: action.Requeue, Jobs: jobs.One(aFailed)}, action.Request{Do: action.Edit, Jobs: jobs.One(aFailed),
-			Edit: &jobs.Change{Command: new("python train.py --C 0.1 --gamma 0.5x")}},
+		checkActions(t, src, action.Request{Do: action.Pause},
+			action.Request{Do: action.Priority, Jobs: jobs.One(aQueued), Priority: -1, Relative: true},
+			action.Request{Do: action.Cancel, Jobs: jobs.One(aQueued), Spare: action.SpareStarted},
+			action.Request{Do: action.Requeue, Jobs: jobs.One(aFailed)},
+			action.Request{Do: action.Edit, Jobs: jobs.One(aFailed),
+				Edit: &jobs.Change{Command: new("python train.py --C 0.1 --gamma 0.5x")}},
 			action.Request{Do: action.Resume})
 	}
 }

@@ -169,9 +169,9 @@ func commandTable() []command {
 		{name: "view", args: "NAME", help: "show jobs, hosts, failed, results or events",
 			words: func(*model) []string { return viewNames() }, do: (*model).commandView},
 		{name: "pause", help: "launch nothing more; running jobs continue",
-			do: simple(func(m *model) tea.Cmd { return m.pauseOrContinue(action.Pause) })},
+			do: plainCommand(action.Pause)},
 		{name: "continue", help: "launch again: ends a pause and a drain",
-			do: simple(func(m *model) tea.Cmd { return m.pauseOrContinue(action.Continue) })},
+			do: plainCommand(action.Continue)},
 		{name: "drain", args: "HOST", help: "what runs on the host finishes, nothing more starts there",
 			words: (*model).hostNames, do: hostVerbCommand(action.DrainHost)},
 		{name: "use", args: "HOST", help: "use a host again", words: (*model).hostNames,
@@ -179,7 +179,7 @@ func commandTable() []command {
 		{name: "stop", args: "HOST", help: "end the host's jobs and queue them again (asks)", words: (*model).hostNames,
 			do: hostVerbCommand(action.StopHost)},
 		{name: "slots", args: "HOST N", help: "how many jobs run there at once; +N more, -N fewer",
-			words: (*model).hostNames, do: hostCommand("change slots", (*model).setHostSlots)},
+			words: (*model).hostNames, do: hostCommand((*model).setHostSlots)},
 		{name: "add", args: "HOST [KEY=VALUE...]", help: "add a host to the run: add ws07 slots=4 tags=gpu",
 			do: (*model).commandAdd},
 		{name: "remove", args: "HOST", help: "what runs on the host finishes, then it leaves the run",
@@ -252,20 +252,24 @@ func splitWords(s string) []string {
 }
 
 // hostCommand returns a command for a host. do gets the text after the host's name.
-func hostCommand(what string, do func(m *model, host, rest string) (tea.Cmd, error)) func(*model, string) (tea.Cmd, error) {
+func hostCommand(do func(m *model, host, rest string) (tea.Cmd, error)) func(*model, string) (tea.Cmd, error) {
 	return func(m *model, arg string) (tea.Cmd, error) {
 		name, rest, _ := strings.Cut(arg, " ")
-		if err := m.checkHost(name); err != nil || !m.requireDispatcher(what) {
+		if err := m.checkHost(name); err != nil {
 			return nil, err
 		}
 		return do(m, name, strings.TrimSpace(rest))
 	}
 }
 
+// plainCommand returns a command for an action on the run.
+func plainCommand(do action.Name) func(*model, string) (tea.Cmd, error) {
+	return func(m *model, _ string) (tea.Cmd, error) { return m.startAction(action.Request{Do: do}), nil }
+}
+
 // hostVerbCommand returns a command that takes only the name of a host.
 func hostVerbCommand(verb action.Name) func(*model, string) (tea.Cmd, error) {
-	what := strings.ReplaceAll(string(verb), "-", " a ")
-	return hostCommand(what, func(m *model, host, rest string) (tea.Cmd, error) {
+	return hostCommand(func(m *model, host, rest string) (tea.Cmd, error) {
 		if rest != "" {
 			return nil, fmt.Errorf("only the name of a host: %s", quoted(host+" "+rest))
 		}
@@ -282,9 +286,6 @@ func (m *model) commandAdd(arg string) (tea.Cmd, error) {
 	name, options, _ := strings.Cut(strings.TrimSpace(arg), " ")
 	if name == "" {
 		return nil, errors.New("which host? a name that ssh can reach, and options such as slots=4 tags=gpu")
-	}
-	if !m.requireDispatcher("add a host") {
-		return nil, nil
 	}
 	return m.startAction(action.Request{Do: action.AddHost, Host: name, Options: strings.TrimSpace(options)}), nil
 }
@@ -405,7 +406,7 @@ func (m *model) commandResume(string) (tea.Cmd, error) {
 // happens to its jobs.
 func endRunCommand(verb action.Name, what, running, queued string) func(*model, string) (tea.Cmd, error) {
 	return func(m *model, _ string) (tea.Cmd, error) {
-		if m.snap != nil && m.requireDispatcher(what) {
+		if m.mayRequest(action.Request{Do: verb}) {
 			t := tallyOf(m.snap)
 			m.modal = newConfirmation(strings.ToUpper(what[:1])+what[1:]+"?",
 				text.Plural(t.running+t.sent, "running job")+" "+running+"; "+text.Plural(t.queued, "queued job")+" "+
@@ -418,7 +419,7 @@ func endRunCommand(verb action.Name, what, running, queued string) func(*model, 
 
 // cancelRun cancels all jobs, after a question that describes what is lost.
 func (m *model) cancelRun() tea.Cmd {
-	if m.snap == nil || !m.requireDispatcher("cancel the run") {
+	if m.snap == nil {
 		return nil
 	}
 	all := jobs.Ranges{{First: 1, Last: jobs.ID(max(1, m.snap.Total))}}

@@ -97,7 +97,7 @@ func (l *leaveModal) keys(m *model) []binding {
 	if m.snap.Draining != "" {
 		drain = key(pauseKey, "continue", "launch again: the drain is over, the run is not", func(m *model) tea.Cmd {
 			m.modal = nil
-			return m.pauseOrContinue(action.Continue)
+			return m.startAction(action.Request{Do: action.Continue})
 		})
 	}
 	return []binding{

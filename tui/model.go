@@ -405,6 +405,9 @@ func callSource(limit time.Duration, ask func(context.Context) reply) tea.Cmd {
 
 // startAction executes an action, shows its result, and stores what an undo needs.
 func (m *model) startAction(q action.Request) tea.Cmd {
+	if !m.mayRequest(q) {
+		return nil
+	}
 	src := m.src
 	return callSource(actTimeout, func(ctx context.Context) reply {
 		answer, err := src.Do(ctx, q)

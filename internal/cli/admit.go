@@ -19,7 +19,11 @@ func (a *app) admit(run *rundir.Run, table *jobs.Table, requests []*action.Reque
 			return err
 		}
 	}
-	why, advice, err := a.whyNotAdmitted(run, table, requests)
+	target, err := run.UndispatchedTarget(table)
+	if err != nil {
+		return err
+	}
+	why, advice, err := a.whyNotAdmitted(run, table, target, requests)
 	if err != nil || why == "" {
 		return err
 	}
@@ -32,12 +36,8 @@ func (a *app) admit(run *rundir.Run, table *jobs.Table, requests []*action.Reque
 
 // whyNotAdmitted returns why the next resume could do nothing with one of the requests, and what to
 // do instead; why is "" if it could. The names of hosts are checked as a dispatcher does.
-func (a *app) whyNotAdmitted(run *rundir.Run, table *jobs.Table,
+func (a *app) whyNotAdmitted(run *rundir.Run, table *jobs.Table, target action.Target,
 	requests []*action.Request) (why, advice string, err error) {
-	target, err := run.UndispatchedTarget(table)
-	if err != nil {
-		return "", "", err
-	}
 	for _, q := range requests {
 		if q.EffectOn(target) == action.IsRefused {
 			if q.EffectOn(action.Target{}) != action.IsRefused {

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +25,7 @@ func (a *app) cancelCmd() *cobra.Command {
 	var flags runFlags
 	var sel selection
 	var opt requestFlags
+	var waiting string
 	cmd := &cobra.Command{
 		Use:   "cancel [flags] RUN [JOBS...]",
 		Short: "Cancel jobs of a run, or all of them",
@@ -36,7 +36,12 @@ and the dispatcher ends. If nobody dispatches the run, this command takes it ove
 dcs-tui cancel sweep-20260314-1502 3 9-17
 dcs-tui cancel sweep-20260314-1502 --where state=queued,name='big*'`,
 		Args: requireRun,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.runCancel(cmd, &flags, args, &sel, opt) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if waiting != "" {
+				return a.cancelWaiting(cmd, &flags, args, waiting)
+			}
+			return a.runCancel(cmd, &flags, args, &sel, opt)
+		},
 	}
 	fs := cmd.Flags()
 	fs.BoolVar(&sel.all, "all", false, "all jobs, as without JOBS")
@@ -45,6 +50,8 @@ dcs-tui cancel sweep-20260314-1502 --where state=queued,name='big*'`,
 	fs.StringVar(&flags.hosts, "hosts", "", "inventory `FILE` to use instead of the run's own")
 	addSSHFlags(fs, &flags.SSHConfig, &flags.AcceptNew)
 	flags.addForceFlag(fs)
+	fs.StringVar(&waiting, "request", "", "carry out the waiting request with this `NAME`")
+	fs.MarkHidden("request")
 	endGroup(fs, "Taking the run over")
 	opt.addFlags(cmd)
 	endGroup(fs, "Confirmation and output")
@@ -83,7 +90,7 @@ func (a *app) runCancel(cmd *cobra.Command, flags *runFlags, args []string, sel 
 	nFinished, what := unfinishedText(table, ids)
 	switch isOpen := nFinished < len(ids) || numWaiting > 0; { // a waiting requeue would open jobs again
 	case some && (len(ids) == 0 || !isOpen):
-		return a.reportCanceled(run, &ask.TrackedRequest{Trace: ask.Trace{Answered: true, Left: nFinished}}, opt.json)
+		return a.reportCanceled(run, request, &ask.TrackedRequest{Trace: ask.Trace{Answered: true, Left: nFinished}}, opt.json)
 	case !some && !isOpen:
 		a.con.Line("nothing to cancel: all jobs of " + text.Line(run.Name()) + " have finished")
 		return nil
@@ -123,14 +130,14 @@ func (a *app) runCancel(cmd *cobra.Command, flags *runFlags, args []string, sel 
 			if !asked.Answered {
 				a.con.Line("  " + forceText(run))
 			}
-			return a.reportCanceled(run, asked, opt.json)
+			return a.reportCanceled(run, request, asked, opt.json)
 		}
 		flags.force = true
 	}
 	if err := a.cancelWithoutDispatcher(cmd, flags, run, asked, table); err != nil || request.All {
 		return err
 	}
-	return a.reportCanceled(run, asked, opt.json)
+	return a.reportCanceled(run, request, asked, opt.json)
 }
 
 // unfinishedText describes the unfinished ones of some jobs. It returns the number of the others.
@@ -303,42 +310,29 @@ func awaitCancel(ctx context.Context, asked *ask.TrackedRequest) string {
 }
 
 // reportCanceled reports the result of a cancel.
-func (a *app) reportCanceled(run *rundir.Run, asked *ask.TrackedRequest, asJSON bool) error {
-	still := slices.Sorted(maps.Keys(asked.Ending))
-	if len(still) > 0 {
+func (a *app) reportCanceled(run *rundir.Run, request *action.Request, asked *ask.TrackedRequest, asJSON bool) error {
+	outcome := asked.Outcome()
+	if len(outcome.Ending) > 0 {
 		a.exitCode = exitLeft
 	}
-	done := asked.Done - asked.EndedItself - len(still)
-	if asJSON {
-		return a.printRequestJSON(run, action.Cancel, asked, done, still)
+	switch {
+	case asJSON:
+		return a.printRequestJSON(run, request.Do, asked)
+	case asked.Answered: // otherwise it was reported
+		a.con.Line(request.Answer(outcome))
 	}
-	if !asked.Answered {
-		return nil // was reported
-	}
-	msg := text.Plural(done, "job") + " canceled"
-	if asked.Done == 0 {
-		msg = "nothing to cancel"
-	}
-	if asked.EndedItself > 0 {
-		msg += fmt.Sprintf(", %d finished before that", asked.EndedItself)
-	}
-	if asked.Left > 0 {
-		msg += fmt.Sprintf(", %d had already finished", asked.Left)
-	}
-	lines := []string{msg}
-	if n := len(still); n > 0 {
-		lines = append(lines, text.Shorten(jobsText(still))+": "+text.Verb(n,
-			"its processes have not ended yet, or its host cannot be reached; it will be ended as soon as possible",
-			"their processes have not ended yet, or their hosts cannot be reached; they will be ended as soon as possible"))
-	}
-	a.con.Line(lines...)
 	return nil
 }
 
-// jobsText returns "job 3" or "jobs 3-5,9".
-func jobsText(ids []jobs.ID) string {
-	if len(ids) == 1 {
-		return "job " + strconv.Itoa(int(ids[0]))
+// cancelWaiting is cancel --request: it carries out a cancel that a screen has left in the run directory.
+func (a *app) cancelWaiting(cmd *cobra.Command, flags *runFlags, args []string, name string) error {
+	run, table, err := a.openTable(args)
+	if err != nil {
+		return err
 	}
-	return "jobs " + jobs.RangesOf(ids).String()
+	asked, err := ask.Open(run, name)
+	if err != nil {
+		return err
+	}
+	return a.cancelWithoutDispatcher(cmd, flags, run, asked, table)
 }

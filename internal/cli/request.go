@@ -141,11 +141,11 @@ type requestJSON struct {
 	Ending []jobs.ID `json:"still_alive"` // jobs to cancel that have not ended yet
 }
 
-func (a *app) printRequestJSON(run *rundir.Run, do action.Name, asked *ask.TrackedRequest, done int,
-	ending []jobs.ID) error {
-	j := &requestJSON{runJSON: runJSONOf(run), Do: do, Answered: asked.Answered, Jobs: done, Left: asked.Left +
-		asked.LeftOut, Ended: asked.EndedItself,
-		Ending: append([]jobs.ID{}, ending...)} // not nil: JSON has a list
+func (a *app) printRequestJSON(run *rundir.Run, do action.Name, asked *ask.TrackedRequest) error {
+	o := asked.Outcome()
+	j := &requestJSON{runJSON: runJSONOf(run), Do: do, Answered: asked.Answered, Jobs: o.NumChanged(),
+		Left: o.Left + asked.LeftOut, Ended: o.EndedItself,
+		Ending: append([]jobs.ID{}, o.Ending...)} // not nil: JSON has a list
 	if asked.Name != "" {
 		j.Request = &asked.Name
 	}
@@ -303,7 +303,7 @@ func (a *app) runRequest(ctx context.Context, c *requestCommand, args []string, 
 	}
 	for i, asked := range sent.requests {
 		if opt.json {
-			if err := a.printRequestJSON(state.Run, requests[i].Do, asked, asked.Done, nil); err != nil {
+			if err := a.printRequestJSON(state.Run, requests[i].Do, asked); err != nil {
 				return err
 			}
 			continue

@@ -140,19 +140,14 @@ func (a *app) reportRequeued(sent *sentRequests, open int, asJSON bool) error {
 	asked := sent.requests[0]
 	switch {
 	case asJSON:
-		return a.printRequestJSON(sent.run, action.Requeue, asked, asked.Done, nil)
+		return a.printRequestJSON(sent.run, action.Requeue, asked)
 	case !asked.Answered:
 		a.reportWaiting(sent, "the request for "+text.Plural(asked.Jobs().Count(), "job")+" waits")
 		return nil
 	}
-	msg := text.Plural(asked.Done, "job") + " queued again"
-	if asked.Done == 0 {
-		msg = "nothing to requeue"
-	}
 	left := asked.Left + asked.LeftOut
-	if n := min(left, open); n > 0 {
-		msg += fmt.Sprintf(", %d %s not finished", n, text.Verb(n, "was", "were"))
-	}
+	request := &action.Request{Do: action.Requeue, Jobs: asked.Jobs()}
+	msg := request.Answer(action.Outcome{Done: asked.Done, Left: min(left, open)})
 	if n := asked.Done - max(0, asked.Jobs().Count()-open); n > 0 {
 		msg += fmt.Sprintf(", %d of them on hosts that cannot be reached, where %s may still run", n,
 			text.Verb(n, "it", "they"))

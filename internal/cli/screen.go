@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -22,7 +21,6 @@ import (
 	"dcs-tui/dispatch/run"
 	"dcs-tui/internal/text"
 	"dcs-tui/internal/ttyguard"
-	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/journal"
@@ -262,153 +260,118 @@ func (s *runScreen) Do(ctx context.Context, a action.Request) (*runview.Answer, 
 	return ans, err
 }
 
-// actUndispatched carries out an action on a run that nobody dispatches. It starts a dispatcher if
-// the action needs one.
-func (s *runScreen) actUndispatched(ctx context.Context, a action.Request) (*runview.Answer, error) {
-	switch a.Do {
-	case action.Resume:
-		if err := s.resume(ctx); err != nil {
+// actUndispatched carries out an action on a run that nobody dispatches, as its declaration demands: it
+// refuses the request, leaves it for the next resume, or starts a process that takes the run over.
+func (s *runScreen) actUndispatched(ctx context.Context, q action.Request) (*runview.Answer, error) {
+	if q.Do == action.Resume {
+		if _, err := s.start(ctx, "resume"); err != nil {
 			return nil, err
 		}
 		return &runview.Answer{Done: 1, Text: "the run continues"}, nil
-	case action.Cancel:
-		if a.All {
-			return s.cancel(ctx)
-		}
-		if a.Spare == action.SpareStarted { // it is not known which of them run, and those would be ended
-			return nil, &runview.Refused{Why: "the dispatcher has ended meanwhile; resume the run first"}
-		}
-		const limit = 2000 // ranges that fit on a command line
-		var ids []string
-		for _, r := range a.Jobs {
-			ids = append(ids, fmt.Sprintf("%d-%d", r.First, r.Last))
-		}
-		switch {
-		case len(ids) > limit:
-			return nil, &runview.Refused{Why: "too many separate jobs to cancel without a dispatcher; resume the run first"}
-		case len(ids) == 0:
-			return &runview.Answer{}, nil
-		}
-		return s.cancel(ctx, ids...)
 	}
-	return s.leaveRequest(ctx, a)
-}
-
-// leaveRequest leaves the request of an action in the run directory, where it waits for the next
-// resume. If the request adds jobs, leaveRequest starts a dispatcher, which carries it out before it
-// launches anything.
-func (s *runScreen) leaveRequest(ctx context.Context, a action.Request) (*runview.Answer, error) {
 	table, err := replayTable(s.run)
 	if err != nil {
 		return nil, err
 	}
-	request, err := runview.ResolveRequest(a, table, nil)
+	request, err := runview.ResolveRequest(q, table, nil)
 	if err != nil {
 		return nil, err
 	}
-	if why, _, err := s.app.whyNotAdmitted(s.run, table, []*action.Request{request}); err != nil || why != "" {
+	target, err := s.run.UndispatchedTarget(table)
+	if err != nil {
+		return nil, err
+	}
+	why, _, err := s.app.whyNotAdmitted(s.run, table, target, []*action.Request{request})
+	if err != nil || why != "" {
 		return nil, cmp.Or(err, error(&runview.Refused{Why: why}))
 	}
-	request.By, request.At = dispatch.Asker(), time.Now()
-	q, err := ask.Leave(s.run, request)
-	if err != nil {
-		return nil, err
+	effect := request.EffectOn(target)
+	if effect == action.IsFulfilled {
+		return &runview.Answer{Text: request.Answer(action.Outcome{})}, nil
 	}
-	if !request.AddsJobs() {
+	request.By, request.At = dispatch.Asker(), time.Now()
+	asked, err := ask.Leave(s.run, request)
+	switch {
+	case err != nil:
+		return nil, err
+	case effect == action.IsCarriedOut:
+		err = s.endJobs(ctx, asked)
+	case request.AddsJobs():
+		err = s.resumeFor(ctx, asked)
+	default:
 		return &runview.Answer{Done: max(1, request.Jobs.Count()), Text: "noted for the next resume"}, nil
 	}
-	if err := s.resume(ctx); err != nil {
-		s.run.RemoveRequest(q.Name) // the user does not expect a later effect
-		return nil, err
-	}
-	owner, err := journal.ReadOwner(s.run)
-	if err != nil {
-		return nil, err
-	}
-	if owner != nil {
-		q.Wait(ctx, owner, dialRun)
-	}
 	switch {
-	case q.Refused != "":
-		return nil, &runview.Refused{Why: q.Refused}
-	case !q.Answered:
+	case err != nil:
+		return nil, err
+	case asked.Refused != "":
+		return nil, &runview.Refused{Why: asked.Refused}
+	case !asked.Answered:
 		return &runview.Answer{Text: "requested; the dispatcher has not answered yet"}, nil
 	}
-	return &runview.Answer{Done: q.Done, Left: q.Left, Text: action.JobsText(a.Jobs, q.Done) +
-		" queued again; the run continues"}, nil
+	if table, err = replayTable(s.run); err != nil {
+		return nil, err
+	}
+	answer, err := runview.AnswerTo(request, &asked.Trace, table, nil)
+	if err == nil && request.AddsJobs() {
+		answer.Text += "; the run continues"
+	}
+	return answer, err
 }
 
-// resume starts a dispatcher in the background and waits until it dispatches.
-func (s *runScreen) resume(ctx context.Context) error {
-	var out commandOutput
-	process, err := run.StartBackground([]string{"resume", s.run.Dir}, nil, &out)
-	if err != nil {
+// resumeFor resumes the run and waits for the answer to a request. The dispatcher carries the request
+// out before it launches anything.
+func (s *runScreen) resumeFor(ctx context.Context, asked *ask.TrackedRequest) error {
+	if _, err := s.start(ctx, "resume"); err != nil {
+		s.run.RemoveRequest(asked.Name) // the user does not expect a later effect
 		return err
 	}
-	dir, err := process.Ready(ctx)
-	if err != nil {
-		return err
+	owner, err := journal.ReadOwner(s.run)
+	if err == nil && owner != nil {
+		asked.Wait(ctx, owner, dialRun)
 	}
-	if dir == "" {
-		otherwise := "it could not be resumed"
-		if _, signal := backgroundExitCode(process); signal != "" {
-			otherwise += ": the dispatcher was killed (" + signal + ") before it had taken the run over"
+	return err
+}
+
+// endJobs runs the cancel command, which takes the run over, carries a request out, and exits. The
+// command continues when the screen is left.
+func (s *runScreen) endJobs(ctx context.Context, asked *ask.TrackedRequest) error {
+	process, err := s.start(ctx, "cancel", "--request", asked.Name)
+	if err != nil {
+		if ctx.Err() == nil { // otherwise the process carries it out
+			s.run.RemoveRequest(asked.Name)
 		}
-		return &runview.Refused{Why: out.problemOf(process, otherwise)}
-	}
-	s.process.Store(process)
-	return nil
-}
-
-// cancel runs the cancel command, which takes the run over, ends jobs, and exits.
-func (s *runScreen) cancel(ctx context.Context, ids ...string) (*runview.Answer, error) {
-	before, err := replayTable(s.run)
-	if err != nil {
-		return nil, err
-	}
-	var out commandOutput
-	// The command continues when the screen is left.
-	process, err := run.StartBackground(append([]string{"cancel", "--yes", s.run.Dir}, ids...), nil, &out)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := process.Ready(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	select {
 	case <-process.Ended:
+		asked.Poll()
+		return asked.Problem
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
-	if process.Code == exitUsage {
-		return nil, &runview.Refused{Why: out.problemOf(process, "it could not be canceled")}
-	}
-	after, err := replayTable(s.run)
+}
+
+// start starts a command in the background that takes the run over, and waits until it dispatches.
+func (s *runScreen) start(ctx context.Context, command ...string) (*run.Background, error) {
+	var out commandOutput
+	process, err := run.StartBackground(append(command, s.run.Dir), nil, &out)
 	if err != nil {
 		return nil, err
 	}
-	return cancelAnswer(before, after, process.Code != 0), nil
-}
-
-// cancelAnswer returns the result of a cancel from the states of the run before and after it, not
-// from the output of the command, which is written for a terminal.
-func cancelAnswer(before, after *jobs.Table, failed bool) *runview.Answer {
-	n := after.Counts[jobs.Canceled] - before.Counts[jobs.Canceled]
-	a := &runview.Answer{Done: n, Text: text.Plural(n, "job") + " canceled"}
-	for j := range after.Rows() {
-		if old := before.Job(j.Spec.ID); j.State == jobs.Canceled && old != nil && old.State != jobs.Canceled {
-			a.Changed.Add(j.Spec.ID)
+	dir, err := process.Ready(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if dir == "" {
+		otherwise := "the run could not be taken over"
+		if _, signal := backgroundExitCode(process); signal != "" {
+			otherwise += ": the dispatcher was killed (" + signal + ")"
 		}
+		return nil, &runview.Refused{Why: out.problemOf(process, otherwise)}
 	}
-	if n == 0 {
-		a.Text = "no job was canceled"
-	}
-	if running := after.Counts[jobs.Running]; failed && running > 0 {
-		a.Text += fmt.Sprintf(", %s not ended yet: %s ended as soon as %s can be reached",
-			text.Verb(running, "1 has", fmt.Sprintf("%d have", running)),
-			text.Verb(running, "it is", "they are"), text.Verb(running, "its host", "their hosts"))
-	}
-	return a
+	s.process.Store(process)
+	return process, nil
 }
 
 // commandOutput keeps the first part of the output of a program that was started here. exec writes

@@ -200,12 +200,15 @@ func TestFlagsAgreeWithOptions(t *testing.T) {
 
 // TestCancelOfWhatWaitsNeedsADispatcher checks a cancel of waiting jobs whose dispatcher has died.
 // The user was told that no running job is affected, so the cancel must not take the run over and
-// end what runs (rule 9).
+// end what runs (rule 9): it waits for the next resume.
 func TestCancelOfWhatWaitsNeedsADispatcher(t *testing.T) {
-	var refused *runview.Refused
-	if _, err := new(runScreen).actUndispatched(t.Context(), action.Request{Do: action.Cancel, Jobs: jobs.One(1),
-		Spare: action.SpareStarted}); !errors.As(err, &refused) {
-		t.Error(err)
+	screen := &runScreen{app: newApp(), run: stoppedRun(t)}
+	answer, err := screen.actUndispatched(t.Context(), action.Request{Do: action.Cancel, Jobs: jobs.One(1),
+		Spare: action.SpareStarted})
+	names, _, listErr := screen.run.RequestNames()
+	must(t, errors.Join(err, listErr))
+	if len(names) != 1 || screen.process.Load() != nil {
+		t.Errorf("got %+v, %d requests, want one that waits and no process", answer, len(names))
 	}
 }
 

@@ -65,6 +65,7 @@ type Action struct {
 	// Answers; %s is the number of jobs or the host.
 	done string
 	none string // it is on jobs, and had no effect on any
+	left string // follows the number of jobs that it left alone
 	// In place of done: nothing runs on the host, or the host cannot be reached.
 	doneIdle, doneAway string
 }
@@ -75,16 +76,16 @@ const whyUndispatched = "nobody dispatches the run"
 var Table = map[Name]*Action{
 	Cancel: {takes: "jobs all spare", needs: "jobs all", check: checkCancel, text: textJobs("cancel"),
 		stopped: IsCarriedOut, finished: IsFulfilled,
-		done: "%s canceled", none: "nothing to cancel: it has already finished"},
+		done: "%s canceled", none: "nothing to cancel", left: "had already finished"},
 	Requeue: {takes: "jobs spare", needs: "jobs", check: checkSpareSucceeded, text: textJobs("requeue"),
 		stopped: IsLeft, finished: IsLeft, addsJobs: true,
-		done: "%s queued again", none: "nothing to requeue: it has not finished yet"},
+		done: "%s queued again", none: "nothing to requeue", left: "had not finished"},
 	Edit: {takes: "jobs spare edit", needs: "jobs", check: checkEdit, text: textEdit,
 		stopped: IsLeft, finished: IsLeft, addsJobs: true,
-		done: "%s changed", none: "not changed: a running job cannot be edited"},
+		done: "%s changed", none: "nothing was changed", left: "cannot be edited while running"},
 	Priority: {takes: "jobs priority relative", needs: "jobs", check: checkPriority, text: textPriority,
 		stopped: IsLeft, finished: IsRefused,
-		done: "priority of %s changed", none: "the priority of finished jobs has no effect any more"},
+		done: "priority of %s changed", none: "nothing was changed", left: "had already finished"},
 	Submit: {takes: "specs", check: checkSubmit, text: textSubmit, stopped: IsLeft, finished: IsLeft, addsJobs: true},
 
 	Pause: {text: constantText("pause launching"), stopped: IsLeft, finished: IsRefused,
@@ -139,33 +140,44 @@ func (q *Request) IsOnHost() bool { return Table[q.Do].accepts("host") }
 // NeedsEpoch reports whether a request is for one dispatcher only.
 func (q *Request) NeedsEpoch() bool { return Table[q.Do].accepts("epoch") }
 
-// Outcome is what the dispatcher has answered to a request.
+// Outcome is what became of a request.
 type Outcome struct {
-	Done, Left int // number of jobs that were changed, and that were left alone
+	Done, Left  int       // number of jobs that were changed, and that were left alone
+	EndedItself int       // number of jobs of Done that ended in another way before they were canceled
+	Ending      []jobs.ID // jobs of Done that are canceled and have not ended yet
 	// State of the host before: nothing ran there, or it could not be reached.
 	HostIsIdle, HostIsAway bool
 }
+
+// NumChanged returns the number of jobs that are as the request asks.
+func (o *Outcome) NumChanged() int { return o.Done - o.EndedItself - len(o.Ending) }
 
 // Answer describes the outcome of a request in a sentence.
 func (q *Request) Answer(o Outcome) string {
 	a := Table[q.Do]
 	switch {
-	case q.All:
-		return "every job is canceled; the running ones are being ended"
 	case q.IsOnHost() && o.HostIsIdle && a.doneIdle != "":
 		return fmt.Sprintf(a.doneIdle, q.Host)
 	case q.IsOnHost() && o.HostIsAway && a.doneAway != "":
 		return fmt.Sprintf(a.doneAway, q.Host)
 	case q.IsOnHost():
 		return fmt.Sprintf(a.done, q.Host)
-	case !q.IsOnJobs():
+	case a.none == "":
 		return a.done
-	case o.Done == 0:
-		return a.none
 	}
-	msg := fmt.Sprintf(a.done, JobsText(q.Jobs, o.Done))
+	msg := a.none
+	if o.Done > 0 {
+		msg = fmt.Sprintf(a.done, JobsText(q.Jobs, o.NumChanged()))
+	}
+	if o.EndedItself > 0 {
+		msg += fmt.Sprintf(", %d finished before that", o.EndedItself)
+	}
 	if o.Left > 0 {
-		msg += fmt.Sprintf("; %d left alone", o.Left)
+		msg += fmt.Sprintf(", %d %s", o.Left, a.left)
+	}
+	if n := len(o.Ending); n > 0 {
+		msg += fmt.Sprintf("; %s %s not ended yet, or cannot be reached; %s ended as soon as possible",
+			jobsText(jobs.RangesOf(o.Ending)), text.Verb(n, "has", "have"), text.Verb(n, "it is", "they are"))
 	}
 	return msg
 }
@@ -315,11 +327,17 @@ func textJobs(what string) func(*Request) string {
 		switch {
 		case q.All:
 			return what + " all jobs"
-		case q.Jobs.Count() == 1:
-			return what + " job " + q.Jobs.String()
 		}
-		return what + " jobs " + text.Shorten(q.Jobs.String())
+		return what + " " + jobsText(q.Jobs)
 	}
+}
+
+// jobsText returns "job 3" or "jobs 3-5,9".
+func jobsText(which jobs.Ranges) string {
+	if which.Count() == 1 {
+		return "job " + which.String()
+	}
+	return "jobs " + text.Shorten(which.String())
 }
 
 func textPriority(q *Request) string {

@@ -16,8 +16,8 @@ func TestAnswersNameTheirObject(t *testing.T) {
 				t.Errorf("%s: %q", name, text)
 			}
 		}
-		if (a.none != "") != isOnJobs {
-			t.Errorf("%s: %q is the answer if it had no effect", name, a.none)
+		if (a.none != "") != isOnJobs || (a.left != "") != isOnJobs {
+			t.Errorf("%s: the answers are %q and %q if it had no effect", name, a.none, a.left)
 		}
 	}
 }

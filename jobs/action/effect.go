@@ -26,12 +26,14 @@ type Target struct {
 func (q *Request) EffectOn(t Target) Effect {
 	k := Table[q.Do]
 	switch {
-	case t.IsDispatched:
+	case t.IsDispatched, q.Do == Resume:
 		return IsCarriedOut
 	case t.IsFinished:
 		return k.finished
 	case q.Do == Slots && q.Relative: // the number of slots is known only when the host is connected
 		return IsRefused
+	case q.Do == Cancel && q.Spare == SpareStarted: // without a dispatcher nobody knows which have started
+		return IsLeft
 	}
 	return k.stopped
 }

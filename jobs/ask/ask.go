@@ -9,6 +9,7 @@ package ask
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -76,10 +77,26 @@ func Prepare(run *rundir.Run, q *action.Request) (*TrackedRequest, error) {
 	if _, err := q.Encode(); err != nil {
 		return nil, err
 	}
-	r := &TrackedRequest{Trace: Trace{Name: rundir.NewRequestName(q.At)}, ended: map[jobs.ID]jobs.Record{}, run: run,
-		body: q, reader: journal.NewReader(run, journal.Tail(run))}
-	r.Poll()
+	r := track(run, rundir.NewRequestName(q.At), q)
 	return r, r.Problem
+}
+
+// Open returns a request that is a file in the run directory and waits to be carried out.
+func Open(run *rundir.Run, name string) (*TrackedRequest, error) {
+	body, err := run.ReadRequest(name)
+	if err != nil {
+		return nil, err
+	}
+	r := track(run, name, body)
+	r.filed = true
+	return r, r.Problem
+}
+
+func track(run *rundir.Run, name string, body *action.Request) *TrackedRequest {
+	r := &TrackedRequest{Trace: Trace{Name: name}, ended: map[jobs.ID]jobs.Record{}, run: run, body: body,
+		reader: journal.NewReader(run, journal.Tail(run))}
+	r.Poll()
+	return r
 }
 
 // writeFile writes the request into the run directory, unless that was done before.
@@ -302,6 +319,12 @@ func (t *Trace) OnRecord(r *jobs.Record) {
 	case ended && r.Kind == jobs.KindJob:
 		t.Affected = append(t.Affected, r.Job)
 	}
+}
+
+// Outcome returns what became of the request so far.
+func (t *Trace) Outcome() action.Outcome {
+	return action.Outcome{Done: t.Done, Left: t.Left, EndedItself: t.EndedItself,
+		Ending: slices.Sorted(maps.Keys(t.Ending))}
 }
 
 // IsOver reports whether nothing is left to wait for.

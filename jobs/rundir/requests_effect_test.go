@@ -16,6 +16,8 @@ var requestEffects = map[string]struct {
 	q                 action.Request
 	stopped, finished action.Effect
 }{
+	"cancel waiting": {action.Request{Do: action.Cancel, Jobs: jobs.One(1), Spare: action.SpareStarted},
+		action.IsLeft, action.IsFulfilled},
 	"cancel":  {action.Request{Do: action.Cancel, All: true}, action.IsCarriedOut, action.IsFulfilled},
 	"requeue": {action.Request{Do: action.Requeue, Jobs: jobs.One(1)}, action.IsLeft, action.IsLeft},
 	"edit": {action.Request{Do: action.Edit, Jobs: jobs.One(1), Edit: &jobs.Change{Tries: new(2)}},

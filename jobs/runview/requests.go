@@ -63,12 +63,13 @@ func AnswerTo(q *action.Request, trace *ask.Trace, t *jobs.Table, s *live.State)
 		return nil, &Refused{Why: trace.Why}
 	}
 	if q.IsOnJobs() {
-		ans.Left += max(0, q.Jobs.Count()-ans.Done-ans.Left) // unknown to the run, or already finished
+		ans.Left += max(0, q.Jobs.Count()-ans.Done-ans.Left) // unknown to the run
 		if q.Do == action.Cancel {
 			ans.Changed = jobs.RangesOf(ask.JobsToRequeue(t, trace.Affected))
 		}
 	}
-	outcome := action.Outcome{Done: ans.Done, Left: ans.Left}
+	outcome := trace.Outcome()
+	outcome.Left = ans.Left
 	if h := hostIn(s, q.Host); h != nil {
 		outcome.HostIsIdle = h.Running+h.Buffered == 0
 		outcome.HostIsAway = !h.Linked
@@ -174,6 +175,7 @@ func (v *View) request(ctx context.Context, asked action.Request) (*Answer, erro
 	waitErr := v.waitFor(ctx, func() bool {
 		switch {
 		case trace.Answered:
+			trace.Ending = nil // jobs that are being ended count as canceled, because nobody waits for them
 			ans, err = AnswerTo(&asked, trace, v.table, state)
 		case !v.facts.dispatched || v.facts.owner.Token != token:
 			err = errors.New("the dispatcher has ended. What it had not carried out before waits for the next one")

@@ -84,12 +84,12 @@ func TestAnswerCountsChanges(t *testing.T) {
 		want  string
 	}{
 		{action.Request{Do: action.Cancel, Jobs: three}, requests.Trace{Done: 2, Left: 1, Affected: []jobs.ID{1, 3}},
-			"2 jobs canceled; 1 left alone, 2 1 1,3-4"},
+			"2 jobs canceled, 1 had already finished, 2 1 1,3-4"},
 		{action.Request{Do: action.Priority, Jobs: jobs.One(3)}, requests.Trace{Done: 1}, "priority of job 3 changed, 1 0 "},
 		{action.Request{Do: action.Priority, Jobs: three}, requests.Trace{Done: 1, Left: 2},
-			"priority of 1 job changed; 2 left alone, 1 2 "},
+			"priority of 1 job changed, 2 had already finished, 1 2 "},
 		{action.Request{Do: action.Requeue, Jobs: three}, requests.Trace{Left: 3},
-			"nothing to requeue: it has not finished yet, 0 3 "},
+			"nothing to requeue, 3 had not finished, 0 3 "},
 		{action.Request{Do: action.Priority, Jobs: three}, requests.Trace{Done: 3}, "priority of 3 jobs changed, 3 0 "},
 		{action.Request{Do: action.Pause}, requests.Trace{Done: 1}, "launching is paused, 1 0 "},
 		{action.Request{Do: action.Pause}, requests.Trace{Why: "launching is paused already"}, "launching is paused already"},
