@@ -11,10 +11,22 @@ SCALE ?= 0.1
 # The systems that releases are for.
 SYSTEMS ?= linux/amd64 linux/arm64 darwin/arm64 darwin/amd64
 
-.PHONY: build test faults sweep lint comments lines sim mutations vuln fuzz fuzz-parsers bench papers screenshots man notices clean
+.PHONY: build cross test faults sweep lint comments lines sim mutations vuln fuzz fuzz-parsers bench papers screenshots man notices clean
 
 build: ## the static program, ./dcs-tui
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o dcs-tui .
+
+# go vet also reads the tests, and takes longer than go build, so it runs once for each operating
+# system. make lint vets for this one.
+cross: ## build the program for the other systems on which it runs, and vet it for two of them
+	@for s in $(filter-out linux/amd64,$(SYSTEMS)) freebsd/amd64; do \
+		echo "build $$s"; \
+		CGO_ENABLED=0 GOOS=$${s%/*} GOARCH=$${s#*/} go build -o /dev/null . || exit 1; \
+	done
+	@for s in darwin/arm64 freebsd/amd64; do \
+		echo "vet $$s"; \
+		CGO_ENABLED=0 GOOS=$${s%/*} GOARCH=$${s#*/} go vet ./... || exit 1; \
+	done
 
 # Many tests start the program. The test cache does not notice that the program has changed, hence
 # -count=1.

@@ -1,7 +1,6 @@
 package tui
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +16,9 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
 	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 
+	"dcs-tui/internal/platform"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs/runview"
 )
@@ -60,7 +61,7 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 		o.Out = os.Stdout
 	}
 	for _, f := range []*os.File{o.In, o.Out} {
-		if _, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS); err != nil {
+		if !term.IsTerminal(int(f.Fd())) {
 			return Exit{}, fmt.Errorf("%w: %s is not one", ErrTerminal, f.Name())
 		}
 	}
@@ -208,14 +209,9 @@ func (o *Options) hasShell() bool {
 }
 
 // parentPID returns the parent of a process, or 0 if it is unknown.
-func parentPID(pid int) (ppid int) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0
-	}
-	var state string
-	fmt.Sscan(string(stat[bytes.LastIndexByte(stat, ')')+1:]), &state, &ppid)
-	return ppid
+func parentPID(pid int) int {
+	p, _ := platform.FindProcess(pid)
+	return p.Parent
 }
 
 // Crash is the error of a screen that has panicked. It does not affect the run.

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
+	"dcs-tui/internal/platform"
 	"dcs-tui/jobs/journal"
 )
 
@@ -29,8 +29,8 @@ const BackgroundEnv = "DCS_TUI_BACKGROUND"
 // ProgramName is argv[0] of the processes that this program starts.
 var ProgramName = os.Args[0]
 
-// maxReadyPath bounds the path of a run directory, in bytes.
-const maxReadyPath = 64 << 10
+// maxMessage bounds a message to the starter, in bytes.
+const maxMessage = 64 << 10
 
 // Background is a dispatcher that this process has started in the background.
 type Background struct {
@@ -46,7 +46,13 @@ type Background struct {
 // StartBackground starts this program with the arguments in the background. Without stdin, it reads
 // nothing. Output that the process prints before it is ready goes to errs.
 func StartBackground(args []string, stdin io.Reader, errs io.Writer) (*Background, error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	syscall.ForkLock.RLock() // macOS has no SOCK_CLOEXEC
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err == nil {
+		unix.CloseOnExec(fds[0])
+		unix.CloseOnExec(fds[1])
+	}
+	syscall.ForkLock.RUnlock()
 	if err != nil {
 		return nil, fmt.Errorf("a background dispatcher cannot be started: %w", err)
 	}
@@ -59,9 +65,11 @@ func StartBackground(args []string, stdin io.Reader, errs io.Writer) (*Backgroun
 		line.Close()
 		return nil, fmt.Errorf("a background dispatcher cannot be started: %w", err)
 	}
-	// Run the same executable, even if its name was removed or replaced.
-	cmd := exec.Command("/proc/self/exe", args...)
-	cmd.Args[0] = ProgramName
+	cmd, err := platform.SelfCommand(ProgramName, args...)
+	if err != nil {
+		line.Close()
+		return nil, fmt.Errorf("a background dispatcher cannot be started: %w", err)
+	}
 	cmd.Env = append(os.Environ(), BackgroundEnv+"=3:"+token)
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, errs, errs
@@ -95,16 +103,15 @@ func (p *Background) Ready(ctx context.Context) (dir string, err error) {
 	defer p.socket.Close()
 	stop := context.AfterFunc(ctx, func() { p.socket.Close() })
 	defer stop()
-	b := make([]byte, maxReadyPath)
-	n, err := p.socket.Read(b)
+	b, err := io.ReadAll(io.LimitReader(p.socket, maxMessage))
 	switch {
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
-	case n == 0 || err != nil:
+	case len(b) == 0 || err != nil:
 		<-p.Ended
 		return "", nil
 	}
-	text := string(b[1:n])
+	text := string(b[1:])
 	if b[0] == messageFailed {
 		p.Problem = text
 		<-p.Ended
@@ -113,8 +120,8 @@ func (p *Background) Ready(ctx context.Context) (dir string, err error) {
 	return text, nil
 }
 
-// The first bytes of a message to the starter: it dispatches the run in a directory, or it has
-// ended with an error.
+// The first byte of the only message to the starter, whose end is that of the stream: this process
+// dispatches the run in a directory, or has ended with an error.
 const (
 	messageReady  = 'R'
 	messageFailed = 'F'
@@ -132,7 +139,7 @@ func FindStarter() *Starter {
 	if err != nil || fd < 3 || token == "" {
 		return nil
 	}
-	if kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || kind != unix.SOCK_SEQPACKET {
+	if kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || kind != unix.SOCK_STREAM {
 		return nil
 	}
 	b := make([]byte, len(token)+1)
@@ -154,7 +161,7 @@ func (s *Starter) Ready(dir string) error {
 // Failed notifies the starter of the error with which this process ends. It has no effect after
 // Ready.
 func (s *Starter) Failed(problem string) {
-	_ = s.send(messageFailed, problem[:min(len(problem), maxReadyPath-1)])
+	_ = s.send(messageFailed, problem[:min(len(problem), maxMessage-1)])
 }
 
 func (s *Starter) send(kind byte, text string) error {

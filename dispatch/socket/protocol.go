@@ -27,8 +27,7 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"dcs-tui/internal/platform"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
 )
@@ -257,7 +256,6 @@ const (
 	defaultBase  = "/tmp"
 	dirPrefix    = "dcs-"
 	socketSuffix = ".sock"
-	maxPath      = 107         // limit of sockaddr_un, without the final zero
 	minStaleAge  = time.Minute // a younger socket may not be listening yet
 )
 
@@ -309,7 +307,7 @@ func listenIn(base string) (*net.UnixListener, error) {
 	}
 	removeStaleSockets(dir)
 	path := filepath.Join(dir, strings.ToLower(rand.Text()[:12])+socketSuffix)
-	if len(path) > maxPath {
+	if len(path) > platform.MaxSocketPath {
 		return nil, fmt.Errorf("%s is too long for the path of a socket", path)
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -354,18 +352,18 @@ func checkPeer(conn *net.UnixConn, user int) error {
 	if err != nil {
 		return err
 	}
-	var peer *unix.Ucred
+	peer := 0
 	var failed error
 	if err := raw.Control(func(fd uintptr) {
-		peer, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+		peer, failed = platform.PeerUID(int(fd))
 	}); err != nil {
 		return err
 	}
 	switch {
 	case failed != nil:
 		return fmt.Errorf("the user at the other end of the socket is unknown: %w", failed)
-	case int(peer.Uid) != user && peer.Uid != 0:
-		return fmt.Errorf("the program at the other end of the socket belongs to user %d, who is neither user %d nor root", peer.Uid, user)
+	case peer != user && peer != 0:
+		return fmt.Errorf("the program at the other end of the socket belongs to user %d, who is neither user %d nor root", peer, user)
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func (s *Space) Reserve(n int64) error {
 	if err := unix.Statfs(s.Dir, &st); err != nil {
 		return err
 	}
-	free, err := int64(st.Bavail)*st.Bsize-reservedBytes, error(nil)
+	free, err := int64(st.Bavail)*int64(st.Bsize)-reservedBytes, error(nil)
 	if s.Free != nil {
 		free, err = s.Free()
 	}
@@ -61,7 +61,7 @@ func (s *Space) Reserve(n int64) error {
 	case err != nil:
 		return err
 	case free <= 0, free-s.reserved < n:
-		return &SpaceError{s.Dir, n, free - s.reserved, n > int64(st.Blocks)*st.Bsize, free <= 0}
+		return &SpaceError{s.Dir, n, free - s.reserved, n > int64(st.Blocks)*int64(st.Bsize), free <= 0}
 	}
 	s.reserved += n
 	return nil

@@ -20,6 +20,7 @@ import (
 	"sync"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/platform"
 )
 
 // bootstrapText is the script of the only command line that is ever sent to a host. Its
@@ -382,23 +383,30 @@ func newBinaries() *binaries {
 		own: ownBinary,
 		dir: func() (string, error) {
 			exe, err := os.Executable()
+			if err == nil {
+				exe, err = filepath.EvalSymlinks(exe) // macOS returns the link
+			}
 			return filepath.Dir(exe), err
 		},
 		others: map[string]*program{},
 	}
 }
 
-// ownBinary returns this process's program, opened once. /proc/self/exe still opens it after the
-// file was deleted or replaced.
+// ownBinary returns this process's program, opened once.
 var ownBinary = sync.OnceValues(func() (*program, error) {
-	return loadBinary("/proc/self/exe", "our own program")
+	path, err := platform.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find our own executable: %w", err)
+	}
+	return loadBinary(path, "our own program")
 })
 
 // forSystem returns the program for a host with that output of uname. Without one, the advice says
 // what to do.
 func (b *binaries) forSystem(kernel, machine string) (_ *program, advice string, err error) {
 	goos, goarch := strings.ToLower(kernel), archOf(machine)
-	if goos == runtime.GOOS && (goarch == runtime.GOARCH || goarch == "amd64" && runtime.GOARCH == "386") {
+	isOurs := goarch == runtime.GOARCH || goarch == "amd64" && runtime.GOARCH == "386"
+	if platform.RunsJobs && goos == runtime.GOOS && isOurs {
 		own, err := b.own()
 		return own, "", err
 	}

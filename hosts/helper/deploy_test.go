@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -122,71 +121,6 @@ func TestDamagedUploadIsDetected(t *testing.T) {
 			}
 			if list, _ := os.ReadDir(filepath.Join(f.base, "bin")); len(list) != 0 {
 				t.Errorf("left behind: %v", list)
-			}
-		})
-	}
-}
-
-// TestUnusablePlacesAreSkipped checks that locations that cannot be used are skipped, and that the
-// error names each of them.
-func TestUnusablePlacesAreSkipped(t *testing.T) {
-	polltest.Long(t)
-	asRoot := func(t *testing.T) {
-		if os.Getuid() != 0 {
-			t.Skip("LEFT OUT: needs root to mount or to change owners")
-		}
-	}
-	mount := func(options string) func(t *testing.T, base string) {
-		return func(t *testing.T, base string) {
-			asRoot(t)
-			must(t, os.Mkdir(base, 0o700))
-			flags := uintptr(0)
-			if options == "noexec" {
-				flags, options = syscall.MS_NOEXEC, "size=64m"
-			}
-			if err := syscall.Mount("none", base, "tmpfs", flags, options+",mode=0700"); err != nil {
-				t.Skip("LEFT OUT: cannot mount a tmpfs here: ", err)
-			}
-			t.Cleanup(func() {
-				if err := syscall.Unmount(base, syscall.MNT_DETACH); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-	}
-	for _, c := range []struct {
-		name, want string
-		make       func(t *testing.T, base string)
-	}{
-		{"noexec", "programs cannot be run there (is /", mount("noexec")},
-		{"full", "No space left", mount("size=1m")},
-		{"no room for a name", "No space left", mount("size=64m,nr_inodes=1")},
-		{"a file", "File exists", func(t *testing.T, base string) { os.WriteFile(base, nil, 0o600) }},
-		{"a symbolic link", "is a symbolic link", func(t *testing.T, base string) { os.Symlink(t.TempDir(), base) }},
-		{"a dangling link", "File exists", func(t *testing.T, base string) { os.Symlink(base+"x", base) }},
-		{"of another user", "belongs to somebody else", func(t *testing.T, base string) {
-			asRoot(t)
-			os.Mkdir(base, 0o777)
-			os.Chown(base, 12345, 12345)
-		}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			f := newShellHost(t)
-			f.env = []string{"LC_ALL=C"}
-			c.make(t, f.base)
-			conn := f.connector()
-			_, err := f.connectVia(conn, "local", "/dev/null/work")
-			if err == nil || hosts.ClassOf(err) != hosts.Misconfigured || !strings.Contains(err.Error(), f.base+": ") ||
-				!strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "/dev/null/work: ") ||
-				!strings.Contains(err.Error(), "give the host a work_dir") {
-				t.Errorf("got %v, want %q", err, c.want)
-			}
-			if dir := f.runsFrom(conn, "local", "~/wo rk"); dir != f.home+"/wo rk" {
-				t.Errorf("with a good work_dir it runs from %q", dir)
-			}
-			if dir := f.runsFrom(conn, "ssh", ""); dir != f.home+"/.dcs-tui" {
-				t.Errorf("without a work_dir it runs from %q", dir)
 			}
 		})
 	}

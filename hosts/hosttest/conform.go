@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"dcs-tui/hosts"
 )
 
@@ -269,38 +267,6 @@ func pidOf(t *testing.T, s hosts.Stream) int {
 	}
 	return pid
 }
-
-// Process is a process of this machine, held by a pidfd because its pid may be reused.
-type Process struct{ pid, fd int }
-
-// Hold returns the process with a pid.
-func Hold(t *testing.T, pid int) Process {
-	t.Helper()
-	fd, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		t.Fatalf("process %d: %v", pid, err)
-	}
-	t.Cleanup(func() { unix.Close(fd) })
-	return Process{pid, fd}
-}
-
-// MustEnd waits for the end of the process.
-func (p Process) MustEnd(t *testing.T) {
-	t.Helper()
-	for {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}, int(patience.Milliseconds()))
-		if err == unix.EINTR {
-			continue
-		}
-		if n == 0 {
-			t.Errorf("process %d lives on", p.pid)
-		}
-		return
-	}
-}
-
-// Kill kills the process.
-func (p Process) Kill() { unix.PidfdSendSignal(p.fd, unix.SIGKILL, nil, 0) }
 
 func closeStream(t *testing.T, l hosts.Link) {
 	// The command reads its input, as the helper does: over ssh only the end of its input

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -176,25 +175,6 @@ func (s *SSHD) Start() error {
 	}
 	s.proc = p
 	return nil
-}
-
-// startTied starts a child that is killed when this process ends, as when a test is killed.
-// The kernel sends the signal at the end of the thread that started the child, so the thread
-// is kept. gone is closed when the child has been reaped.
-func startTied(cmd *exec.Cmd) (gone <-chan struct{}, err error) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}
-	started, ended := make(chan error, 1), make(chan struct{})
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		defer close(ended)
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			cmd.Process.Wait()
-		}
-	}()
-	return ended, <-started
 }
 
 // follow copies the server's output to its log until the last of its processes has ended. It

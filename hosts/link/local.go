@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/platform"
 )
 
 // LocalOpener opens links to this machine.
@@ -164,14 +165,11 @@ func startLocal(argv, env []string, forget func(*localStream)) (_ *localStream, 
 // before the child is reaped, because afterwards the pid may be reused.
 func (s *localStream) reap() {
 	pid := s.cmd.Process.Pid
-	for {
-		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
-		if err != unix.EINTR {
-			break
-		}
-	}
+	err := platform.AwaitExit(pid)
 	s.mu.Lock()
-	syscall.Kill(-pid, syscall.SIGKILL)
+	if err == nil {
+		syscall.Kill(-pid, syscall.SIGKILL)
+	}
 	s.reaped = true
 	s.mu.Unlock()
 	s.exitErr = exitError(s.cmd.Wait())

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
-	"golang.org/x/sys/unix"
 
 	"dcs-tui/hosts"
 	"dcs-tui/internal/account"
+	"dcs-tui/internal/platform"
 )
 
 // connection is one ssh connection with what must be released together with it.
@@ -238,17 +238,14 @@ func dialSystemName(ctx context.Context, d *net.Dialer, network string, t *Targe
 	return nil, err
 }
 
-// userTimeout is how long, in milliseconds, sent bytes may stay unacknowledged before the
-// kernel closes the connection. What was written into a cut link must not run when the link
-// is restored.
-const userTimeout = 30_000
+// userTimeout is how long sent bytes may stay unacknowledged before the kernel closes the
+// connection. What was written into a cut link must not run when the link is restored.
+const userTimeout = 30 * time.Second
 
 // setUserTimeout sets the option that the net package lacks.
 func setUserTimeout(_, _ string, c syscall.RawConn) error {
 	var set error
-	err := c.Control(func(fd uintptr) {
-		set = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, userTimeout)
-	})
+	err := c.Control(func(fd uintptr) { set = platform.SetUserTimeout(int(fd), userTimeout) })
 	return cmp.Or(err, set)
 }
 

@@ -131,7 +131,7 @@ func Lock(dir string) (unlock func(), err error) {
 		return nil, err
 	}
 	for {
-		err = unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLKW, &unix.Flock_t{Type: unix.F_WRLCK})
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
 		if err != unix.EINTR {
 			break
 		}

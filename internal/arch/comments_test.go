@@ -76,6 +76,6 @@ var wordsOfText = regexp.MustCompile(`[A-Za-z][a-z0-9]*[A-Z][A-Za-z0-9]*|[A-Z][a
 
 // properWords are names of people, programs, and standards.
 var properWords = []string{
-	"Beanstalks", "Bourne", "Bubble", "Bubbles", "Chromium", "ExpoCloud", "Feistel", "GitHub", "Hangul", "Levenshtein",
-	"Lip", "Markdown", "Parzen", "Perl", "Python", "Tea", "Unicode", "arXiv",
+	"Beanstalks", "Bourne", "Bubble", "Bubbles", "Chromium", "ExpoCloud", "Feistel", "FreeBSD", "GitHub", "Hangul", "Levenshtein",
+	"Lip", "Markdown", "Parzen", "Perl", "Python", "Tea", "Unicode", "arXiv", "macOS",
 }

@@ -18,6 +18,7 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/helper"
 	"dcs-tui/hosts/link"
+	"dcs-tui/internal/platform"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -135,9 +136,16 @@ func (a *app) warnDynamicBinary(hs []*hosts.Host) {
 	if !slices.ContainsFunc(hs, func(h *hosts.Host) bool { return h.Link != "local" }) {
 		return
 	}
-	f, err := os.Open("/proc/self/exe")
+	if !platform.RunsJobs {
+		return // hosts get another program
+	}
+	program, err := platform.Executable()
 	if err != nil {
 		return // copying the program fails, too, and is reported for each host
+	}
+	f, err := os.Open(program)
+	if err != nil {
+		return
 	}
 	defer f.Close()
 	if needsLibraries(f) {

@@ -343,8 +343,8 @@ func (a *app) notifyStarter(run *rundir.Run) {
 		log, err = os.OpenFile(os.DevNull, os.O_WRONLY, 0) // the journal has everything
 	}
 	if err == nil {
-		unix.Dup3(int(log.Fd()), 1, 0)
-		unix.Dup3(int(log.Fd()), 2, 0)
+		unix.Dup2(int(log.Fd()), 1)
+		unix.Dup2(int(log.Fd()), 2)
 		log.Close()
 	}
 	a.stderrIsTerminal = false

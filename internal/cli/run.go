@@ -13,12 +13,12 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"dcs-tui/dispatch/run"
 	"dcs-tui/grid"
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/files"
+	"dcs-tui/internal/platform"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/metrics"
@@ -310,7 +310,7 @@ func (a *app) runJobs(cmd *cobra.Command, flags *runFlags, src jobSource) error 
 	a.exitCode, err = session.runToEnd(owned)
 	if err == nil && session.jobsAreTyped && a.exitCode != exitOK && a.exitCode != exitFailed {
 		// Otherwise the shell would run the rest of the jobs. An error loses nothing.
-		_ = unix.IoctlSetInt(int(os.Stdin.Fd()), unix.TCFLSH, unix.TCIFLUSH)
+		_ = platform.DiscardInput(int(os.Stdin.Fd()))
 	}
 	return err
 }

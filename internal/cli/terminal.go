@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"dcs-tui/dispatch/run"
+	"dcs-tui/internal/platform"
 	"dcs-tui/internal/text"
 )
 
@@ -65,10 +66,10 @@ func readSecret(tty *os.File) ([]byte, error) {
 	var before *unix.Termios
 	var ioctl error
 	set := func(t *unix.Termios) error {
-		err := conn.Control(func(fd uintptr) { ioctl = unix.IoctlSetTermios(int(fd), unix.TCSETSF, t) })
+		err := conn.Control(func(fd uintptr) { ioctl = platform.SetTermiosFlush(int(fd), t) })
 		return errors.Join(err, ioctl)
 	}
-	err = conn.Control(func(fd uintptr) { before, ioctl = unix.IoctlGetTermios(int(fd), unix.TCGETS) })
+	err = conn.Control(func(fd uintptr) { before, ioctl = platform.Termios(int(fd)) })
 	if err := errors.Join(err, ioctl); err != nil {
 		return nil, fmt.Errorf("terminal: %w", err)
 	}
@@ -161,18 +162,18 @@ func leaveTerminal(log *os.File) {
 		}
 		if fd == 0 {
 			if null, err := os.Open(os.DevNull); err == nil {
-				unix.Dup3(int(null.Fd()), fd, 0)
+				unix.Dup2(int(null.Fd()), fd)
 				null.Close()
 			}
 			continue
 		}
-		unix.Dup3(int(log.Fd()), fd, 0)
+		unix.Dup2(int(log.Fd()), fd)
 	}
 }
 
 // isHungUp reports whether fd is a terminal that has hung up.
 func isHungUp(fd int) bool {
-	_, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	_, err := platform.Termios(fd)
 	return err == unix.EIO
 }
 

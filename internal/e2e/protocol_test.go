@@ -1,8 +1,9 @@
+//go:build linux
+
 package e2e
 
 import (
 	"bufio"
-	"dcs-tui/internal/polltest"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"dcs-tui/internal/polltest"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )

@@ -5,7 +5,6 @@ package ptytest
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -19,33 +18,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/hosts/hosttest"
+	"dcs-tui/internal/platform"
 	"dcs-tui/internal/polltest"
 )
 
 // ErrNone reports that there are no pseudo-terminals on this machine.
 var ErrNone = errors.New("there are no pseudo-terminals here")
-
-// New returns a pseudo-terminal without a size. person is the end at which a person types; its
-// reads support deadlines. program is the end for a program. The caller closes both.
-func New() (person, program *os.File, err error) {
-	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", ErrNone, err)
-	}
-	person = os.NewFile(uintptr(fd), "ptmx")
-	number := 0
-	if err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err == nil {
-		number, err = unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	}
-	if err == nil {
-		program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	}
-	if err != nil {
-		person.Close()
-		return nil, nil, fmt.Errorf("opening a pseudo-terminal: %w", err)
-	}
-	return person, program, nil
-}
 
 // OpenForTest is New for a test. It skips the test where there are no pseudo-terminals, and closes
 // both ends when the test ends.
@@ -77,7 +55,7 @@ func SetSize(t testing.TB, person *os.File, columns, rows int) {
 // Settings returns the settings of the terminal.
 func Settings(t testing.TB, person *os.File) unix.Termios {
 	t.Helper()
-	s, err := unix.IoctlGetTermios(int(person.Fd()), unix.TCGETS)
+	s, err := platform.Termios(int(person.Fd()))
 	if err != nil {
 		t.Fatal(err)
 	}

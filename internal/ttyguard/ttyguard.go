@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"runtime/debug"
 	"strings"
@@ -22,6 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"dcs-tui/internal/platform"
 	"dcs-tui/internal/text"
 )
 
@@ -51,7 +51,7 @@ var guard struct {
 // If this process crashes, the guard prints the text of the crash on the restored terminal, because
 // the runtime wrote it to the alternate screen, which is gone then.
 func Start(in, out *os.File) (done func(), err error) {
-	state, err := unix.IoctlGetTermios(int(in.Fd()), unix.TCGETS)
+	state, err := platform.Termios(int(in.Fd()))
 	if err != nil {
 		return func() {}, fmt.Errorf("the terminal cannot be guarded: %w", err)
 	}
@@ -60,9 +60,11 @@ func Start(in, out *os.File) (done func(), err error) {
 		return func() {}, fmt.Errorf("the terminal cannot be guarded: %w", err)
 	}
 	defer theirs.Close()
-	// The very file that runs, whatever became of its name.
-	child := exec.Command("/proc/self/exe", Word)
-	child.Args[0] = os.Args[0]
+	child, err := platform.SelfCommand(os.Args[0], Word)
+	if err != nil {
+		ours.Close()
+		return func() {}, fmt.Errorf("the terminal cannot be guarded: %w", err)
+	}
 	child.Stdin, child.Stdout, child.ExtraFiles = theirs, out, []*os.File{in}
 	// A session of its own: no key of this terminal and no hang-up reaches it, and it may
 	// write to it at any time.
@@ -85,7 +87,7 @@ func Start(in, out *os.File) (done func(), err error) {
 		debug.SetCrashOutput(nil, debug.CrashOptions{})
 		// A screen that could not write to the terminal, and so not restore it, leaves that to the
 		// guard.
-		if now, err := unix.IoctlGetTermios(int(in.Fd()), unix.TCGETS); err != nil || *now == *state {
+		if now, err := platform.Termios(int(in.Fd())); err != nil || *now == *state {
 			ours.Write([]byte{restored})
 		}
 		ours.Close()
@@ -180,11 +182,11 @@ const resetSequence = "\x18" + // a sequence that was cut off
 // restore restores the saved state, unless a shell that noticed the death first has changed it
 // already.
 func restore(fd int, saved *unix.Termios) {
-	now, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	now, err := platform.Termios(fd)
 	if err != nil || *now != rawState(*saved) {
 		return
 	}
-	unix.IoctlSetTermios(fd, unix.TCSETS, saved)
+	platform.SetTermios(fd, saved)
 }
 
 // rawState returns the state that a screen gives a terminal in state t.

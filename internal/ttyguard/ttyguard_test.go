@@ -8,9 +8,12 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"dcs-tui/internal/platform"
+	"dcs-tui/internal/polltest"
 	"dcs-tui/internal/ptytest"
 )
 
@@ -34,13 +37,13 @@ func screen(how string) int {
 		fmt.Println(err)
 		return 1
 	}
-	saved, _ := unix.IoctlGetTermios(0, unix.TCGETS)
+	saved, _ := platform.Termios(0)
 	now := rawState(*saved)
-	unix.IoctlSetTermios(0, unix.TCSETS, &now)
+	platform.SetTermios(0, &now)
 	fmt.Print(enter)
 	back := func() {
 		fmt.Print("\x1b[?1049l")
-		unix.IoctlSetTermios(0, unix.TCSETS, saved)
+		platform.SetTermios(0, saved)
 	}
 	switch how {
 	case "quit":
@@ -62,15 +65,15 @@ func screen(how string) int {
 	case "awake again":
 		back()
 		SetSuspended(true)
-		unix.IoctlSetTermios(0, unix.TCSETS, &now)
+		platform.SetTermios(0, &now)
 		SetSuspended(false)
 	case "shell first":
 		shell := now
 		shell.Oflag |= unix.OPOST
-		unix.IoctlSetTermios(0, unix.TCSETS, &shell)
+		platform.SetTermios(0, &shell)
 	}
 	fmt.Print("ready")
-	unix.Pause()
+	<-time.After(polltest.Patience) // until the test kills it
 	return 4
 }
 

@@ -9,10 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"syscall"
 
-	"golang.org/x/sys/unix"
-
+	"dcs-tui/internal/platform"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
@@ -79,19 +77,9 @@ func (o *Owner) identify(r *rundir.Run) error {
 	if err != nil {
 		return fmt.Errorf("cannot inspect the run directory: %w", err)
 	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	var kind unix.Statfs_t
-	if !ok || unix.Statfs(r.Dir, &kind) == nil && slices.Contains(unstableInodes, uint32(kind.Type)) {
-		return nil
-	}
-	o.Inode = st.Ino
-	if unix.Major(st.Dev) != 0 { // others, such as NFS, get a new number with every mount
-		o.Device = st.Dev
-	}
+	o.Inode, o.Device = platform.FileIdentity(r.Dir, info)
 	return nil
 }
-
-var unstableInodes = []uint32{unix.FUSE_SUPER_MAGIC, unix.SMB_SUPER_MAGIC, unix.SMB2_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC}
 
 // isElsewhere reports whether two owners certainly had different directories. Device
 // numbers are compared only within one boot.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dcs-tui/internal/account"
+	"dcs-tui/internal/platform"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
@@ -62,7 +63,7 @@ func (o *Owner) Liveness() Liveness {
 	if o == nil || o.Left {
 		return Dead
 	}
-	return proc{"/proc"}.liveness(o.process)
+	return o.process.liveness()
 }
 
 // String describes the owner in messages.
@@ -73,7 +74,7 @@ func (o *Owner) String() string {
 
 // ownerOfThisProcess returns an Owner with the fields that identify this process.
 func ownerOfThisProcess() (*Owner, error) {
-	me, err := proc{"/proc"}.self()
+	me, err := self()
 	if err != nil {
 		return nil, err
 	}
@@ -155,8 +156,8 @@ func (o *Owner) IsStopped() bool {
 	if o.Liveness() != Alive {
 		return false
 	}
-	state, _, err := proc{"/proc"}.stat(o.PID)
-	return err == nil && state == 'T'
+	p, err := platform.FindProcess(o.PID)
+	return err == nil && p.Stopped
 }
 
 // preparedPrefix begins the name of an owner file that is not installed yet; the

@@ -73,18 +73,6 @@ func FuzzDecodeOwner(f *testing.F) {
 	})
 }
 
-// FuzzParseStat checks that no text of /proc/PID/stat causes a panic.
-func FuzzParseStat(f *testing.F) {
-	const line = "1234 (a ) b (c)) S 1 1234 1234 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 987654 0 0"
-	f.Add([]byte(line))
-	f.Add([]byte("1 (x"))
-	f.Add([]byte{})
-	if state, start, err := parseStat([]byte(line)); state != 'S' || start != 987654 || err != nil {
-		f.Fatalf("%c %d %v", state, start, err)
-	}
-	f.Fuzz(func(t *testing.T, b []byte) { _, _, _ = parseStat(b) })
-}
-
 // TestOwnerFileHoldsTheProblem checks that the file owner holds the problem that keeps a dispatcher
 // from launching. The text is bounded and disappears when the problem ends. A text that does not
 // fit is dropped, but the heartbeat is still written.
@@ -208,8 +196,7 @@ func TestWatchedOwnerIsNotWaitedForAgain(t *testing.T) {
 // and contains only characters that a file name may contain. The name of a process on another
 // machine, or an invalid name, proves nothing.
 func TestProcessNameIsAFileName(t *testing.T) {
-	p := proc{"/proc"}
-	me, err := p.self()
+	me, err := self()
 	if err != nil {
 		t.Skip(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"dcs-tui/internal/platform"
 )
 
 // Disk holds the file operations of run directories and journals. Tests replace it to make any
@@ -83,7 +85,7 @@ func (osDisk) SyncDir(dir string) error {
 		return err
 	}
 	err = d.Sync()
-	if errors.Is(err, unix.EINVAL) {
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {
 		err = nil // this file system does not support it, and does not need it
 	}
 	return errors.Join(err, d.Close())
@@ -99,13 +101,7 @@ func (f osFile) Size() (int64, error) {
 	return info.Size(), nil
 }
 
-func (f osFile) Sync() error {
-	err := retryInterrupted(func() error { return unix.Fdatasync(int(f.Fd())) })
-	if err != nil {
-		return &fs.PathError{Op: "fdatasync", Path: f.Name(), Err: err}
-	}
-	return nil
-}
+func (f osFile) Sync() error { return platform.SyncData(f.File) }
 
 // Close ignores EINTR: the descriptor is closed and must not be closed twice, and the data was
 // synced before.
@@ -114,15 +110,6 @@ func (f osFile) Close() error {
 		return err
 	}
 	return nil
-}
-
-// retryInterrupted repeats a system call that a signal interrupted, as package os does.
-func retryInterrupted(call func() error) error {
-	for {
-		if err := call(); !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
 }
 
 // maxWhole bounds the files that are read as a whole, in bytes. A job may have replaced one by a sparse

@@ -1,36 +1,12 @@
 package rundir
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"golang.org/x/sys/unix"
 )
-
-// TestInterruptedCallIsRepeated checks that a system call that a signal interrupts, such as fsync,
-// is repeated, and that no other error is.
-func TestInterruptedCallIsRepeated(t *testing.T) {
-	for _, c := range []struct {
-		answers []error
-		want    error
-	}{
-		{[]error{nil}, nil},
-		{[]error{unix.EINTR, unix.EINTR, nil}, nil},
-		{[]error{unix.EINTR, unix.EIO, nil}, unix.EIO},
-		{[]error{unix.ENOSPC, nil}, unix.ENOSPC},
-	} {
-		calls := 0
-		err := retryInterrupted(func() error {
-			calls++
-			return c.answers[calls-1]
-		})
-		if !errors.Is(err, c.want) || err == nil && calls != len(c.answers) {
-			t.Errorf("%v: %v after %d calls", c.answers, err, calls)
-		}
-	}
-}
 
 // TestOnlyRegularFilesAreOpened checks that what a job may have put in place of a file of the run is
 // refused without waiting: a pipe, a directory, a device, a link, and a sparse file of 1 TiB.

@@ -228,6 +228,10 @@ func (s stat) Sys() any {
 	if s.dir {
 		kind = syscall.S_IFDIR
 	}
-	return &syscall.Stat_t{Ino: s.ino, Nlink: 1, Mode: kind | s.perm, Uid: uint32(os.Geteuid()),
-		Gid: uint32(os.Getegid()), Size: s.Size()}
+	st := &syscall.Stat_t{Ino: s.ino, Nlink: 1, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid()), Size: s.Size()}
+	setMode(&st.Mode, kind|s.perm)
+	return st
 }
+
+// setMode sets the mode of a Stat_t, whose size differs between systems.
+func setMode[T uint16 | uint32](to *T, mode uint32) { *to = T(mode) }
