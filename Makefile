@@ -10,8 +10,11 @@ SEED ?= 0
 SCALE ?= 0.1
 # The systems that releases are for.
 SYSTEMS ?= linux/amd64 linux/arm64 darwin/arm64 darwin/amd64
+HOMEPAGE ?= https://example.org/dcs-tui
+PREFIX ?= /usr/local
+export SYSTEMS HOMEPAGE
 
-.PHONY: build cross test faults sweep lint comments lines sim mutations vuln fuzz fuzz-parsers bench papers screenshots man notices clean
+.PHONY: build cross test faults sweep lint comments lines sim mutations vuln fuzz fuzz-parsers bench papers screenshots man notices install dist dist-check clean
 
 build: ## the static program, ./dcs-tui
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o dcs-tui .
@@ -27,6 +30,12 @@ cross: ## build the program for the other systems on which it runs, and vet it f
 		echo "vet $$s"; \
 		CGO_ENABLED=0 GOOS=$${s%/*} GOARCH=$${s#*/} go vet ./... || exit 1; \
 	done
+
+dcs-tui:
+	@$(MAKE) build
+
+install: dcs-tui ## program, manual pages, completions, and documentation below PREFIX (/usr/local); builds only what is missing
+	scripts/install-files ./dcs-tui "$(DESTDIR)$(PREFIX)"
 
 # Many tests start the program. The test cache does not notice that the program has changed, hence
 # -count=1.
@@ -98,8 +107,14 @@ man: build ## man/: a manual page for each command
 	./dcs-tui man --dir man
 
 notices: ## THIRD_PARTY_NOTICES: licenses of all modules that are linked, after a change of go.mod
-	SYSTEMS='$(SYSTEMS)' scripts/notices > THIRD_PARTY_NOTICES.new
+	scripts/notices > THIRD_PARTY_NOTICES.new
 	mv THIRD_PARTY_NOTICES.new THIRD_PARTY_NOTICES
 
+dist: ## a release of this commit and its tag in dist/, for SYSTEMS: archives, packages, SBOMs, formula, and sums
+	@scripts/dist
+
+dist-check: ## builds the release twice, compares the bytes, and tries it (minutes)
+	@scripts/dist-check
+
 clean:
-	rm -rf dcs-tui man
+	rm -rf dcs-tui man dist

@@ -179,8 +179,8 @@ func TestManualPagesAreComplete(t *testing.T) {
 		"\ndcs\\-tui \\- Run thousands")
 }
 
-// TestVersionNamesTheCommit checks that the version of a program that was built from source names
-// the commit, and whether files had changed.
+// TestVersionNamesTheCommit checks that the version of a program names its tag or the commit from
+// which it was built, and whether files had changed.
 func TestVersionNamesTheCommit(t *testing.T) {
 	commit := debug.BuildSetting{Key: "vcs.revision", Value: "0123456789abcdef0123456789abcdef01234567"}
 	changed := debug.BuildSetting{Key: "vcs.modified", Value: "true"}
@@ -192,6 +192,8 @@ func TestVersionNamesTheCommit(t *testing.T) {
 		"v0.0.0-20260101000000-0123456789ab+dirty": {Main: debug.Module{Version: "v0.0.0-20260101000000-0123456789ab+dirty"},
 			Settings: []debug.BuildSetting{commit, changed}},
 	} {
-		same(t, "versionOf", versionOf(info), want)
+		same(t, "versionOf", versionOf(info, ""), want)
 	}
+	same(t, "versionOf", versionOf(&debug.BuildInfo{Settings: []debug.BuildSetting{commit}}, "v1.2.3"),
+		"v1.2.3, commit 0123456789ab")
 }

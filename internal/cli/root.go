@@ -7,11 +7,13 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -122,7 +124,7 @@ dcs-tui help jobs`,
 		PersistentPreRunE: a.runOnOtherMachine,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
-		Version:           version(),
+		Version:           fullVersion(),
 	}
 	group := func(title string, cmds ...*cobra.Command) {
 		root.AddGroup(&cobra.Group{ID: title, Title: title})
@@ -134,7 +136,7 @@ dcs-tui help jobs`,
 	group("Run jobs:", append(a.requestCmds(requestCommands), a.runCmd(), a.gridCmd(), a.resumeCmd(), a.submitCmd(), a.cancelCmd(), a.requeueCmd(), a.attachCmd())...)
 	group("Inspect runs:", a.waitCmd(), a.statusCmd(), a.whyCmd(), a.logsCmd(), a.fetchCmd(), a.resultsCmd(), a.reportCmd(), a.eventsCmd(), a.runsCmd())
 	group("Hosts:", a.hostsCmd())
-	group("More:", manCmd())
+	group("More:", manCmd(), versionCmd())
 	root.SetHelpCommandGroupID("More:")
 	root.SetCompletionCommandGroupID("More:")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
@@ -218,14 +220,38 @@ func firstLine(s string) string {
 	return line
 }
 
-// version describes the program for --version and run.toml: its module version, and the
-// commit unless the version names it.
+// taggedVersion is the version of a release, which its build sets with -ldflags -X.
+var taggedVersion string
+
+// version describes the program for run.toml: its version, and the commit unless the version names
+// it.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "unknown"
+		return cmp.Or(taggedVersion, "unknown")
 	}
-	return versionOf(info)
+	return versionOf(info, taggedVersion)
+}
+
+// fullVersion describes the program for a bug report.
+func fullVersion() string {
+	return fmt.Sprintf("%s, %s, %s/%s", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// versionCmd is an alternative to --version.
+func versionCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version, commit, and Go version of dcs-tui",
+		Long:    "Print the version of dcs-tui, the commit and the version of Go from which it was built, and its system.",
+		Example: "dcs-tui version",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "dcs-tui version", fullVersion())
+			return err
+		},
+		DisableFlagsInUseLine: true,
+	}
 }
 
 // buildDate returns the date of the commit from which the program was built, or "".
@@ -241,8 +267,8 @@ func buildDate() string {
 	return ""
 }
 
-func versionOf(info *debug.BuildInfo) string {
-	v := info.Main.Version
+func versionOf(info *debug.BuildInfo, tagged string) string {
+	v := cmp.Or(tagged, info.Main.Version)
 	if v == "" || v == "(devel)" {
 		v = "built from source"
 	}
