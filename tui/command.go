@@ -145,7 +145,7 @@ func commandTable() []command {
 	simple := func(do func(*model) tea.Cmd) func(*model, string) (tea.Cmd, error) {
 		return func(m *model, _ string) (tea.Cmd, error) { return do(m), nil }
 	}
-	return append([]command{
+	return slices.Concat([]command{
 		{name: "cancel", args: which, help: "cancel the selected jobs, that under the cursor, or those named: 17 20-30",
 			do: jobsCommand((*model).cancelJobs)},
 		{name: "requeue", args: which, help: "run them again, when they are over",
@@ -168,33 +168,14 @@ func commandTable() []command {
 			words: (*model).sortWords, do: (*model).commandSort},
 		{name: "view", args: "NAME", help: "show jobs, hosts, failed, results or events",
 			words: func(*model) []string { return viewNames() }, do: (*model).commandView},
-		{name: "pause", help: "launch nothing more; running jobs continue",
-			do: plainCommand(action.Pause)},
-		{name: "continue", help: "launch again: ends a pause and a drain",
-			do: plainCommand(action.Continue)},
-		{name: "drain", args: "HOST", help: "what runs on the host finishes, nothing more starts there",
-			words: (*model).hostNames, do: hostVerbCommand(action.DrainHost)},
-		{name: "use", args: "HOST", help: "use a host again", words: (*model).hostNames,
-			do: hostVerbCommand(action.UseHost)},
-		{name: "stop", args: "HOST", help: "end the host's jobs and queue them again (asks)", words: (*model).hostNames,
-			do: hostVerbCommand(action.StopHost)},
-		{name: "slots", args: "HOST N", help: "how many jobs run there at once; +N more, -N fewer",
-			words: (*model).hostNames, do: hostCommand((*model).setHostSlots)},
-		{name: "add", args: "HOST [KEY=VALUE...]", help: "add a host to the run: add ws07 slots=4 tags=gpu",
-			do: (*model).commandAdd},
-		{name: "remove", args: "HOST", help: "what runs on the host finishes, then it leaves the run",
-			words: (*model).hostNames, do: hostVerbCommand(action.RemoveHost)},
+	}, actionCommands(), []command{
 		{name: "shell", args: "[HOST]", help: "a shell on the host, or on that of the job under the cursor",
 			words: (*model).hostNames, do: (*model).commandShell},
-		{name: "drain-run", help: "what runs finishes, nothing more starts, then the dispatcher ends (asks); continue takes it back", do: endRunCommand(action.DrainRun, "drain the run", "finish, nothing more starts, then the dispatcher ends", "wait for resume")},
-		{name: "stop-run", help: "the dispatcher ends, running jobs continue; resume adopts them (asks)",
-			do: endRunCommand(action.StopRun, "stop the run",
-				"continue without a dispatcher and are adopted by resume", "wait for it")},
 		{name: "cancel-run", help: "end everything (asks)", do: simple((*model).cancelRun)},
 		{name: "resume", help: "start a dispatcher for a run that has none", do: (*model).commandResume},
 		{name: "help", help: "the keys and commands", do: simple((*model).openHelp)},
 		{name: "quit", alias: []string{"q", "leave"}, help: "leave the screen", do: simple((*model).leave)},
-	}, resultCommands()...)
+	}, resultCommands())
 }
 
 // jobsCommand returns a command for the named jobs or, without an argument, for those that keys
@@ -262,22 +243,48 @@ func hostCommand(do func(m *model, host, rest string) (tea.Cmd, error)) func(*mo
 	}
 }
 
-// plainCommand returns a command for an action on the run.
-func plainCommand(do action.Name) func(*model, string) (tea.Cmd, error) {
-	return func(m *model, _ string) (tea.Cmd, error) { return m.startAction(action.Request{Do: do}), nil }
+// argumentCommands carry out the actions that take more than the name of a host.
+var argumentCommands = map[action.Name]func(m *model, arg string) (tea.Cmd, error){
+	action.Slots: hostCommand((*model).setHostSlots), action.AddHost: (*model).commandAdd,
 }
 
-// hostVerbCommand returns a command that takes only the name of a host.
-func hostVerbCommand(verb action.Name) func(*model, string) (tea.Cmd, error) {
+// actionCommands returns the commands that only request an action, from its declaration.
+func actionCommands() (list []command) {
+	for _, a := range action.All {
+		if a.Screen.Name == "" {
+			continue
+		}
+		c := command{name: a.Screen.Name, args: a.Screen.Args, help: a.Screen.Help, do: argumentCommands[a.Name]}
+		if a.IsOnHost() && a.Name != action.AddHost {
+			c.words = (*model).hostNames
+		}
+		switch {
+		case c.do != nil:
+		case a.IsOnHost():
+			c.do = hostActionCommand(a)
+		case a.Running != "":
+			c.do = endRunCommand(a)
+		default:
+			c.do = func(m *model, _ string) (tea.Cmd, error) {
+				return m.startAction(action.Request{Do: a.Name}), nil
+			}
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// hostActionCommand returns a command that takes only the name of a host.
+func hostActionCommand(a *action.Action) func(*model, string) (tea.Cmd, error) {
 	return hostCommand(func(m *model, host, rest string) (tea.Cmd, error) {
 		if rest != "" {
 			return nil, fmt.Errorf("only the name of a host: %s", quoted(host+" "+rest))
 		}
-		if verb == action.StopHost {
+		if a.Question != "" {
 			m.hosts.moveToHost(host)
 			return stopHost(m, m.hosts.currentHost(m)), nil
 		}
-		return m.startAction(action.Request{Do: verb, Host: host}), nil
+		return m.startAction(action.Request{Do: a.Name, Host: host}), nil
 	})
 }
 
@@ -404,14 +411,15 @@ func (m *model) commandResume(string) (tea.Cmd, error) {
 
 // endRunCommand returns a command that ends the dispatcher, after a question that describes what
 // happens to its jobs.
-func endRunCommand(verb action.Name, what, running, queued string) func(*model, string) (tea.Cmd, error) {
+func endRunCommand(a *action.Action) func(*model, string) (tea.Cmd, error) {
 	return func(m *model, _ string) (tea.Cmd, error) {
-		if m.mayRequest(action.Request{Do: verb}) {
-			t := tallyOf(m.snap)
+		q := action.Request{Do: a.Name}
+		if m.mayRequest(q) {
+			t, what := tallyOf(m.snap), q.Text()
 			m.modal = newConfirmation(strings.ToUpper(what[:1])+what[1:]+"?",
-				text.Plural(t.running+t.sent, "running job")+" "+running+"; "+text.Plural(t.queued, "queued job")+" "+
-					queued+".", 0,
-				func(m *model) tea.Cmd { return m.startAction(action.Request{Do: verb}) })
+				text.Plural(t.running+t.sent, "running job")+" "+a.Running+"; "+text.Plural(t.queued, "queued job")+" "+
+					a.Queued+".", 0,
+				func(m *model) tea.Cmd { return m.startAction(q) })
 		}
 		return nil, nil
 	}

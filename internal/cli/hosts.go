@@ -29,7 +29,7 @@ dcs-tui hosts drain sweep-20260314-1502 ws03`,
 		RunE: needsCommand,
 	}
 	cmd.AddCommand(a.hostsListCmd(), a.hostsCheckCmd(), a.hostsInitCmd(), a.instancesCmd())
-	cmd.AddCommand(a.requestCmds(hostRequestCommands)...)
+	cmd.AddCommand(a.requestCmds(true)...)
 	return cmd
 }
 

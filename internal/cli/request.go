@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -22,8 +23,8 @@ import (
 )
 
 // Commands that change a run send requests to its dispatcher. All of them select jobs (select.go),
-// ask for confirmation, send the request, and print the answer. The commands that correspond to a
-// single key of the screen are in the table requestCommands.
+// ask for confirmation, send the request, and print the answer. requestCmd makes those that do
+// nothing else from the declarations of their actions.
 
 // requestFlags holds the flags of the commands that send requests.
 type requestFlags struct {
@@ -179,99 +180,68 @@ func requireRun(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// requestCommand is a command for an action of the screen.
-type requestCommand struct {
-	verb                      action.Name
-	use, short, long, example string
-	hasWhere                  bool // the command has --where
-	// Asks for confirmation, with %s for the hosts; "": no confirmation.
-	question string
-	// actions parses the arguments after RUN; nil: there are no arguments.
-	actions func(a *app, ctx context.Context, state *runState, args []string, sel *selection) ([]action.Request, error)
+// argumentParsers parse the arguments after RUN of the actions that take more than names of hosts.
+var argumentParsers = map[action.Name]func(a *app, ctx context.Context, state *runState, args []string,
+	sel *selection) ([]action.Request, error){
+	action.Priority: priorityActions, action.AddHost: addHostActions, action.Slots: slotsActions,
 }
 
-// requestCommands are the commands below the root.
-var requestCommands = []requestCommand{
-	{verb: action.Pause, use: "pause [flags] RUN", short: "Pause a run: launch no more jobs for now",
-		long: `Launch no more jobs until dcs-tui continue. Running jobs are not affected. The pause is part of the run and
-stays when the dispatcher ends.`, example: "dcs-tui pause sweep-20260314-1502"},
-	{verb: action.Continue, use: "continue [flags] RUN", short: "Launch jobs again after a pause or a drain",
-		long: `Launch jobs again after a pause, or after a drain that has not ended the dispatcher yet.`, example: "dcs-tui continue sweep-20260314-1502"},
-	{verb: action.Priority, use: "priority [flags] RUN N [JOBS...]", short: "Set the priority of jobs", hasWhere: true,
-		long: `Set the priority of unfinished jobs to N. Jobs with a smaller N start first; the default is 0. Put -- before a
-negative N. JOBS are numbers and ranges, such as 3 9-17.`, example: `dcs-tui priority sweep-20260314-1502 10 3 9-17
-dcs-tui priority --where 'name=big*' sweep-20260314-1502 -- -1`, actions: priorityActions},
-}
-
-// hostRequestCommands are the commands below hosts.
-var hostRequestCommands = []requestCommand{
-	{verb: action.DrainHost, use: "drain [flags] RUN HOST...", short: "Start no more jobs on hosts of a run",
-		long: `Start no more jobs of the run on these hosts. Jobs that run there finish.`, example: "dcs-tui hosts drain sweep-20260314-1502 ws03 ws04", actions: hostActions(action.DrainHost)},
-	{verb: action.UseHost, use: "use [flags] RUN HOST...", short: "Use hosts of a run again after drain or stop",
-		long: `Start jobs of the run on these hosts again after dcs-tui hosts drain or dcs-tui hosts stop.`, example: "dcs-tui hosts use sweep-20260314-1502 ws03", actions: hostActions(action.UseHost)},
-	{verb: action.StopHost, use: "stop [flags] RUN HOST...",
-		short: "End the jobs on hosts of a run, and queue them again", question: "end the jobs on %s and queue them again",
-		long: `End the jobs of the run that run on these hosts, queue them again for other hosts, and start no more jobs on
-these hosts.`, example: "dcs-tui hosts stop --yes sweep-20260314-1502 ws03", actions: hostActions(action.StopHost)},
-	{verb: action.AddHost, use: "add [flags] RUN HOST... [KEY=VALUE...]", short: "Add hosts to a run",
-		long: `Add hosts to the run in addition to those in the inventory file. HOST is a name that ssh can reach.
-KEY=VALUE sets a key of [[host]] for all of them; other keys have the values in [defaults] of the inventory file.
-The hosts stay in the run when the inventory file is read again and when the run is resumed, until
-dcs-tui hosts remove.`, example: `dcs-tui hosts add sweep-20260314-1502 ws07 ws08
-dcs-tui hosts add sweep-20260314-1502 gpu2 slots=4 tags=gpu address=10.0.0.7,gpu2.lab`, actions: addHostActions},
-	{verb: action.RemoveHost, use: "remove [flags] RUN HOST...", short: "Remove hosts from a run",
-		long: `Remove hosts from the run, even if the inventory file has them. Jobs that run there finish first.
-dcs-tui hosts add brings the hosts back.`, example: "dcs-tui hosts remove sweep-20260314-1502 ws07", actions: hostActions(action.RemoveHost)},
-	{verb: action.ReloadHosts, use: "reload [flags] RUN", short: "Read the inventory file of a run again",
-		long: `Read the inventory file of the run again now. A dispatcher also checks it for changes every two seconds. If the
-file has an error, nothing changes.`, example: "dcs-tui hosts reload sweep-20260314-1502"},
-	{verb: action.Slots, use: "slots [flags] RUN HOST N", short: "Set the number of slots of a host",
-		long: `Use at most N slots of a host of the run. 0 restores the number in the inventory. If more jobs are
-running there, they finish.`, example: "dcs-tui hosts slots sweep-20260314-1502 ws03 4", actions: slotsActions},
-}
-
-// requestCmds returns the commands of a table.
-func (a *app) requestCmds(table []requestCommand) (list []*cobra.Command) {
-	for _, c := range table {
-		list = append(list, a.requestCmd(c))
+// requestCmds returns the commands of the actions below the root, or below hosts.
+func (a *app) requestCmds(belowHosts bool) (list []*cobra.Command) {
+	for _, act := range action.All {
+		if use, below := strings.CutPrefix(act.Command.Use, "hosts "); use != "" && below == belowHosts {
+			list = append(list, a.requestCmd(act, use))
+		}
 	}
 	return list
 }
 
-func (a *app) requestCmd(c requestCommand) *cobra.Command {
+func (a *app) requestCmd(act *action.Action, use string) *cobra.Command {
 	var sel selection
 	var opt requestFlags
-	cmd := &cobra.Command{
-		Use: c.use, Short: c.short, Long: c.long +
-			" Without a dispatcher the request waits for the next resume; if all jobs have ended, it is refused.", Example: c.example, Args: requireRun,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.runRequest(cmd.Context(), &c, args, &sel, opt) },
+	undispatched := " Without a dispatcher the request waits for the next resume; if all jobs have ended, it is refused."
+	if !act.MayWait() {
+		undispatched = " Without a dispatcher the request is refused."
 	}
-	if strings.Contains(c.use, "HOST") {
+	cmd := &cobra.Command{
+		Use: strings.Replace(use, " RUN", " [flags] RUN", 1), Short: act.Command.Short,
+		Long: act.Command.Long + undispatched, Example: act.Command.Example, Args: requireRun,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runRequest(cmd.Context(), act, args, &sel, opt)
+		},
+	}
+	if strings.Contains(use, "HOST") {
 		cmd.ValidArgsFunction = completeRunThen(completeMany(completeRunHosts))
 	}
-	if c.hasWhere {
+	if strings.Contains(use, "JOBS") {
 		sel.addWhereFlag(cmd.Flags())
 	}
 	opt.addFlags(cmd)
-	if c.question == "" {
+	if act.Question == "" {
 		cmd.Flags().Lookup("yes").Hidden = true // it has no effect; scripts may give it
 	}
 	return cmd
 }
 
-func (a *app) runRequest(ctx context.Context, c *requestCommand, args []string, sel *selection,
+func (a *app) runRequest(ctx context.Context, act *action.Action, args []string, sel *selection,
 	opt requestFlags) error {
 	state, err := a.openState(args[:1])
 	if err != nil {
 		return err
 	}
-	actions := []action.Request{{Do: c.verb}}
-	if c.actions != nil {
-		if actions, err = c.actions(a, ctx, state, args[1:], sel); err != nil {
-			return err
-		}
-	} else if len(args) > 1 {
-		return text.Errorf("unexpected argument %s: this command takes only RUN", text.Shorten(args[1]))
+	var actions []action.Request
+	switch parse := argumentParsers[act.Name]; {
+	case parse != nil:
+		actions, err = parse(a, ctx, state, args[1:], sel)
+	case act.IsOnHost():
+		actions, err = hostActions(act.Name, args[1:])
+	case len(args) > 1:
+		err = text.Errorf("unexpected argument %s: this command takes only RUN", text.Shorten(args[1]))
+	default:
+		actions = []action.Request{{Do: act.Name}}
+	}
+	if err != nil {
+		return err
 	}
 	var requests []*action.Request
 	var hosts []string
@@ -287,9 +257,10 @@ func (a *app) runRequest(ctx context.Context, c *requestCommand, args []string, 
 			return err
 		}
 	}
-	if c.question != "" {
-		question := strings.Replace(c.question, "%s", someNames(hosts, maxNamedHosts), 1)
-		if err := a.confirm(opt.yes, "hosts "+strings.Fields(c.use)[0], question); err != nil {
+	if act.Question != "" {
+		command, _, _ := strings.Cut(act.Command.Use, " RUN")
+		question := fmt.Sprintf(act.Question, someNames(hosts, maxNamedHosts))
+		if err := a.confirm(opt.yes, command, question); err != nil {
 			return err
 		}
 	}
@@ -341,16 +312,14 @@ func priorityActions(a *app, ctx context.Context, state *runState, args []string
 }
 
 // hostActions parses the names of hosts.
-func hostActions(verb action.Name) func(*app, context.Context, *runState, []string, *selection) ([]action.Request, error) {
-	return func(_ *app, _ context.Context, _ *runState, args []string, _ *selection) (actions []action.Request, err error) {
-		if len(args) == 0 {
-			return nil, text.Errorf("no hosts were given").WithAdvice("dcs-tui status RUN lists them")
-		}
-		for _, name := range args {
-			actions = append(actions, action.Request{Do: verb, Host: name})
-		}
-		return actions, nil
+func hostActions(do action.Name, names []string) (actions []action.Request, err error) {
+	if len(names) == 0 {
+		return nil, text.Errorf("no hosts were given").WithAdvice("dcs-tui status RUN lists them")
 	}
+	for _, name := range names {
+		actions = append(actions, action.Request{Do: do, Host: name})
+	}
+	return actions, nil
 }
 
 // addHostActions parses the names of hosts and their options.

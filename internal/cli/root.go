@@ -133,7 +133,7 @@ dcs-tui help jobs`,
 		}
 		root.AddCommand(cmds...)
 	}
-	group("Run jobs:", append(a.requestCmds(requestCommands), a.runCmd(), a.gridCmd(), a.resumeCmd(), a.submitCmd(), a.cancelCmd(), a.requeueCmd(), a.attachCmd())...)
+	group("Run jobs:", append(a.requestCmds(false), a.runCmd(), a.gridCmd(), a.resumeCmd(), a.submitCmd(), a.cancelCmd(), a.requeueCmd(), a.attachCmd())...)
 	group("Inspect runs:", a.waitCmd(), a.statusCmd(), a.whyCmd(), a.logsCmd(), a.fetchCmd(), a.resultsCmd(), a.reportCmd(), a.eventsCmd(), a.runsCmd())
 	group("Hosts:", a.hostsCmd())
 	group("More:", manCmd(), versionCmd())

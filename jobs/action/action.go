@@ -14,7 +14,7 @@ import (
 // Name is the name of an action. Requests on disk have it.
 type Name string
 
-// The actions. Table has their declarations.
+// The actions. All has their declarations.
 const (
 	Cancel   Name = "cancel"   // end jobs in any open state
 	Requeue  Name = "requeue"  // start a new round of finished jobs
@@ -48,8 +48,10 @@ const (
 	Resume Name = "resume"
 )
 
-// Action is the declaration of an action.
+// Action is the declaration of an action. A new action needs a row in All, a case in
+// dispatch/inbox, and a row in docs/requests.md. The commands and the screen get their words from here.
 type Action struct {
+	Name Name
 	// JSON names of the fields that its requests may have, in addition to those of every request.
 	takes string
 	needs string                  // one of these fields is required; "": none
@@ -68,62 +70,138 @@ type Action struct {
 	left string // follows the number of jobs that it left alone
 	// In place of done: nothing runs on the host, or the host cannot be reached.
 	doneIdle, doneAway string
+
+	Command Command
+	Screen  ScreenCommand
+	// Asked by the command before it makes the request; %s is the hosts. The screen asks with what it
+	// knows of them. "": no question.
+	Question string
+	// Asked by the screen before it ends the dispatcher: what its running and its queued jobs do.
+	Running, Queued string
 }
+
+// Command describes the command for an action in the shell. Actions whose command does more than make
+// a request have none here; they have files of their own in package cli.
+type Command struct {
+	Use                  string // "hosts drain RUN HOST..."
+	Short, Long, Example string
+}
+
+// ScreenCommand describes the command for an action in the command line of the screen.
+type ScreenCommand struct{ Name, Args, Help string }
 
 const whyUndispatched = "nobody dispatches the run"
 
-// Table has the declaration of each action. dispatch/sched carries the actions out.
-var Table = map[Name]*Action{
-	Cancel: {takes: "jobs all spare", needs: "jobs all", check: checkCancel, text: textJobs("cancel"),
+// All has the declaration of each action, in the order of the screen's help. dispatch/sched carries the
+// actions out.
+var All = []*Action{
+	{Name: Cancel, takes: "jobs all spare", needs: "jobs all", check: checkCancel, text: textJobs("cancel"),
 		stopped: IsCarriedOut, finished: IsFulfilled,
 		done: "%s canceled", none: "nothing to cancel", left: "had already finished"},
-	Requeue: {takes: "jobs spare", needs: "jobs", check: checkSpareSucceeded, text: textJobs("requeue"),
+	{Name: Requeue, takes: "jobs spare", needs: "jobs", check: checkSpareSucceeded, text: textJobs("requeue"),
 		stopped: IsLeft, finished: IsLeft, addsJobs: true,
 		done: "%s queued again", none: "nothing to requeue", left: "had not finished"},
-	Edit: {takes: "jobs spare edit", needs: "jobs", check: checkEdit, text: textEdit,
+	{Name: Edit, takes: "jobs spare edit", needs: "jobs", check: checkEdit, text: textEdit,
 		stopped: IsLeft, finished: IsLeft, addsJobs: true,
 		done: "%s changed", none: "nothing was changed", left: "cannot be edited while running"},
-	Priority: {takes: "jobs priority relative", needs: "jobs", check: checkPriority, text: textPriority,
+	{Name: Priority, takes: "jobs priority relative", needs: "jobs", check: checkPriority, text: textPriority,
 		stopped: IsLeft, finished: IsRefused,
-		done: "priority of %s changed", none: "nothing was changed", left: "had already finished"},
-	Submit: {takes: "specs", check: checkSubmit, text: textSubmit, stopped: IsLeft, finished: IsLeft, addsJobs: true},
+		done: "priority of %s changed", none: "nothing was changed", left: "had already finished",
+		Command: Command{"priority RUN N [JOBS...]", "Set the priority of jobs",
+			`Set the priority of unfinished jobs to N. Jobs with a smaller N start first; the default is 0. Put -- before a
+negative N. JOBS are numbers and ranges, such as 3 9-17.`, `dcs-tui priority sweep-20260314-1502 10 3 9-17
+dcs-tui priority --where 'name=big*' sweep-20260314-1502 -- -1`}},
+	{Name: Submit, takes: "specs", check: checkSubmit, text: textSubmit, stopped: IsLeft, finished: IsLeft, addsJobs: true},
 
-	Pause: {text: constantText("pause launching"), stopped: IsLeft, finished: IsRefused,
-		done: "launching is paused"},
-	Continue: {text: constantText("continue launching"), stopped: IsLeft, finished: IsRefused,
-		done: "launching continues"},
-	DrainHost: {takes: "host", needs: "host", check: checkHost, text: textHost("drain host %s"),
+	{Name: Pause, text: constantText("pause launching"), stopped: IsLeft, finished: IsRefused,
+		done: "launching is paused",
+		Command: Command{"pause RUN", "Pause a run: launch no more jobs for now",
+			`Launch no more jobs until dcs-tui continue. Running jobs are not affected. The pause is part of the run and
+stays when the dispatcher ends.`, "dcs-tui pause sweep-20260314-1502"},
+		Screen: ScreenCommand{"pause", "", "launch nothing more; running jobs continue"}},
+	{Name: Continue, text: constantText("continue launching"), stopped: IsLeft, finished: IsRefused,
+		done: "launching continues",
+		Command: Command{"continue RUN", "Launch jobs again after a pause or a drain",
+			`Launch jobs again after a pause, or after a drain that has not ended the dispatcher yet.`,
+			"dcs-tui continue sweep-20260314-1502"},
+		Screen: ScreenCommand{"continue", "", "launch again: ends a pause and a drain"}},
+	{Name: DrainHost, takes: "host", needs: "host", check: checkHost, text: textHost("drain host %s"),
 		stopped: IsLeft, finished: IsRefused,
-		done: "%s finishes what runs there and starts nothing more"},
-	StopHost: {takes: "host", needs: "host", check: checkHost, text: textHost("stop host %s"),
+		done: "%s finishes what runs there and starts nothing more",
+		Command: Command{"hosts drain RUN HOST...", "Start no more jobs on hosts of a run",
+			`Start no more jobs of the run on these hosts. Jobs that run there finish.`,
+			"dcs-tui hosts drain sweep-20260314-1502 ws03 ws04"},
+		Screen: ScreenCommand{"drain", "HOST", "what runs on the host finishes, nothing more starts there"}},
+	{Name: StopHost, takes: "host", needs: "host", check: checkHost, text: textHost("stop host %s"),
 		stopped: IsLeft, finished: IsRefused,
 		done:     "%s is stopped: what ran there is ended and queued again",
 		doneIdle: "%s is stopped; nothing ran there",
 		doneAway: "%s is stopped, but cannot be reached: " +
-			"what ran there may still run; dcs-tui status says when its jobs are queued again"},
-	UseHost: {takes: "host", needs: "host", check: checkHost, text: textHost("use host %s again"),
-		stopped: IsLeft, finished: IsRefused, done: "%s is used again"},
-	Slots: {takes: "host number relative", needs: "host", check: checkSlots, text: textSlots,
-		stopped: IsLeft, finished: IsRefused, done: "the slots of %s are changed"},
-	AddHost: {takes: "host options", needs: "host", check: checkHost, text: textAddHost,
-		stopped: IsLeft, finished: IsRefused, done: "%s is added to the hosts of the run"},
-	RemoveHost: {takes: "host", needs: "host", check: checkHost, text: textHost("remove host %s from the run"),
+			"what ran there may still run; dcs-tui status says when its jobs are queued again",
+		Command: Command{"hosts stop RUN HOST...", "End the jobs on hosts of a run, and queue them again",
+			`End the jobs of the run that run on these hosts, queue them again for other hosts, and start no more jobs on
+these hosts.`, "dcs-tui hosts stop --yes sweep-20260314-1502 ws03"},
+		Screen:   ScreenCommand{"stop", "HOST", "end the host's jobs and queue them again (asks)"},
+		Question: "end the jobs on %s and queue them again"},
+	{Name: UseHost, takes: "host", needs: "host", check: checkHost, text: textHost("use host %s again"),
+		stopped: IsLeft, finished: IsRefused, done: "%s is used again",
+		Command: Command{"hosts use RUN HOST...", "Use hosts of a run again after drain or stop",
+			`Start jobs of the run on these hosts again after dcs-tui hosts drain or dcs-tui hosts stop.`,
+			"dcs-tui hosts use sweep-20260314-1502 ws03"},
+		Screen: ScreenCommand{"use", "HOST", "use a host again"}},
+	{Name: Slots, takes: "host number relative", needs: "host", check: checkSlots, text: textSlots,
+		stopped: IsLeft, finished: IsRefused, done: "the slots of %s are changed",
+		Command: Command{"hosts slots RUN HOST N", "Set the number of slots of a host",
+			`Use at most N slots of a host of the run. 0 restores the number in the inventory. If more jobs are
+running there, they finish.`, "dcs-tui hosts slots sweep-20260314-1502 ws03 4"},
+		Screen: ScreenCommand{"slots", "HOST N", "how many jobs run there at once; +N more, -N fewer"}},
+	{Name: AddHost, takes: "host options", needs: "host", check: checkHost, text: textAddHost,
+		stopped: IsLeft, finished: IsRefused, done: "%s is added to the hosts of the run",
+		Command: Command{"hosts add RUN HOST... [KEY=VALUE...]", "Add hosts to a run",
+			`Add hosts to the run in addition to those in the inventory file. HOST is a name that ssh can reach.
+KEY=VALUE sets a key of [[host]] for all of them; other keys have the values in [defaults] of the inventory file.
+The hosts stay in the run when the inventory file is read again and when the run is resumed, until
+dcs-tui hosts remove.`, `dcs-tui hosts add sweep-20260314-1502 ws07 ws08
+dcs-tui hosts add sweep-20260314-1502 gpu2 slots=4 tags=gpu address=10.0.0.7,gpu2.lab`},
+		Screen: ScreenCommand{"add", "HOST [KEY=VALUE...]", "add a host to the run: add ws07 slots=4 tags=gpu"}},
+	{Name: RemoveHost, takes: "host", needs: "host", check: checkHost, text: textHost("remove host %s from the run"),
 		stopped: IsLeft, finished: IsRefused,
 		done:     "%s is removed: what runs there finishes, then it leaves the run",
 		doneIdle: "%s is removed from the run",
 		doneAway: "%s is removed, but cannot be reached: " +
-			"what ran there may still run; dcs-tui status says when its jobs are queued again"},
-	ReloadHosts: {text: constantText("read the inventory file again"), stopped: IsRefused, finished: IsRefused,
+			"what ran there may still run; dcs-tui status says when its jobs are queued again",
+		Command: Command{"hosts remove RUN HOST...", "Remove hosts from a run",
+			`Remove hosts from the run, even if the inventory file has them. Jobs that run there finish first.
+dcs-tui hosts add brings the hosts back.`, "dcs-tui hosts remove sweep-20260314-1502 ws07"},
+		Screen: ScreenCommand{"remove", "HOST", "what runs on the host finishes, then it leaves the run"}},
+	{Name: ReloadHosts, text: constantText("read the inventory file again"), stopped: IsRefused, finished: IsRefused,
 		whyStopped: whyUndispatched + "; the next resume reads the inventory file",
-		done:       "the inventory file was read again"},
+		done:       "the inventory file was read again",
+		Command: Command{"hosts reload RUN", "Read the inventory file of a run again",
+			`Read the inventory file of the run again now. A dispatcher also checks it for changes every two seconds. If the
+file has an error, nothing changes.`, "dcs-tui hosts reload sweep-20260314-1502"}},
 
-	EndInput: {text: constantText("end the input"), stopped: IsLeft, finished: IsRefused},
-	DrainRun: {takes: "epoch", needs: "epoch", check: checkEpoch, text: constantText("drain the run"),
+	{Name: EndInput, text: constantText("end the input"), stopped: IsLeft, finished: IsRefused},
+	{Name: DrainRun, takes: "epoch", needs: "epoch", check: checkEpoch, text: constantText("drain the run"),
 		stopped: IsRefused, finished: IsRefused, whyStopped: whyUndispatched,
-		done: "no more jobs are started; the dispatcher ends when the running ones have, unless continue comes first"},
-	StopRun: {takes: "epoch", needs: "epoch", check: checkEpoch, text: constantText("stop the dispatcher"),
+		done: "no more jobs are started; the dispatcher ends when the running ones have, unless continue comes first",
+		Screen: ScreenCommand{"drain-run", "",
+			"what runs finishes, nothing more starts, then the dispatcher ends (asks); continue takes it back"},
+		Running: "finish, nothing more starts, then the dispatcher ends", Queued: "wait for resume"},
+	{Name: StopRun, takes: "epoch", needs: "epoch", check: checkEpoch, text: constantText("stop the dispatcher"),
 		stopped: IsRefused, finished: IsRefused, whyStopped: whyUndispatched,
-		done: "dispatching stops; running jobs continue"},
+		done:    "dispatching stops; running jobs continue",
+		Screen:  ScreenCommand{"stop-run", "", "the dispatcher ends, running jobs continue; resume adopts them (asks)"},
+		Running: "continue without a dispatcher and are adopted by resume", Queued: "wait for it"},
+}
+
+// Table has the same declarations by name.
+var Table = map[Name]*Action{}
+
+func init() {
+	for _, a := range All {
+		Table[a.Name] = a
+	}
 }
 
 // accepts reports whether requests for the action may have a field.
@@ -131,11 +209,17 @@ func (a *Action) accepts(field string) bool {
 	return a != nil && slices.Contains(strings.Fields(a.takes), field)
 }
 
+// IsOnHost reports whether requests for the action name a host.
+func (a *Action) IsOnHost() bool { return a.accepts("host") }
+
+// MayWait reports whether a request may wait for the next resume.
+func (a *Action) MayWait() bool { return a.stopped == IsLeft }
+
 // IsOnJobs reports whether a request names jobs.
 func (q *Request) IsOnJobs() bool { return Table[q.Do].accepts("jobs") && !q.All }
 
 // IsOnHost reports whether a request names a host.
-func (q *Request) IsOnHost() bool { return Table[q.Do].accepts("host") }
+func (q *Request) IsOnHost() bool { return Table[q.Do].IsOnHost() }
 
 // NeedsEpoch reports whether a request is for one dispatcher only.
 func (q *Request) NeedsEpoch() bool { return Table[q.Do].accepts("epoch") }
