@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -93,6 +94,17 @@ func Load(path string) (*Inventory, []string, error) {
 		return nil, nil, fmt.Errorf("inventory file: %s is longer than %d MiB, so it is not an inventory", path, maxInventory>>20)
 	}
 	return Parse(data, path)
+}
+
+// CheckLocal returns an error, with advice, if jobs cannot run on this machine.
+func CheckLocal() error { return checkLocal(runtime.GOOS) }
+
+func checkLocal(goos string) error {
+	if goos == "linux" {
+		return nil
+	}
+	return text.Errorf("jobs run on Linux only, so this machine cannot be a host").
+		WithAdvice("list Linux hosts, which are reached with ssh, in hosts.toml: dcs-tui help hosts.toml shows one")
 }
 
 // Local returns the inventory of this machine alone, for use without a file: one host over

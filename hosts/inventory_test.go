@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -636,5 +637,19 @@ func TestHostsCanBeAppendedToAnyInventory(t *testing.T) {
 	text := "[[host]]\nname = \"a\"\n"
 	if inv, _ := parse(t, text); inv.TOML() != text {
 		t.Errorf("the text of a file is not kept: %q", inv.TOML())
+	}
+}
+
+// TestOnlyLinuxIsAHost checks that a machine with another system than Linux is refused as a host, with
+// the advice to list others.
+func TestOnlyLinuxIsAHost(t *testing.T) {
+	if err := checkLocal("linux"); err != nil {
+		t.Error(err)
+	}
+	for _, goos := range []string{"darwin", "freebsd"} {
+		e, refused := errors.AsType[*text.Error](checkLocal(goos))
+		if !refused || !strings.Contains(e.Error(), "Linux only") || !strings.Contains(e.Advice, "hosts.toml") {
+			t.Errorf("%s: %v", goos, e)
+		}
 	}
 }

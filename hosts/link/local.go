@@ -17,6 +17,7 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/internal/platform"
+	"dcs-tui/internal/text"
 )
 
 // LocalOpener opens links to this machine.
@@ -26,6 +27,9 @@ type LocalOpener struct{}
 func (LocalOpener) Open(ctx context.Context, h *hosts.Host) (hosts.Link, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &hosts.Error{Host: h.Name, Class: hosts.Unreachable, Err: err}
+	}
+	if e, refused := errors.AsType[*text.Error](hosts.CheckLocal()); refused {
+		return nil, &hosts.Error{Host: h.Name, Class: hosts.Misconfigured, Err: e.Err, Advice: e.Advice}
 	}
 	return NewLocal(h.Name, nil), nil
 }

@@ -151,14 +151,14 @@ func reachableHosts(inv *hosts.Inventory) []*hosts.Host {
 }
 
 // loadInventory reads the inventory of the flag or, if that is "", the one that hosts.FindInventory
-// finds. If there is none, it returns this machine.
+// finds. If there is none, it returns this machine, if jobs can run here.
 func (a *app) loadInventory(flag string) (*hosts.Inventory, error) {
 	file, err := hosts.FindInventory(flag)
 	if err != nil {
 		return nil, err
 	}
 	if file == "" {
-		return hosts.Local(), nil
+		return hosts.Local(), hosts.CheckLocal()
 	}
 	inv, warnings, err := hosts.Load(file)
 	if err != nil {

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/muesli/cancelreader"
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
@@ -37,15 +39,20 @@ func (a *app) askPassphrase(what string) (secret []byte, err error) {
 	interrupted, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM,
 		syscall.SIGHUP, syscall.SIGQUIT)
 	defer stop()
-	answered := context.AfterFunc(interrupted, func() { tty.SetReadDeadline(time.Now()) })
+	keys, err := cancelreader.NewReader(tty) // on macOS, /dev/tty has no deadlines
+	if err != nil {
+		return nil, fmt.Errorf("terminal: %w", err)
+	}
+	defer keys.Close()
+	answered := context.AfterFunc(interrupted, func() { keys.Cancel() })
 	defer answered()
 	err = a.con.Suspend(func() error {
 		fmt.Fprintf(tty, "%s: ", text.Clean(what, 0))
-		secret, err = readSecret(tty)
+		secret, err = readSecret(tty, keys)
 		fmt.Fprintln(tty)
 		return err
 	})
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	if errors.Is(err, cancelreader.ErrCanceled) {
 		if a.signals == nil { // no signal handler is installed
 			os.Exit(exitCanceled)
 		}
@@ -57,8 +64,8 @@ func (a *app) askPassphrase(what string) (secret []byte, err error) {
 	return secret, err
 }
 
-// readSecret reads a line without echo. A deadline on tty ends it.
-func readSecret(tty *os.File) ([]byte, error) {
+// readSecret reads a line without echo. keys reads from tty.
+func readSecret(tty *os.File, keys io.Reader) ([]byte, error) {
 	conn, err := tty.SyscallConn()
 	if err != nil {
 		return nil, err
@@ -84,7 +91,7 @@ func readSecret(tty *os.File) ([]byte, error) {
 	var line [maxSecret]byte
 	n := 0
 	for n < len(line) {
-		k, err := tty.Read(line[n:])
+		k, err := keys.Read(line[n:])
 		n += k
 		if n > 0 && line[n-1] == '\n' {
 			return []byte(strings.TrimRight(string(line[:n]), "\r\n")), nil

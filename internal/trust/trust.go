@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -114,6 +115,9 @@ func Check(info fs.FileInfo, path string, strict Strictness) (warning string, er
 func isOwnGroup(gid uint32) bool {
 	if gid == 0 {
 		return true
+	}
+	if runtime.GOOS == "darwin" {
+		return false // the files in /etc have neither the users nor the members of the group staff
 	}
 	group, found := account.Lookup("group", fmt.Sprint(gid))
 	if !found {

@@ -87,7 +87,7 @@ func Start(in, out *os.File) (done func(), err error) {
 		debug.SetCrashOutput(nil, debug.CrashOptions{})
 		// A screen that could not write to the terminal, and so not restore it, leaves that to the
 		// guard.
-		if now, err := platform.Termios(int(in.Fd())); err != nil || *now == *state {
+		if now, err := platform.Termios(int(in.Fd())); err != nil || isSame(now, state) {
 			ours.Write([]byte{restored})
 		}
 		ours.Close()
@@ -183,10 +183,19 @@ const resetSequence = "\x18" + // a sequence that was cut off
 // already.
 func restore(fd int, saved *unix.Termios) {
 	now, err := platform.Termios(fd)
-	if err != nil || *now != rawState(*saved) {
+	raw := rawState(*saved)
+	if err != nil || !isSame(now, &raw) {
 		return
 	}
 	platform.SetTermios(fd, saved)
+}
+
+// isSame reports whether two states are the same but for PENDIN, which macOS and FreeBSD change.
+func isSame(a, b *unix.Termios) bool {
+	now, then := *a, *b
+	now.Lflag &^= unix.PENDIN
+	then.Lflag &^= unix.PENDIN
+	return now == then
 }
 
 // rawState returns the state that a screen gives a terminal in state t.
