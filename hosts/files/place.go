@@ -33,13 +33,13 @@ var ErrNotReturned = errors.New("the job does not return it")
 // check returns an error if the list of a host has a file that the attempt may not write. The host
 // may have made up the list.
 func (p *Placement) check(m Manifest) error {
-	protected := map[string]bool{}
+	protected := map[string]bool{} // in lower case: a directory of this machine may ignore it
 	for _, path := range p.Protected {
 		real, err := realPath(path)
 		if err != nil {
 			return err
 		}
-		protected[real] = true
+		protected[strings.ToLower(real)] = true
 	}
 	paths := make([]string, len(m))
 	for i := range m {
@@ -62,7 +62,7 @@ func (p *Placement) check(m Manifest) error {
 			dirs[dir] = real
 		}
 		for at := filepath.Join(real, filepath.Base(e.Path)); ; at = filepath.Dir(at) {
-			if protected[at] {
+			if protected[strings.ToLower(at)] {
 				return &PlaceError{e.Path, fmt.Errorf("%s is used by dcs-tui itself", at)}
 			}
 			if at == filepath.Dir(at) {
@@ -147,11 +147,16 @@ func (p *Placement) Place(m Manifest, read func(path string, offset int64, size 
 		RemovePlaceRecord(notes, attempt)
 		return err
 	}
+	ours := map[uint64]bool{} // inodes of renamed files
 	for i := range m {
 		st, err := root.Lstat(m[i].Path)
-		if err == nil && st.IsDir() {
+		switch {
+		case err == nil && st.IsDir():
 			err = errors.New("there is a directory of that name")
-		} else {
+		case err == nil && inodeOf(st) != 0 && ours[inodeOf(st)]:
+			err = errors.New("another file of the job has the same name here, where upper and lower case are the same")
+		default:
+			ours[list[i].Inode] = true
 			err = root.Rename(tempName(attempt, i, m[i].Path), m[i].Path)
 		}
 		if err != nil {

@@ -37,6 +37,7 @@ func TestHostWritesOnlyWhatTheJobReturns(t *testing.T) {
 		{"a hook through a link", "**", "repository/hooks/post-commit", 'f'},
 		{"a directory", "**", "new", 'd'},
 		{"a symbolic link", "**", "new", 'l'},
+		{"the inventory, where case is ignored", "**", "HOSTS.toml", 'f'},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			base := t.TempDir()
@@ -75,6 +76,21 @@ func tree(t *testing.T, dir string) (list []string) {
 		return nil
 	}))
 	return list
+}
+
+// TestReturnedFilesHaveNamesOfTheirOwn checks that a file does not replace another file of the same
+// attempt. Where case is ignored, two names may be those of one file, as the same name is here.
+func TestReturnedFilesHaveNamesOfTheirOwn(t *testing.T) {
+	base := t.TempDir()
+	read := func(string, int64, int64) ([]byte, error) { return []byte("theirs"), nil }
+	m := Manifest{{Path: "out", Kind: 'f', Size: 6}, {Path: "out", Kind: 'f', Size: 6}}
+	err := placement(t, base, "1.1", "**").Place(m, read, func() error { return nil })
+	if _, ok := errors.AsType[*PlaceError](err); !ok || !strings.Contains(err.Error(), "the same name") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(base, "out")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("one of the two was kept: %v", err)
+	}
 }
 
 // TestReturnedFilesMustFit checks that files which do not fit are not begun: the error is that of a
