@@ -222,25 +222,28 @@ func isClosed(c <-chan struct{}) bool {
 
 // EndPoor ends a job because a search found its values poor.
 func (b *Inbox) EndPoor(job jobs.ID, why string) {
-	b.askEvents("halving", sched.Cancel{Jobs: []jobs.ID{job}, Why: why, ReasonKind: jobs.ReasonPoorValues})
+	b.Dispatcher.Do(sched.Request{Name: b.newName("halving"), Do: []sched.Event{
+		sched.Cancel{Jobs: []jobs.ID{job}, Why: why, ReasonKind: jobs.ReasonPoorValues}}})
 }
 
 // Ask makes a request of this program itself. Its name begins with the source, such as a signal.
 // Ask does not block. The jobs that it names must be jobs of the run.
 func (b *Inbox) Ask(source string, q *action.Request) {
 	b.prepare(q)
-	b.askEvents(source, eventsOf(q, q.Jobs.Last())...)
+	r := sched.RequestFor(b.newName(source), q, q.Jobs.Last())
+	r.Text = "" // its effect is logged
+	b.Dispatcher.Do(r)
 }
 
-func (b *Inbox) askEvents(source string, do ...sched.Event) {
-	name := fmt.Sprintf("%s.%d.%d", source, b.Dispatcher.Epoch(), b.numAsked.Add(1))
-	b.Dispatcher.Do(sched.Request{Name: name, Do: do})
+func (b *Inbox) newName(source string) string {
+	return fmt.Sprintf("%s.%d.%d", source, b.Dispatcher.Epoch(), b.numAsked.Add(1))
 }
 
 // prepare carries out the part of a request that is outside the core, and reports how to continue.
 func (b *Inbox) prepare(q *action.Request) {
-	why := text.Line(reasonOf(q, askedByPerson))
+	why := text.Line(q.Reason())
 	switch {
+	case q.ByFile && q.Do == action.Continue: // the file was removed
 	case q.Epoch != 0 && q.Epoch != b.Dispatcher.Epoch(): // the core refuses it
 	case q.Do == action.Continue:
 		b.stop.removeAndEnd(b.OnContinue)
@@ -322,9 +325,9 @@ func (b *Inbox) submitToCore(name string, q *action.Request) (given bool) {
 		given = b.submit(name, q)
 	} else if n, err := b.numJobs(); err == nil {
 		b.prepare(q)
-		b.Dispatcher.Do(sched.Request{Name: name, Text: q.Text(), Do: eventsOf(q, n), Spare: sched.Spare(q.Spare),
-			Epoch:   q.Epoch,
-			Refused: b.whyInventoryRefuses(q)})
+		r := sched.RequestFor(name, q, n)
+		r.Refused = b.whyInventoryRefuses(q)
+		b.Dispatcher.Do(r)
 		if b.endsInput(q) {
 			b.EndInput() // after the request, because it may end the run
 		}
@@ -399,59 +402,4 @@ func (b *Inbox) reportProblem(err error) {
 	if !known {
 		b.Print(func() string { return text })
 	}
-}
-
-// eventsOf returns the events of the core that carry out a request, or nil for a kind of request
-// that this package carries out itself: see submit, whyInventoryRefuses, and endsInput. A new kind
-// needs an entry here and one in the table of package rundir. total is the number of jobs of the
-// run.
-func eventsOf(q *action.Request, total jobs.ID) []sched.Event {
-	ids := func() []jobs.ID { return q.Jobs.IDs(total) }
-	var ev sched.Event
-	switch why := reasonOf(q, askedByPerson); q.Do {
-	case action.Cancel:
-		ev = sched.Cancel{Jobs: ids(), All: q.All, Why: reasonOf(q, "canceled by a person")}
-	case action.Requeue:
-		ev = sched.Requeue{Jobs: ids()}
-	case action.Priority:
-		ev = sched.SetPriority{Jobs: ids(), Priority: q.Priority, Relative: q.Relative}
-	case action.Edit:
-		ev = sched.Edit{Jobs: ids(), Change: *q.Edit}
-	case action.Pause:
-		ev = sched.Pause{On: true}
-	case action.Continue:
-		return []sched.Event{sched.EndDrain{Why: why}, sched.Pause{}}
-	case action.DrainHost:
-		ev = sched.DrainHost{Host: q.Host, On: true}
-	case action.StopHost:
-		ev = sched.DrainHost{Host: q.Host, On: true, Now: true}
-	case action.UseHost:
-		ev = sched.DrainHost{Host: q.Host}
-	case action.Slots:
-		ev = sched.SetSlots{Host: q.Host, Slots: q.Number, Relative: q.Relative}
-	case action.AddHost:
-		ev = sched.ChangeInventory{Host: q.Host, Change: jobs.HostAdded, Options: q.Options}
-	case action.RemoveHost:
-		ev = sched.ChangeInventory{Host: q.Host, Change: jobs.HostRemoved}
-	case action.DrainRun:
-		ev = sched.Drain{Why: why}
-	case action.StopRun:
-		ev = sched.Stop{Why: why}
-	default:
-		return nil
-	}
-	return []sched.Event{ev}
-}
-
-const askedByPerson = "asked for by a person"
-
-// reasonOf returns the reason for a request.
-func reasonOf(q *action.Request, otherwise string) string {
-	switch {
-	case q.Why != "":
-		return q.Why
-	case q.By != "" && q.Do != action.Cancel: // the reason of a cancel becomes that of each job
-		return "asked for by " + q.By
-	}
-	return otherwise
 }

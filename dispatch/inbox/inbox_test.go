@@ -151,23 +151,6 @@ func (s *stage) files() string {
 	return strings.Join(names, " ")
 }
 
-// TestEveryKindHasEvents checks that the kinds of requests with events of the core are the known
-// ones.
-func TestEveryKindHasEvents(t *testing.T) {
-	for _, do := range []action.Name{action.Cancel, action.Requeue, action.Edit, action.Priority, action.Pause,
-		action.Continue,
-		action.DrainHost, action.StopHost, action.UseHost, action.Slots, action.AddHost, action.RemoveHost,
-		action.DrainRun, action.StopRun} {
-		q := &action.Request{Do: do, Edit: new(jobs.Change)}
-		if q.Text() == string(do) && do != action.Pause {
-			t.Errorf("%q is not in the table of kinds", do)
-		}
-		if len(eventsOf(q, 1)) == 0 {
-			t.Errorf("%q has no events", do)
-		}
-	}
-}
-
 // TestRequestFilesAreProcessedOnce checks that request files are processed once, in order, and
 // removed when the answer is durable. A request that cannot be carried out is answered and set
 // aside. Other files are set aside.

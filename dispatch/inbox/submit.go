@@ -141,11 +141,10 @@ func (b *Inbox) pollStopFiles() {
 	}
 	switch {
 	case asks == rundir.StopFile:
-		b.Print(b.DrainText)
-		b.askEvents(stopSource, sched.Drain{Why: whyStop, ByFile: true})
+		b.Ask(stopSource, &action.Request{Do: action.DrainRun, Why: whyStop, ByFile: true})
 	case asks == rundir.StopNowFile:
 		b.Ask(stopSource, &action.Request{Do: action.Cancel, All: true, Why: whyStopNow})
 	case was == rundir.StopFile:
-		b.askEvents(stopSource, sched.EndDrain{OnlyByFile: true, Why: whyStop + " was removed"})
+		b.Ask(stopSource, &action.Request{Do: action.Continue, Why: whyStop + " was removed", ByFile: true})
 	}
 }

@@ -110,7 +110,7 @@ var allowedImports = map[string][]string{
 	"internal/ptytest":    {"hosts/hosttest", "internal/platform", "internal/polltest"},
 	"grid":                {"grid/search", "internal/text", "jobs", "jobs/query"},
 	"grid/search":         {},
-	"dispatch/sched":      {"internal/heap", "hosts", "internal/text", "jobs"},
+	"dispatch/sched":      {"internal/heap", "hosts", "internal/text", "jobs", "jobs/action"},
 	"dispatch/commit":     {"dispatch/sched", "hosts", "jobs"},
 	"dispatch/sim": {"dispatch/commit", "dispatch/sched", "hosts", "jobs", "jobs/attempts", "jobs/journal", "jobs/rundir",
 		"jobs/rundir/memdisk"},

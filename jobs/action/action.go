@@ -49,7 +49,7 @@ const (
 )
 
 // Action is the declaration of an action. A new action needs a row in All, a case in
-// dispatch/inbox, and a row in docs/requests.md. The commands and the screen get their words from here.
+// sched.eventsFor, and a row in docs/requests.md. The commands and the screen get their words from here.
 type Action struct {
 	Name Name
 	// JSON names of the fields that its requests may have, in addition to those of every request.
@@ -281,7 +281,7 @@ func (q *Request) fields() (set []string) {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
 		f := v.Field(i)
 		if f.IsZero() || f.Kind() == reflect.Slice && f.Len() == 0 ||
-			slices.Contains([]string{"v", "do", "why", "by", "at"}, name) {
+			slices.Contains([]string{"v", "do", "why", "by", "at", "-"}, name) {
 			continue
 		}
 		set = append(set, name)

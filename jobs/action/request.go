@@ -51,6 +51,22 @@ type Request struct {
 	Relative bool `json:"relative,omitempty"`
 	// Drain, stop: epoch of the dispatcher that the request is for; others refuse it.
 	Epoch int `json:"epoch,omitempty"`
+
+	// Drain: a STOP file asks for it. Continue: its removal does, which ends only such a drain.
+	ByFile bool `json:"-"`
+}
+
+// Reason returns the reason for a request.
+func (q *Request) Reason() string {
+	switch {
+	case q.Why != "":
+		return q.Why
+	case q.Do == Cancel: // becomes the reason of each job, so it names nobody
+		return "canceled by a person"
+	case q.By != "":
+		return "asked for by " + q.By
+	}
+	return "asked for by a person"
 }
 
 // Encode returns the JSON of a request, or an error if no dispatcher could carry it out.
