@@ -24,12 +24,12 @@ func TestOutsideTheScreen(t *testing.T) {
 	})
 
 	x.press("l", `1 stderr`)
-	x.awaitPattern(`red alert`)
+	x.awaitPattern(`(?m)^red alert`)
 	if colored := x.tmux("capture-pane", "-p", "-e"); !strings.Contains(colored, "\x1b[31mred alert") {
 		t.Errorf("the output has no color: %q", colored)
 	}
 	x.pressUntilGone("E", `\[1 Jobs`)
-	x.awaitPattern(`red alert`)
+	x.awaitPattern(`(?m)^red alert`)
 	x.sendKeys("C-c") // neither less nor the screen ends
 	polltest.Until(t, "less shows its help", func() bool {
 		x.sendKeys("h") // less may lose a key that arrives with an interrupt
