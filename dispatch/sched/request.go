@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 )
 
 // Request is an action that a person asks for, under a unique name. Every record that it causes
@@ -18,7 +19,7 @@ type Request struct {
 	Name    string
 	Text    string  // what is asked and by whom, for the event log; "": no event
 	Do      []Event // carried out in this order: events about jobs, and those that control handles
-	Spare   Spare   // jobs to leave alone, by their state when the request is carried out
+	Spare   string  // of action.Request: jobs to leave alone, by their state when the request is carried out
 	Epoch   int     // epoch of the dispatcher that the request is for; others refuse it; 0: any
 	Refused string  // why the request cannot be carried out; it is only answered then; "": it can
 
@@ -26,21 +27,15 @@ type Request struct {
 	Count int
 }
 
-// Spare selects jobs that a request leaves alone. A job may have changed since the person saw the
-// run, so that the request is no longer needed for it.
-type Spare string
-
-const (
-	SpareSucceeded Spare = "succeeded" // of Edit and Requeue, which would run them again
-	SpareStarted   Spare = "started"   // of Cancel: jobs that are known to run
-)
-
-func (s Spare) includes(j *jobs.Job) bool {
-	switch s {
-	case SpareSucceeded:
+// spares reports whether a request leaves a job alone, which may have changed since the person saw the
+// run.
+func (r *Request) spares(j *jobs.Job) bool {
+	switch r.Spare {
+	case action.SpareSucceeded:
 		return j.State == jobs.Succeeded
-	case SpareStarted:
-		return j.State == jobs.Running && slices.ContainsFunc(j.Attempts, func(a *jobs.Attempt) bool { return a.State == jobs.AttemptRunning })
+	case action.SpareStarted: // those that are known to run
+		return j.State == jobs.Running && slices.ContainsFunc(j.Attempts,
+			func(a *jobs.Attempt) bool { return a.State == jobs.AttemptRunning })
 	}
 	return false
 }
@@ -241,7 +236,7 @@ func (c *Core) advance(a *pendingRequest, n int) int {
 	part := ids[:min(len(ids), n)]
 	c.asBatch(func() {
 		for _, id := range part {
-			if j := c.table.Job(id); j != nil && !a.Spare.includes(j) && do(id, j) {
+			if j := c.table.Job(id); j != nil && !a.spares(j) && do(id, j) {
 				a.numChanged++
 			} else {
 				a.numUnchanged++

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 )
 
 // requestRecords returns the KindRequest records of the last step.
@@ -222,11 +223,11 @@ func TestRequestSparesChangedJobs(t *testing.T) {
 	s.ended("a", "2.1", exit1)
 	change := jobs.Change{Timeout: new(time.Hour)}
 	all := []jobs.ID{1, 2, 3, 4, 5, 99}
-	s.step(Request{Name: "edit", Do: []Event{Edit{[]jobs.ID{1, 5, 99}, change}}, Spare: SpareSucceeded})
+	s.step(Request{Name: "edit", Do: []Event{Edit{[]jobs.ID{1, 5, 99}, change}}, Spare: action.SpareSucceeded})
 	want(t, "edit", s.requestRecords(), "edit: 1 done, 2 left")
-	s.step(Request{Name: "requeue", Do: []Event{Requeue{all}}, Spare: SpareSucceeded})
+	s.step(Request{Name: "requeue", Do: []Event{Requeue{all}}, Spare: action.SpareSucceeded})
 	want(t, "requeue", s.requestRecords(), "requeue: 1 done, 5 left")
-	s.step(Request{Name: "cancel", Do: []Event{Cancel{Jobs: all}}, Spare: SpareStarted})
+	s.step(Request{Name: "cancel", Do: []Event{Cancel{Jobs: all}}, Spare: action.SpareStarted})
 	want(t, "cancel", s.requestRecords(), "cancel: 3 done, 3 left")
 	if a, b := s.job(1), s.job(2); a.Round != 1 || b.Round != 2 || s.job(5).Spec.Timeout != time.Hour {
 		t.Errorf("round %d of what has succeeded, round %d of what has failed, a limit of %s", a.Round, b.Round,

@@ -7,6 +7,7 @@ import (
 
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 )
 
 // people are the users, who submit jobs and change their minds.
@@ -172,7 +173,7 @@ func askPause(w *World) bool {
 	return true
 }
 
-var spareChoices = []sched.Spare{"", sched.SpareSucceeded, sched.SpareStarted}
+var spareChoices = []string{"", action.SpareSucceeded, action.SpareStarted}
 
 // askByFile leaves a request in the run directory. Every dispatcher gets it until the journal
 // records its answer.

@@ -112,7 +112,7 @@ var allowedImports = map[string][]string{
 	"grid/search":         {},
 	"dispatch/sched":      {"internal/heap", "hosts", "internal/text", "jobs", "jobs/action"},
 	"dispatch/commit":     {"dispatch/sched", "hosts", "jobs"},
-	"dispatch/sim": {"dispatch/commit", "dispatch/sched", "hosts", "jobs", "jobs/attempts", "jobs/journal", "jobs/rundir",
+	"dispatch/sim": {"dispatch/commit", "dispatch/sched", "hosts", "jobs", "jobs/action", "jobs/attempts", "jobs/journal", "jobs/rundir",
 		"jobs/rundir/memdisk"},
 	"dispatch":         {"dispatch/commit", "dispatch/sched", "hosts", "hosts/files", "internal/account", "internal/text", "jobs", "jobs/live", "jobs/results", "jobs/rundir"},
 	"dispatch/publish": {"dispatch", "jobs/live", "jobs/rundir"},
