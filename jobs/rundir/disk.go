@@ -58,7 +58,7 @@ func (osDisk) Remove(path string) error                  { return os.Remove(path
 func (osDisk) OpenFile(path string, flag int, perm fs.FileMode) (File, error) {
 	f, err := os.OpenFile(path, flag|unix.O_NONBLOCK|unix.O_NOCTTY, perm)
 	if err != nil {
-		return nil, err
+		return nil, openError(path, err)
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -68,6 +68,17 @@ func (osDisk) OpenFile(path string, flag int, perm fs.FileMode) (File, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return osFile{f}, nil
+}
+
+// openError returns the error of Linux for an error of os.OpenFile.
+func openError(path string, err error) error {
+	switch {
+	case errors.Is(err, unix.EMLINK): // FreeBSD: a symbolic link that is not followed
+		return &fs.PathError{Op: "open", Path: path, Err: unix.ELOOP}
+	case errors.Is(err, unix.EOPNOTSUPP): // macOS and FreeBSD: a socket
+		return fmt.Errorf("%s %w", path, ErrNotRegular)
+	}
+	return err
 }
 
 func (osDisk) Names(dir string) ([]string, error) {

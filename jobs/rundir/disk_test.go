@@ -1,12 +1,24 @@
 package rundir
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"golang.org/x/sys/unix"
 )
+
+// TestErrorsOfOtherSystemsAreTranslated checks that the errors of FreeBSD and macOS for a symbolic link
+// and a socket are those on which callers decide.
+func TestErrorsOfOtherSystemsAreTranslated(t *testing.T) {
+	for from, want := range map[error]error{unix.EMLINK: unix.ELOOP, unix.EOPNOTSUPP: ErrNotRegular,
+		unix.EACCES: unix.EACCES} {
+		if err := openError("p", &os.PathError{Op: "open", Path: "p", Err: from}); !errors.Is(err, want) {
+			t.Errorf("%v: %v, want %v", from, err, want)
+		}
+	}
+}
 
 // TestOnlyRegularFilesAreOpened checks that what a job may have put in place of a file of the run is
 // refused without waiting: a pipe, a directory, a device, a link, and a sparse file of 1 TiB.
