@@ -238,8 +238,18 @@ func (e *engine) step(ev sched.Event) {
 	if e.fencedBy > 0 {
 		return
 	}
-	if down, ok := ev.(sched.HostDown); ok {
-		ev = e.checkFenceClaim(down)
+	switch was := ev.(type) {
+	case sched.HostDown:
+		ev = e.checkFenceClaim(was)
+	case sched.HostUp:
+		if a := e.agents[was.Host]; a != nil {
+			a.uptime.Store(0) // the previous heartbeat may be from an earlier boot
+		}
+		was.Unowned = !e.mayLease()
+		ev = was
+	case sched.HostHeartbeat:
+		was.Unowned = !e.mayLease()
+		ev = was
 	}
 	e.loop.Step(e.now(), ev)
 	switch ev.(type) {
@@ -252,12 +262,13 @@ func (e *engine) step(ev sched.Event) {
 	switch ev := ev.(type) {
 	case sched.HostUp:
 		delete(e.fenceClaims, ev.Host)
-		if a := e.agents[ev.Host]; a != nil {
-			a.uptime.Store(0) // the previous heartbeat may be from an earlier boot
+		if !ev.Unowned {
+			e.confirm(ev.Host, ev.Hello.Uptime)
 		}
-		e.confirm(ev.Host, ev.Hello.Uptime)
 	case sched.HostHeartbeat:
-		e.confirm(ev.Host, ev.Heartbeat.Uptime)
+		if !ev.Unowned {
+			e.confirm(ev.Host, ev.Heartbeat.Uptime)
+		}
 		e.handleReports(ev)
 	}
 }
@@ -282,11 +293,14 @@ func (e *engine) handleReports(ev sched.HostHeartbeat) {
 	}
 }
 
+// mayLease reports whether a lease of a host may begin. The next dispatcher relies on the expiry of
+// leases, so none may begin once this dispatcher may have lost the run.
+func (e *engine) mayLease() bool { return time.Since(e.ownedAt) <= sched.OwnershipTime }
+
 // confirm makes leases of a host start at a heartbeat that the core has handled. It does nothing if
-// the core has given up the link, or if this dispatcher may have lost the run, because the next
-// dispatcher relies on the expiry of leases.
+// the core has given up the link.
 func (e *engine) confirm(host string, uptime time.Duration) {
-	if a := e.agents[host]; a != nil && e.core.Linked(host) && time.Since(e.ownedAt) <= sched.OwnershipTime {
+	if a := e.agents[host]; a != nil && e.core.Linked(host) {
 		a.uptime.Store(int64(uptime))
 	}
 }

@@ -14,7 +14,7 @@ const maxLaunchBytes = 1 << 20
 // does not give up a silent host before that time.
 func (a *agent) launchMessages(o sched.Launch) []*hosts.Launch {
 	expire := a.hostClock()
-	if expire > 0 { // otherwise the host refuses the launch
+	if expire > 0 { // otherwise the link has ended, or the host refuses the launch
 		lostAfter := a.host.Load().LostAfterOrDefault()
 		expire += min(lostAfter, a.d.cfg.Sched.Lease(lostAfter))
 	}

@@ -115,7 +115,7 @@ func BenchmarkDomino(b *testing.B) {
 		c.Step(now, Submit{Specs: specs, Last: true})
 		submitted := time.Since(begin)
 		c.Step(now, HostUp{Host: "melon1", Hello: &hosts.Hello{Cores: bars + 1, Slots: bars}})
-		c.Step(now, HostHeartbeat{"melon1", &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})
+		c.Step(now, HostHeartbeat{Host: "melon1", Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})
 		begin = time.Now()
 		var longest time.Duration
 		for i := range bars {
@@ -161,7 +161,7 @@ func TestForecastUsesProgress(t *testing.T) {
 	s := stageWithJobs(t, 1, Config{}, testHost("a", 1))
 	s.started("a", "1.1")
 	says := func(text string) {
-		s.step(HostHeartbeat{"a", &hosts.Heartbeat{MemFree: -1, DiskFree: -1, Uptime: s.at,
+		s.step(HostHeartbeat{Host: "a", Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1, Uptime: s.at,
 			Progress: map[string]string{"1.1": text}}})
 	}
 	const total = 100 // seconds

@@ -97,7 +97,7 @@ func (f *fleet) work(most int) (done int) {
 			f.take(o)
 			_, o = f.c.Step(f.now, AttemptsEnded{h.Name, x})
 			f.take(o)
-			f.c.Step(f.now, HostHeartbeat{h.Name, &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})
+			f.c.Step(f.now, HostHeartbeat{Host: h.Name, Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})
 			done += k
 			f.steps += 3
 		}

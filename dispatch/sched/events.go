@@ -33,12 +33,15 @@ type HostUp struct {
 	Host  string
 	Hello *hosts.Hello
 	Spec  *hosts.Host // how it was reached; nil: by the core's specification
+	// The dispatcher may have lost the run, so no lease of the host can begin (OwnershipTime).
+	Unowned bool
 }
 
 // HostHeartbeat is a heartbeat of a host, with measurements.
 type HostHeartbeat struct {
 	Host      string
 	Heartbeat *hosts.Heartbeat
+	Unowned   bool // as in HostUp
 }
 
 // HostDown reports that a Connect failed, or that the link or the helper ended. The fate of every

@@ -55,7 +55,7 @@ func TestGiveUpWhateverTheReason(t *testing.T) {
 			s := newStage(t, Config{GiveUpAfter: 2 * time.Minute}, a, gone)
 			s.up("a")
 			s.step(hostDown("gone", hosts.Unreachable, "no route"))
-			s.step(HostHeartbeat{"a", &tt.beat})
+			s.step(HostHeartbeat{Host: "a", Heartbeat: &tt.beat})
 			if tt.ask != nil {
 				s.step(tt.ask)
 			}
@@ -76,7 +76,7 @@ func TestGiveUpWhateverTheReason(t *testing.T) {
 				}
 				s.at += time.Second
 				b := tt.beat
-				if s.step(HostHeartbeat{"a", &b}); formatCommands[Connect](s.commands) != "" {
+				if s.step(HostHeartbeat{Host: "a", Heartbeat: &b}); formatCommands[Connect](s.commands) != "" {
 					s.step(hostDown("gone", hosts.Unreachable, "no route"))
 				}
 			}

@@ -35,6 +35,8 @@ const hungDiskAfter = 10 * time.Second
 func (h *host) limitingHold() jobs.HostHold {
 	s, b := h.spec, &h.heartbeat
 	switch {
+	case h.unleased:
+		return jobs.HeldUnleased
 	case b.FSDelay >= hungDiskAfter:
 		return jobs.HeldByHungDisk
 	case b.Owner.Who != "":
@@ -94,6 +96,8 @@ func (h *host) whyHeld() string {
 		return h.whyShared()
 	case jobs.HeldByHungDisk:
 		why = "the file system of its attempts has not answered for " + text.Span(b.FSDelay)
+	case jobs.HeldUnleased:
+		why = "the run directory responds too slowly to confirm that this dispatcher still owns the run"
 	case jobs.HeldUnmeasured:
 		why = "its first measurement has not arrived yet"
 	case jobs.HeldByOwner:
@@ -133,7 +137,7 @@ func (c *Core) reportHolds() {
 		// These holds also affect running jobs, so they are reported even if nothing more is
 		// launched.
 		affectsRunning := (h.hold == jobs.HeldByHungDisk || h.reportedHold == jobs.HeldByHungDisk || h.hold == jobs.HeldByOwner || h.reportedHold == jobs.HeldByOwner) && h.linked && h.numOpen > 0
-		if h.hold == h.reportedHold || h.hold == jobs.HeldUnmeasured || h.hold == jobs.HeldReceivingFiles || !affectsRunning && (c.isLaunchingClosed() || !h.acceptsJobs()) ||
+		if h.hold == h.reportedHold || h.hold == jobs.HeldUnmeasured || h.hold == jobs.HeldUnleased || h.hold == jobs.HeldReceivingFiles || !affectsRunning && (c.isLaunchingClosed() || !h.acceptsJobs()) ||
 			h.holdReportedAt > 0 && c.now.Mono-h.holdReportedAt < reportInterval || h.hold != jobs.NotHeld && !affectsRunning && !c.hasReadyJobFor(h) {
 			continue
 		}

@@ -33,7 +33,7 @@ func TestHostLimitsPreventLaunches(t *testing.T) {
 		want(t, tt.name+": before the first heartbeat", launchedOn(o, "melon4")+formatCommands[SetLimit](o), "{melon4 0}")
 		wantContains(t, tt.name, s.c.Why(s.now(), 1), "melon4 starts nothing: its first measurement has not arrived yet")
 		s.at += 150 * time.Millisecond
-		o = s.step(HostHeartbeat{"melon4", b})
+		o = s.step(HostHeartbeat{Host: "melon4", Heartbeat: b})
 		if tt.want == "" {
 			want(t, tt.name, launchedOn(o, "melon4"), "1.1")
 			want(t, tt.name, events(s.journal), "melon4 is up")
@@ -69,7 +69,7 @@ func TestDiskNotKnownForAWhile(t *testing.T) {
 	s := newStage(t, Config{}, h)
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 2, Slots: 1}})
 	for _, free := range []int64{200, -1} {
-		s.step(HostHeartbeat{"a", &hosts.Heartbeat{DiskFree: free}})
+		s.step(HostHeartbeat{Host: "a", Heartbeat: &hosts.Heartbeat{DiskFree: free}})
 	}
 	s.submitPlain(1)
 	want(t, "launched", launchedOn(s.commands, "a"), "1.1")
@@ -84,7 +84,7 @@ func TestEarlyHeartbeatIsOnlyAMeasurement(t *testing.T) {
 	s := newStage(t, Config{}, h)
 	s.submitPlain(1)
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 2, Slots: 1}})
-	want(t, "launched", launchedOn(s.step(HostHeartbeat{"a", &hosts.Heartbeat{Early: true, Busy: 2}}), "a"), "1.1")
+	want(t, "launched", launchedOn(s.step(HostHeartbeat{Host: "a", Heartbeat: &hosts.Heartbeat{Early: true, Busy: 2}}), "a"), "1.1")
 	o := s.step(HostDown{"a", errRefused})
 	want(t, "connected again", formatCommands[Connect](o), "")
 	if s.c.hosts[0].retryAt == 0 || s.c.hosts[0].silentLinks != 1 {
@@ -370,4 +370,21 @@ func events(records []jobs.Record) string {
 		}
 	}
 	return strings.Join(texts, "\n")
+}
+
+// TestNothingIsSentWithoutALease checks that a host gets no jobs before a lease of it can begin: it would
+// refuse them, and be blamed for that. That the dispatcher may lease later ends the hold; that it may not
+// any more does not begin one, because the earlier lease still holds.
+func TestNothingIsSentWithoutALease(t *testing.T) {
+	s := newStage(t, Config{}, testHost("a", 2))
+	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 2, Slots: 2, Uptime: time.Hour}, Unowned: true})
+	s.submitPlain(2)
+	s.step(HostHeartbeat{Host: "a", Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1}, Unowned: true})
+	s.wantState(1, jobs.Queued)
+	want(t, "the hold", s.c.Hosts()[0].Hold, jobs.HeldUnleased)
+	wantContains(t, "why", s.c.WhyStuck(), "still owns the run")
+	s.step(HostHeartbeat{Host: "a", Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})
+	s.wantState(1, jobs.Running)
+	s.step(HostHeartbeat{Host: "a", Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1}, Unowned: true})
+	want(t, "the hold in the end", s.c.Hosts()[0].Hold, jobs.NotHeld)
 }

@@ -24,6 +24,7 @@ type linkState struct {
 	dialing      bool           // a Connect has not been answered
 	wasUsed      bool           // it was up, or may have attempts of ours
 	hasHeartbeat bool           // a heartbeat came over the current link
+	unleased     bool           // no lease has begun over the current link
 	failures     int            // consecutive connection failures
 	retryAt      time.Duration
 	silentLinks  int           // consecutive links that ended without a heartbeat (lost.go)
@@ -86,7 +87,7 @@ func (e HostUp) apply(c *Core) {
 	if !h.isSilent() {
 		c.endOutage(h)
 	}
-	h.linked, h.dialing, h.wasUsed, h.hasHeartbeat = true, false, true, false
+	h.linked, h.dialing, h.wasUsed, h.hasHeartbeat, h.unleased = true, false, true, false, e.Unowned
 	if h.inherited && c.cfg.Copies > 1 && c.table.Epoch > 1 {
 		h.leasedBefore = c.now.Mono + c.maxLease(h) + OwnershipTime
 	}
@@ -129,6 +130,7 @@ func (e HostHeartbeat) apply(c *Core) {
 	b := *e.Heartbeat
 	hosts.Bound(&b)
 	h.storeMeasurement(&b)
+	h.unleased = h.unleased && e.Unowned
 	if b.ZoneSeconds != nil && h.hello != nil && *b.ZoneSeconds != h.hello.ZoneSeconds {
 		hello := *h.hello // shared with views
 		hello.ZoneSeconds = *b.ZoneSeconds

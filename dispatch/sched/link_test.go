@@ -48,8 +48,8 @@ func TestHostIsUsedSoonAfterItsReturn(t *testing.T) {
 					at = s.at + time.Second
 				}
 				s.at = at
-				o := s.step(HostHeartbeat{"b", &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})
-				o = append(o, s.step(HostHeartbeat{"c", &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})...)
+				o := s.step(HostHeartbeat{Host: "b", Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})
+				o = append(o, s.step(HostHeartbeat{Host: "c", Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})...)
 				for formatCommands[Connect](o) != "" {
 					if s.at >= back {
 						used = s.at
@@ -155,7 +155,7 @@ func TestHeartbeatsAreBounded(t *testing.T) {
 			a.Yield, a.MaxLoad = true, 100
 			s := newStage(t, Config{}, a, b)
 			s.up("a", "b")
-			s.step(HostHeartbeat{"a", &hosts.Heartbeat{Busy: busy, Ours: ours, Load: [3]float64{busy, ours, 0},
+			s.step(HostHeartbeat{Host: "a", Heartbeat: &hosts.Heartbeat{Busy: busy, Ours: ours, Load: [3]float64{busy, ours, 0},
 				MemFree: -1, DiskFree: -1,
 				Running: math.MaxInt, Buffered: math.MaxInt}})
 			s.submitPlain(100)

@@ -104,7 +104,7 @@ func TestNoHostIsGivenUpInAnOutageAtTheStart(t *testing.T) {
 // dispatcher was suspended, whichever event it processes first afterward. Their silence is counted
 // again from there.
 func TestSuspensionOfTheDispatcherIsNoSilence(t *testing.T) {
-	for _, first := range []Event{Tick{}, HostHeartbeat{"a", &hosts.Heartbeat{MemFree: -1, DiskFree: -1, Running: 1}}} {
+	for _, first := range []Event{Tick{}, HostHeartbeat{Host: "a", Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1, Running: 1}}} {
 		for _, gap := range []time.Duration{14 * time.Second, 70 * time.Second, 3 * time.Hour} {
 			s := oneJobEach(t, Config{}, "a", "b", "c", "d")
 			s.wait(10*time.Second, "a", "b", "c", "d")
@@ -153,7 +153,7 @@ func TestSlowDispatcherNoticesADeadHost(t *testing.T) {
 	for range 30 {
 		s.at += 10 * time.Second
 		for _, n := range []string{"b", "c"} {
-			s.step(HostHeartbeat{n, &hosts.Heartbeat{MemFree: -1, DiskFree: -1, Running: 1}})
+			s.step(HostHeartbeat{Host: n, Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1, Running: 1}})
 		}
 	}
 	want(t, "attempt on the dead host", s.job(1).Attempts[0].State, jobs.AttemptLost)
@@ -223,7 +223,7 @@ func TestHelperWithoutHeartbeatIsRestarted(t *testing.T) {
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Slots: 2, MemBytes: 1}})
 	want(t, "to a silent host", launchedOn(s.commands, "a"), "")
 	want(t, "attempts", len(s.job(1).Attempts), before)
-	o := s.step(HostHeartbeat{"a", &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})
+	o := s.step(HostHeartbeat{Host: "a", Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})
 	want(t, "leave to start", formatCommands[SetLimit](o), "{a 2}")
 	want(t, "state after a heartbeat", s.c.Hosts()[0].State, jobs.HostUp)
 	want(t, "linked", s.c.Linked("a"), true)

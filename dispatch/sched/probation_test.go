@@ -71,8 +71,8 @@ func TestBadJobsCauseNoProbation(t *testing.T) {
 				}
 			}
 			s.at += time.Second
-			s.step(HostHeartbeat{"a", &hosts.Heartbeat{}})
-			s.step(HostHeartbeat{"b", &hosts.Heartbeat{}})
+			s.step(HostHeartbeat{Host: "a", Heartbeat: &hosts.Heartbeat{}})
+			s.step(HostHeartbeat{Host: "b", Heartbeat: &hosts.Heartbeat{}})
 		}
 	}
 	wantBetween(t, "pauses of healthy hosts in 10,000 jobs", rests, 0, 2)
@@ -170,8 +170,8 @@ func TestHungFileSystemHoldsHost(t *testing.T) {
 	s.started("a", "1.1")
 	heartbeat := func(delay time.Duration) []Command {
 		s.at += HeartbeatInterval
-		s.step(HostHeartbeat{"b", &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})
-		return s.step(HostHeartbeat{"a", &hosts.Heartbeat{MemFree: -1, DiskFree: -1, FSDelay: delay, Running: 1}})
+		s.step(HostHeartbeat{Host: "b", Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})
+		return s.step(HostHeartbeat{Host: "a", Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1, FSDelay: delay, Running: 1}})
 	}
 	heartbeat(9 * time.Second)
 	want(t, "in time", s.c.Hosts()[0].Reason, "")
@@ -196,7 +196,7 @@ func TestHungFileSystemIsReportedWithEmptyQueue(t *testing.T) {
 	s.started("a", "1.1")
 	for _, delay := range []time.Duration{12 * time.Second, 15 * time.Second, 0} {
 		s.at += reportInterval
-		s.step(HostHeartbeat{"a", &hosts.Heartbeat{MemFree: -1, DiskFree: -1, FSDelay: delay, Running: 1}})
+		s.step(HostHeartbeat{Host: "a", Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1, FSDelay: delay, Running: 1}})
 	}
 	want(t, "times that the stop is told",
 		s.numEvents("a starts nothing: the file system of its attempts has not answered"), 1)

@@ -130,7 +130,7 @@ func TestRetriesOfShortJobsCostLittle(t *testing.T) {
 			s.at += run
 			s.ended("a", id, jobs.Outcome{Exit: r.IntN(2), Started: started, Ended: s.now().Wall})
 			if s.at%HeartbeatInterval < run {
-				s.step(HostHeartbeat{"a", &hosts.Heartbeat{}})
+				s.step(HostHeartbeat{Host: "a", Heartbeat: &hosts.Heartbeat{}})
 			}
 		}
 		return s.at - begun

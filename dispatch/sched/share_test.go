@@ -58,7 +58,7 @@ func slotTime(t *testing.T, slots int, lasts time.Duration, lanes []lane) []floa
 	for step := 0; s.at < lasts; step++ {
 		s.at += 100 * time.Millisecond
 		if step%20 == 0 {
-			start(s.step(HostHeartbeat{"a", &hosts.Heartbeat{MemFree: -1, DiskFree: -1}}))
+			start(s.step(HostHeartbeat{Host: "a", Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1}}))
 		}
 		var over []running
 		now = slices.DeleteFunc(now, func(r running) bool {
@@ -221,8 +221,7 @@ func TestAttemptIsChargedItsTime(t *testing.T) {
 			from := st.at
 			for _, b := range append(c.heartbeats, heartbeat{at: 60 * s}) {
 				st.at = from + b.at
-				st.step(HostHeartbeat{"a",
-					&hosts.Heartbeat{MemFree: -1, DiskFree: -1, Cores: map[string]float64{"1.1": b.cores}}})
+				st.step(HostHeartbeat{Host: "a", Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1, Cores: map[string]float64{"1.1": b.cores}}})
 			}
 			near := func(when string, want float64) {
 				t.Helper()

@@ -268,8 +268,8 @@ func TestGapInIDsIsReported(t *testing.T) {
 func TestEventsAboutUnknownThings(t *testing.T) {
 	s := newStage(t, Config{}, testHost("a", 1))
 	s.step(HostUp{Host: "x", Hello: &hosts.Hello{}})
-	s.step(HostHeartbeat{"x", &hosts.Heartbeat{}})
-	s.step(HostHeartbeat{"a", &hosts.Heartbeat{}})
+	s.step(HostHeartbeat{Host: "x", Heartbeat: &hosts.Heartbeat{}})
+	s.step(HostHeartbeat{Host: "a", Heartbeat: &hosts.Heartbeat{}})
 	s.step(hostDown("x", hosts.Broken, "?"))
 	s.step(HostDown{Host: "a"})
 	s.step(HostRefused{"x", &hosts.Refused{Attempts: attemptIDs("5.5")}})

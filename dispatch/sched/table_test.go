@@ -103,8 +103,7 @@ func (s *stage) wait(d time.Duration, beating ...string) (all []Command) {
 				if s.c.byName[h] == nil {
 					continue // the host has left
 				}
-				all = append(all, s.step(HostHeartbeat{h,
-					&hosts.Heartbeat{MemFree: -1, DiskFree: -1, Running: s.c.byName[h].numOpen}})...)
+				all = append(all, s.step(HostHeartbeat{Host: h, Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1, Running: s.c.byName[h].numOpen}})...)
 			}
 			s.heartbeatAt = s.at + HeartbeatInterval
 		}
@@ -149,7 +148,7 @@ func (s *stage) up(names ...string) (all []Command) {
 // connect sends the hello of a host and its first heartbeat.
 func (s *stage) connect(name string, hello hosts.Hello) []Command {
 	commands := s.step(HostUp{Host: name, Hello: &hello})
-	return append(commands, s.step(HostHeartbeat{name, &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})...)
+	return append(commands, s.step(HostHeartbeat{Host: name, Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})...)
 }
 
 // heartbeat lets a heartbeat interval pass and sends a heartbeat of a host. What b leaves out is
@@ -158,7 +157,7 @@ func (s *stage) heartbeat(name string, b hosts.Heartbeat) []Command {
 	s.at += HeartbeatInterval
 	b.MemFree, b.DiskFree = cmp.Or(b.MemFree, -1), cmp.Or(b.DiskFree, -1)
 	b.Running = cmp.Or(b.Running, s.c.byName[name].numOpen)
-	return s.step(HostHeartbeat{name, &b})
+	return s.step(HostHeartbeat{Host: name, Heartbeat: &b})
 }
 
 // endAfter ends an attempt with the given run time.

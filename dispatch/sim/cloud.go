@@ -276,7 +276,14 @@ func changeProvider(w *World) bool {
 	give := func(list ...*hosts.Provider) {
 		w.cfg.Providers = list
 		if l := w.owner(); l != nil {
-			l.enqueue(func() { l.step(sched.SetProviders{Providers: list}) })
+			l.enqueue(func() {
+				if len(list) > 0 && l.core.Table().Ended { // too late for the instances that are left
+					for name := range w.cloud.instances {
+						w.cloud.lateInstances[name] = true
+					}
+				}
+				l.step(sched.SetProviders{Providers: list})
+			})
 		}
 	}
 	p := *w.cloud.spec

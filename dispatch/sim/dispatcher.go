@@ -221,21 +221,34 @@ func (l *dispatcher) step(evs ...sched.Event) {
 		}
 		l.w.recordReceived(l, ev)
 	}
-	l.loop.Step(l.now(), evs...)
+	unowned := l.w.now-l.ownedAt > sched.OwnershipTime
 	switch ev := evs[0].(type) {
 	case sched.HostUp:
 		if a := l.agent(ev.Host); a != nil {
 			a.uptime = 0
 		}
-		l.confirm(ev.Host, ev.Hello.Uptime)
+		ev.Unowned = unowned
+		evs[0] = ev
 	case sched.HostHeartbeat:
-		l.confirm(ev.Host, ev.Heartbeat.Uptime)
+		ev.Unowned = unowned
+		evs[0] = ev
+	}
+	l.loop.Step(l.now(), evs...)
+	switch ev := evs[0].(type) {
+	case sched.HostUp:
+		if !unowned {
+			l.confirm(ev.Host, ev.Hello.Uptime)
+		}
+	case sched.HostHeartbeat:
+		if !unowned {
+			l.confirm(ev.Host, ev.Heartbeat.Uptime)
+		}
 	}
 }
 
 // confirm starts the leases of a host from a heartbeat that the core has seen.
 func (l *dispatcher) confirm(name string, uptime time.Duration) {
-	if l.core.Linked(name) && l.w.now-l.ownedAt <= sched.OwnershipTime {
+	if l.core.Linked(name) {
 		if a := l.agent(name); a != nil {
 			a.uptime = uptime
 		}
