@@ -166,7 +166,7 @@ func exportData(t *testing.T) types.Importer {
 var pureImports = map[string]bool{
 	"cmp": true, "fmt": true, "iter": true, "math": true, "math/rand/v2": true, "slices": true, "strings": true,
 	"time": true, "maps": true, "strconv": true, "errors": true,
-	"dcs-tui/hosts": true, "dcs-tui/internal/heap": true, "dcs-tui/internal/text": true, "dcs-tui/jobs": true,
+	"dcs-tui/hosts": true, "dcs-tui/internal/heap": true, "dcs-tui/internal/text": true, "dcs-tui/jobs": true, "dcs-tui/jobs/action": true,
 }
 
 // pureTime lists the allowed identifiers of package time: types, constants, and functions that
