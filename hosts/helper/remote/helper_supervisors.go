@@ -196,7 +196,7 @@ func (h *helper) maintain() error {
 		if h.hasEnded() {
 			continue // the spool is being removed
 		}
-		if err := h.checkSpool(); err != nil {
+		if err := h.checkSpool(); err != nil && !h.hasEnded() { // the run may have ended meanwhile
 			return err
 		}
 		if uptime() > h.control.lease() {

@@ -42,7 +42,7 @@ func (h *helper) checkSpool() error {
 		if _, err := stat(h.spool.path(dir)); !errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err := makeOwnDir(h.spool.path(dir)); err != nil {
+		if err := makeOwnDir(h.spool.path(dir)); err != nil && !h.hasEnded() {
 			h.reportTrouble("spool: %v", err)
 		}
 	}
@@ -58,7 +58,7 @@ func (h *helper) checkSpool() error {
 			h.open.Host {
 			continue
 		}
-		if err := write(); err != nil {
+		if err := write(); err != nil && !h.hasEnded() {
 			h.reportTrouble("%v", err)
 		}
 	}
