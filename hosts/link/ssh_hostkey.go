@@ -63,10 +63,13 @@ func (o *SSHOpener) newHostKeyCheck(host string, t *Target) (*hostKeyCheck, erro
 	return &hostKeyCheck{opener: o, host: host, target: t, files: files, acceptNew: accept}, nil
 }
 
-// name returns the name by which the target's key is looked up and remembered.
+// name returns the name by which the target's key is looked up and remembered. An alias is used as it
+// stands, so it may have the form [HOST]:PORT.
 func (c *hostKeyCheck) name() string {
-	if c.target.HostKeyAlias != "" {
-		return net.JoinHostPort(c.target.HostKeyAlias, "22")
+	if alias := c.target.HostKeyAlias; strings.HasPrefix(alias, "[") {
+		return alias
+	} else if alias != "" {
+		return net.JoinHostPort(alias, "22")
 	}
 	return net.JoinHostPort(strings.ToLower(c.target.HostName), strconv.Itoa(c.target.Port))
 }

@@ -49,6 +49,7 @@ func TestKnownHostKeysAreAccepted(t *testing.T) {
 		{what: "known by another kind of key only", file: line(name, rsa), ok: true},
 		{what: "known by two kinds", file: line(name, rsa) + line(name, host), ok: true},
 		{what: "known under an alias", file: line("lab", host), alias: "lab", ok: true},
+		{what: "known under an alias with a port", file: line("[lab]:2200", host), alias: "[lab]:2200", ok: true},
 		{what: "a line nobody can read", file: "lab ssh-future AAAA\n" + line(name, host), ok: true},
 		{what: "unknown", file: "", words: []string{"not known in", ssh.FingerprintSHA256(host), "ed25519",
 			"run `ssh -F 'my config' melon4` once", "--accept-new"}},
