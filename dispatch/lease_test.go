@@ -63,6 +63,9 @@ func TestNoLeaseOfAnotherBoot(t *testing.T) {
 			if l[0].ExpireUptime != 0 {
 				t.Errorf("a launch may be taken until %v", l[0].ExpireUptime)
 			}
+			if got := e.core.Hosts()[0].Hold; got != jobs.HeldUnleased {
+				t.Errorf("the host's hold is %q, so it gets jobs that it must refuse", got)
+			}
 		})
 		r.finish(1)
 	})

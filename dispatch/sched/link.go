@@ -87,7 +87,9 @@ func (e HostUp) apply(c *Core) {
 	if !h.isSilent() {
 		c.endOutage(h)
 	}
-	h.linked, h.dialing, h.wasUsed, h.hasHeartbeat, h.unleased = true, false, true, false, e.Unowned
+	h.linked, h.dialing, h.wasUsed, h.hasHeartbeat = true, false, true, false
+	h.unleased = true
+	h.beginLease(e.Unowned)
 	if h.inherited && c.cfg.Copies > 1 && c.table.Epoch > 1 {
 		h.leasedBefore = c.now.Mono + c.maxLease(h) + OwnershipTime
 	}
@@ -130,7 +132,6 @@ func (e HostHeartbeat) apply(c *Core) {
 	b := *e.Heartbeat
 	hosts.Bound(&b)
 	h.storeMeasurement(&b)
-	h.unleased = h.unleased && e.Unowned
 	if b.ZoneSeconds != nil && h.hello != nil && *b.ZoneSeconds != h.hello.ZoneSeconds {
 		hello := *h.hello // shared with views
 		hello.ZoneSeconds = *b.ZoneSeconds
@@ -146,6 +147,7 @@ func (e HostHeartbeat) apply(c *Core) {
 		// The early heartbeat only serves the limits of the host. It covers too little time to show
 		// that the helper works, or what others use.
 		h.heartbeatAt = c.now.Mono
+		h.beginLease(e.Unowned)
 		return
 	}
 	c.handleLoad(h, &b)
@@ -157,8 +159,13 @@ func (e HostHeartbeat) apply(c *Core) {
 	}
 	h.lastSeenAt, h.lastReceivedAt, h.heartbeatAt = c.now.Mono, c.now.Mono, c.now.Mono
 	h.hasHeartbeat, h.failures = true, 0
+	h.beginLease(e.Unowned)
 	c.checkCounts(h)
 }
+
+// beginLease begins the first lease over the current link, unless the dispatcher may have lost the run
+// or the helper never sends heartbeats.
+func (h *host) beginLease(unowned bool) { h.unleased = h.unleased && (unowned || h.isSilent()) }
 
 // apply handles a failed connection attempt, or the end of a link. After a link with at least
 // one heartbeat the connection is tried again at once. Otherwise the delay grows.

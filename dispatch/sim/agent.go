@@ -53,6 +53,9 @@ func (a *agent) carryOut(o sched.Command) {
 		if !a.greeted {
 			a.l.w.fail(SlotsHold, "a launch is sent to %s before any limit", a.spec.Name)
 		}
+		if a.uptime == 0 {
+			a.l.w.fail(NoStartAfterLease, "a launch is sent to %s before a lease has begun", a.spec.Name)
+		}
 		m := &hosts.Launch{Epoch: epoch, ExpireUptime: a.uptime}
 		if a.uptime > 0 {
 			m.ExpireUptime += min(a.spec.LostAfterOrDefault(), a.l.w.cfg.Lease(a.spec.LostAfterOrDefault()))
