@@ -238,18 +238,18 @@ func (e *engine) step(ev sched.Event) {
 	if e.fencedBy > 0 {
 		return
 	}
-	switch was := ev.(type) {
+	switch in := ev.(type) {
 	case sched.HostDown:
-		ev = e.checkFenceClaim(was)
+		ev = e.checkFenceClaim(in)
 	case sched.HostUp:
-		if a := e.agents[was.Host]; a != nil {
+		if a := e.agents[in.Host]; a != nil {
 			a.uptime.Store(0) // the previous heartbeat may be from an earlier boot
 		}
-		was.Unowned = !e.mayLease()
-		ev = was
+		in.Unowned = !e.mayLease()
+		ev = in
 	case sched.HostHeartbeat:
-		was.Unowned = !e.mayLease()
-		ev = was
+		in.Unowned = !e.mayLease()
+		ev = in
 	}
 	e.loop.Step(e.now(), ev)
 	switch ev.(type) {

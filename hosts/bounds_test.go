@@ -27,12 +27,12 @@ func TestMessagesAreBounded(t *testing.T) {
 	if s := b.Sharing; s.Slots != 0 || s.Held != 0 || s.Memory > maxMem || len(s.Users) > MaxSharedUsers {
 		t.Errorf("sharing %+v", s)
 	}
-	h := &Hello{Cores: -1, Slots: 1 << 40, GPUs: 1 << 40, MemBytes: math.MaxInt64,
+	h := &Hello{Cores: -1, Slots: 1 << 40, MaxSlots: 1 << 40, GPUs: 1 << 40, MemBytes: math.MaxInt64,
 		Warnings: slices.Repeat([]string{long}, 100)}
 	Bound(h)
-	if h.Cores != 1 || h.Slots > jobs.MaxSlots || h.GPUs > jobs.MaxGPUs || h.MemBytes > maxMem ||
+	if h.Cores != 1 || h.Slots > jobs.MaxSlots || h.MaxSlots > jobs.MaxSlots || h.GPUs > jobs.MaxGPUs || h.MemBytes > maxMem ||
 		len(h.Warnings) > maxWarnings || len(h.Warnings[0]) > maxText {
-		t.Errorf("%d cores, %d slots, %d GPUs, %d bytes", h.Cores, h.Slots, h.GPUs, h.MemBytes)
+		t.Errorf("%d cores, %d slots of %d, %d GPUs, %d bytes", h.Cores, h.Slots, h.MaxSlots, h.GPUs, h.MemBytes)
 	}
 	wild := jobs.Outcome{Exit: 1 << 40, Started: 5, Ended: 1, CPU: -1, MaxRSSBytes: math.MaxInt64, Suspended: -1,
 		Files: -1, Error: long}

@@ -33,7 +33,7 @@ const (
 	NotHeld            HostHold = ""
 	HeldByHungDisk     HostHold = "hung_disk"    // its file system does not respond
 	HeldByOwner        HostHold = "owner"        // a person uses it, or wants it to be left alone
-	HeldUnleased       HostHold = "lease"        // it would refuse jobs: nothing says until when it may take them
+	HeldUnleased       HostHold = "lease"        // no lease has begun, so it would refuse jobs
 	HeldUnmeasured     HostHold = "unmeasured"   // it has a limit, and has not sent a measurement yet
 	HeldReceivingFiles HostHold = "files"        // the files that every job gets are still being sent
 	HeldByLoad         HostHold = "load"         // max_load

@@ -280,7 +280,7 @@ func hostActionCommand(a *action.Action) func(*model, string) (tea.Cmd, error) {
 		if rest != "" {
 			return nil, fmt.Errorf("only the name of a host: %s", quoted(host+" "+rest))
 		}
-		if a.Question != "" {
+		if a.Name == action.StopHost { // asks with what is known of the host
 			m.hosts.moveToHost(host)
 			return stopHost(m, m.hosts.currentHost(m)), nil
 		}
@@ -417,8 +417,7 @@ func endRunCommand(a *action.Action) func(*model, string) (tea.Cmd, error) {
 		if m.mayRequest(q) {
 			t, what := tallyOf(m.snap), q.Text()
 			m.modal = newConfirmation(strings.ToUpper(what[:1])+what[1:]+"?",
-				text.Plural(t.running+t.sent, "running job")+" "+a.Running+"; "+text.Plural(t.queued, "queued job")+" "+
-					a.Queued+".", 0,
+				fmt.Sprintf("Running jobs (%d) %s; queued jobs (%d) %s.", t.running+t.sent, a.Running, t.queued, a.Queued), 0,
 				func(m *model) tea.Cmd { return m.startAction(q) })
 		}
 		return nil, nil

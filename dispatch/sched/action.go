@@ -5,8 +5,8 @@ import (
 	"dcs-tui/jobs/action"
 )
 
-// RequestFor returns the request of a person under a name. Actions that the core does not carry out have
-// no events: Submit, EndInput, and ReloadHosts. total is the number of jobs of the run.
+// RequestFor returns the core's request for q, under a name. Actions that the core does not carry out
+// have no events: Submit, EndInput, and ReloadHosts. total is the number of jobs of the run.
 func RequestFor(name string, q *action.Request, total jobs.ID) Request {
 	return Request{Name: name, Text: q.Text(), Spare: q.Spare, Epoch: q.Epoch, Do: eventsFor(q, q.Jobs.IDs(total))}
 }

@@ -159,7 +159,7 @@ func (c *Core) isAnythingPossible() bool {
 // requests of people are not faults.
 func (h *host) whyUnfit() string {
 	switch h.hold {
-	case jobs.HeldByHungDisk, jobs.HeldByDisk, jobs.HeldByUnknownDisk:
+	case jobs.HeldUnleased, jobs.HeldByHungDisk, jobs.HeldByDisk, jobs.HeldByUnknownDisk:
 		return h.whyHeld()
 	}
 	if h.probation.refusals > 0 {

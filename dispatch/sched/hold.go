@@ -137,7 +137,7 @@ func (c *Core) reportHolds() {
 		// These holds also affect running jobs, so they are reported even if nothing more is
 		// launched.
 		affectsRunning := (h.hold == jobs.HeldByHungDisk || h.reportedHold == jobs.HeldByHungDisk || h.hold == jobs.HeldByOwner || h.reportedHold == jobs.HeldByOwner) && h.linked && h.numOpen > 0
-		if h.hold == h.reportedHold || h.hold == jobs.HeldUnmeasured || h.hold == jobs.HeldUnleased || h.hold == jobs.HeldReceivingFiles || !affectsRunning && (c.isLaunchingClosed() || !h.acceptsJobs()) ||
+		if h.hold == h.reportedHold || h.hold == jobs.HeldUnmeasured || h.hold == jobs.HeldReceivingFiles || !affectsRunning && (c.isLaunchingClosed() || !h.acceptsJobs()) ||
 			h.holdReportedAt > 0 && c.now.Mono-h.holdReportedAt < reportInterval || h.hold != jobs.NotHeld && !affectsRunning && !c.hasReadyJobFor(h) {
 			continue
 		}

@@ -388,3 +388,20 @@ func TestNothingIsSentWithoutALease(t *testing.T) {
 	s.step(HostHeartbeat{Host: "a", Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1}, Unowned: true})
 	want(t, "the hold in the end", s.c.Hosts()[0].Hold, jobs.NotHeld)
 }
+
+// TestGiveUpEndsARunWithoutLeases checks that --give-up ends a run in which no lease begins, and names
+// the cause.
+func TestGiveUpEndsARunWithoutLeases(t *testing.T) {
+	s := newStage(t, Config{GiveUpAfter: time.Minute}, testHost("a", 2))
+	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 2, Slots: 2}, Unowned: true})
+	s.submitPlain(1)
+	for range 100 {
+		s.at += 3 * time.Second
+		s.step(HostHeartbeat{Host: "a", Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1}, Unowned: true})
+		s.step(Tick{})
+	}
+	want(t, "the end", s.finishText(), "no_hosts")
+	if s.finish != nil {
+		wantContains(t, "why", s.finish.Why, "still owns the run")
+	}
+}

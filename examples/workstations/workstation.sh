@@ -25,7 +25,7 @@ fall_asleep='who | grep -q . || ps -C dcs-tui-slot -o uid= | grep -qv "^ *$(id -
 # answer is not tried again before the others.
 candidates() {
 	awk -v last="$(cat "$base/last" 2>/dev/null || true)" '
-		/^[ \t]*(#|$)/ { next }
+		/^[ \t]*(#|$)/ || NF < 2 { next }
 		{ if (found) after = after $1 " " $2 "\n"; else before = before $1 " " $2 "\n" }
 		$1 == last { found = 1 }
 		END { printf "%s%s", after, before }' "$1"
@@ -43,7 +43,7 @@ create() {
 		if ln "$new" "$base/used/$1" 2>/dev/null; then
 			rm -f "$new"
 			echo "$1" >"$base/last"
-			wake "$2"
+			wake "$2" || { rm -f "$base/used/$1"; echo "$1 could not be woken" >&2; exit 1; }
 			return
 		fi
 		shift 2

@@ -105,7 +105,7 @@ type parzen struct {
 	kernels [][]float64 // centers
 	weights []float64   // their sum is 1
 	width   float64     // width of all kernels except the prior
-	tops    []float64   // logarithm of the density of each weighted kernel at its center, in the ranges only
+	tops    []float64   // log of each kernel's weight times its density at its center; without unordered parameters
 	terms   []float64   // for the use of log
 }
 

@@ -33,7 +33,7 @@ var ErrNotReturned = errors.New("the job does not return it")
 // check returns an error if the list of a host has a file that the attempt may not write. The host
 // may have made up the list.
 func (p *Placement) check(m Manifest) error {
-	protected := map[string]bool{} // in lower case: a directory of this machine may ignore it
+	protected := map[string]bool{} // in lower case, because the file system may ignore case
 	for _, path := range p.Protected {
 		real, err := realPath(path)
 		if err != nil {
@@ -154,7 +154,7 @@ func (p *Placement) Place(m Manifest, read func(path string, offset int64, size 
 		case err == nil && st.IsDir():
 			err = errors.New("there is a directory of that name")
 		case err == nil && inodeOf(st) != 0 && ours[inodeOf(st)]:
-			err = errors.New("another file of the job has the same name here, where upper and lower case are the same")
+			err = errors.New("another file of the job has the same name on this file system, which ignores case")
 		default:
 			ours[list[i].Inode] = true
 			err = root.Rename(tempName(attempt, i, m[i].Path), m[i].Path)

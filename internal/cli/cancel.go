@@ -334,5 +334,8 @@ func (a *app) cancelWaiting(cmd *cobra.Command, flags *runFlags, args []string, 
 	if err != nil {
 		return err
 	}
+	if asked.Do() != action.Cancel {
+		return fmt.Errorf("the request %s is not a cancel", name)
+	}
 	return a.cancelWithoutDispatcher(cmd, flags, run, asked, table)
 }

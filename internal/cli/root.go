@@ -243,7 +243,7 @@ func versionCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version, commit, and Go version of dcs-tui",
-		Long:    "Print the version of dcs-tui, the commit and the version of Go from which it was built, and its system.",
+		Long:    "Print the version and commit of dcs-tui, the version of Go that built it, and its system.",
 		Example: "dcs-tui version",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -270,7 +270,7 @@ func buildDate() string {
 func versionOf(info *debug.BuildInfo, tagged string) string {
 	v := cmp.Or(tagged, info.Main.Version)
 	if v == "" || v == "(devel)" {
-		v = "built from source"
+		v = "(development build)"
 	}
 	commit, changed := "", ""
 	for _, kv := range info.Settings {

@@ -346,9 +346,12 @@ func (s *runScreen) endJobs(ctx context.Context, asked *ask.TrackedRequest) erro
 	select {
 	case <-process.Ended:
 		asked.Poll()
+		if asked.Problem == nil && !asked.Answered && asked.Refused == "" {
+			return errors.New("the process that cancels the jobs has failed; the request waits for the next resume")
+		}
 		return asked.Problem
 	case <-ctx.Done():
-		return ctx.Err()
+		return nil // the process continues, and the caller says that there is no answer yet
 	}
 }
 

@@ -25,9 +25,9 @@ type Process struct {
 	Stopped bool   // SIGSTOP, Ctrl-Z
 }
 
-// ErrHidden is the error of FindProcess for a process that exists, on a system that does not describe
-// processes well enough.
-var ErrHidden = errors.New("this system does not tell when a process has started")
+// ErrHidden is returned by FindProcess for an existing process whose start time the system does not
+// report reliably.
+var ErrHidden = errors.New("this system does not report when a process started")
 
 // SelfCommand returns a command that starts this program again. args[0] of the new process is name.
 func SelfCommand(name string, args ...string) (*exec.Cmd, error) {

@@ -4,6 +4,7 @@ package platform
 
 import (
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -42,12 +43,15 @@ func AwaitExit(pid int) error {
 	changes, got := []unix.Kevent_t{exit}, make([]unix.Kevent_t, 1)
 	for {
 		_, err := unix.Kevent(queue, changes, got, nil)
-		switch err {
-		case nil, unix.ESRCH: // it has ended already
-			return nil
-		case unix.EINTR:
-		default:
+		switch {
+		case err == unix.EINTR:
+		case err != nil:
 			return err
+		// A failed change is reported as an event. ESRCH: the child has ended already.
+		case got[0].Flags&unix.EV_ERROR != 0 && got[0].Data != 0 && syscall.Errno(got[0].Data) != unix.ESRCH:
+			return syscall.Errno(got[0].Data)
+		default:
+			return nil
 		}
 	}
 }

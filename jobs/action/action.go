@@ -11,10 +11,10 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Name is the name of an action. Requests on disk have it.
+// Name is the name of an action, also in the files of requests.
 type Name string
 
-// The actions. All has their declarations.
+// The actions. All holds their declarations.
 const (
 	Cancel   Name = "cancel"   // end jobs in any open state
 	Requeue  Name = "requeue"  // start a new round of finished jobs
@@ -48,8 +48,8 @@ const (
 	Resume Name = "resume"
 )
 
-// Action is the declaration of an action. A new action needs a row in All, a case in
-// sched.eventsFor, and a row in docs/requests.md. The commands and the screen get their words from here.
+// Action is the declaration of an action. The commands and the screen take their texts from it.
+// CONTRIBUTING.md lists what a new action needs.
 type Action struct {
 	Name Name
 	// JSON names of the fields that its requests may have, in addition to those of every request.
@@ -73,8 +73,8 @@ type Action struct {
 
 	Command Command
 	Screen  ScreenCommand
-	// Asked by the command before it makes the request; %s is the hosts. The screen asks with what it
-	// knows of them. "": no question.
+	// The question that the command asks first; %s is the hosts. The screen has a question of its own,
+	// because it knows their state. "": none.
 	Question string
 	// Asked by the screen before it ends the dispatcher: what its running and its queued jobs do.
 	Running, Queued string
@@ -103,7 +103,7 @@ var All = []*Action{
 		done: "%s queued again", none: "nothing to requeue", left: "had not finished"},
 	{Name: Edit, takes: "jobs spare edit", needs: "jobs", check: checkEdit, text: textEdit,
 		stopped: IsLeft, finished: IsLeft, addsJobs: true,
-		done: "%s changed", none: "nothing was changed", left: "cannot be edited while running"},
+		done: "%s changed", none: "nothing was changed", left: "cannot be edited now"},
 	{Name: Priority, takes: "jobs priority relative", needs: "jobs", check: checkPriority, text: textPriority,
 		stopped: IsLeft, finished: IsRefused,
 		done: "priority of %s changed", none: "nothing was changed", left: "had already finished",
@@ -192,7 +192,7 @@ file has an error, nothing changes.`, "dcs-tui hosts reload sweep-20260314-1502"
 		stopped: IsRefused, finished: IsRefused, whyStopped: whyUndispatched,
 		done:    "dispatching stops; running jobs continue",
 		Screen:  ScreenCommand{"stop-run", "", "the dispatcher ends, running jobs continue; resume adopts them (asks)"},
-		Running: "continue without a dispatcher and are adopted by resume", Queued: "wait for it"},
+		Running: "continue without a dispatcher and are adopted by resume", Queued: "wait for resume"},
 }
 
 // Table has the same declarations by name.
@@ -251,30 +251,35 @@ func (q *Request) Answer(o Outcome) string {
 	}
 	msg := a.none
 	if o.Done > 0 {
-		msg = fmt.Sprintf(a.done, JobsText(q.Jobs, o.NumChanged()))
+		msg = fmt.Sprintf(a.done, countText(q.Jobs, o.NumChanged()))
 	}
 	if o.EndedItself > 0 {
 		msg += fmt.Sprintf(", %d finished before that", o.EndedItself)
 	}
 	if o.Left > 0 {
-		msg += fmt.Sprintf(", %d %s", o.Left, a.left)
+		left := a.left
+		if q.Spare != "" {
+			left = "left alone" // spared, or in the wrong state
+		}
+		msg += fmt.Sprintf(", %d %s", o.Left, left)
 	}
 	if n := len(o.Ending); n > 0 {
-		msg += fmt.Sprintf("; %s %s not ended yet, or cannot be reached; %s ended as soon as possible",
-			jobsText(jobs.RangesOf(o.Ending)), text.Verb(n, "has", "have"), text.Verb(n, "it is", "they are"))
+		msg += fmt.Sprintf("; %s %s not ended yet, or %s cannot be reached; %s ended as soon as possible",
+			jobsText(jobs.RangesOf(o.Ending)), text.Verb(n, "has", "have"), text.Verb(n, "its host", "their hosts"),
+			text.Verb(n, "it will be", "they will be"))
 	}
 	return msg
 }
 
-// JobsText names n of the jobs of a request: by its number if the request is for one job.
-func JobsText(which jobs.Ranges, n int) string {
+// countText returns "job 3" if a request is for that job alone, or a number of jobs.
+func countText(which jobs.Ranges, n int) string {
 	if n == 1 && which.Count() == 1 {
 		return fmt.Sprintf("job %d", which[0].First)
 	}
 	return text.Plural(n, "job")
 }
 
-// fields returns the JSON names of the fields that are set and are not for every kind.
+// fields returns the JSON names of the fields that are set and that not every action has.
 func (q *Request) fields() (set []string) {
 	v := reflect.ValueOf(q).Elem()
 	for i := range v.NumField() {
@@ -365,7 +370,7 @@ func checkHost(q *Request) string {
 }
 
 func checkSlots(q *Request) string {
-	if q.Relative && (q.Number == 0 || max(q.Number, -q.Number) > jobs.MaxSlots) {
+	if q.Relative && (q.Number == 0 || q.Number < -jobs.MaxSlots || q.Number > jobs.MaxSlots) {
 		return fmt.Sprintf("a change of slots is 1 to %d, more or less", jobs.MaxSlots)
 	}
 	if !q.Relative && q.Number < 0 {
@@ -408,8 +413,7 @@ func textHost(format string) func(*Request) string {
 // textJobs returns a function that describes a request for jobs: "cancel job 3".
 func textJobs(what string) func(*Request) string {
 	return func(q *Request) string {
-		switch {
-		case q.All:
+		if q.All {
 			return what + " all jobs"
 		}
 		return what + " " + jobsText(q.Jobs)

@@ -3,6 +3,8 @@ package action
 import (
 	"strings"
 	"testing"
+
+	"dcs-tui/jobs"
 )
 
 // TestAnswersNameTheirObject checks that the answers of an action on jobs or on a host have a place
@@ -16,8 +18,53 @@ func TestAnswersNameTheirObject(t *testing.T) {
 				t.Errorf("%s: %q", name, text)
 			}
 		}
+		if a.text == nil {
+			t.Errorf("%s has no description", name)
+		}
+		if (a.Command.Use != "" || a.Screen.Name != "") && a.done == "" {
+			t.Errorf("%s has a command but no answer", name)
+		}
 		if (a.none != "") != isOnJobs || (a.left != "") != isOnJobs {
 			t.Errorf("%s: the answers are %q and %q if it had no effect", name, a.none, a.left)
+		}
+	}
+}
+
+// TestAnswerTellsWhatBecameOfEachJob checks that the answer to a cancel counts a job once: as canceled, as
+// ended by itself, as left alone, or as not ended yet.
+func TestAnswerTellsWhatBecameOfEachJob(t *testing.T) {
+	for _, c := range []struct {
+		q    Request
+		o    Outcome
+		want string
+	}{
+		{Request{Do: Cancel, Jobs: jobs.Ranges{{First: 1, Last: 4}}},
+			Outcome{Done: 3, Left: 1, EndedItself: 1, Ending: []jobs.ID{2}},
+			"1 job canceled, 1 finished before that, 1 had already finished; job 2 has not ended yet, or its host " +
+				"cannot be reached; it will be ended as soon as possible"},
+		{Request{Do: Cancel, Jobs: jobs.One(3)}, Outcome{Done: 1}, "job 3 canceled"},
+		{Request{Do: Cancel, Jobs: jobs.One(3), Spare: SpareStarted}, Outcome{Left: 1}, "nothing to cancel, 1 left alone"},
+		{Request{Do: Requeue, Jobs: jobs.One(3)}, Outcome{Left: 1}, "nothing to requeue, 1 had not finished"},
+	} {
+		t.Run(c.want, func(t *testing.T) {
+			if got := c.q.Answer(c.o); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestNumbersOfRequestsAreBounded checks that no number of slots passes that a host cannot have, also
+// the smallest integer, whose negative is itself.
+func TestNumbersOfRequestsAreBounded(t *testing.T) {
+	for _, n := range []int{0, -1 << 63, 1<<63 - 1, -jobs.MaxSlots - 1, jobs.MaxSlots + 1} {
+		if q := (Request{Do: Slots, Host: "a", Number: n, Relative: true}); q.Problem() == "" {
+			t.Errorf("%d slots more are accepted", n)
+		}
+	}
+	for _, n := range []int{-jobs.MaxSlots, -1, 1, jobs.MaxSlots} {
+		if q := (Request{Do: Slots, Host: "a", Number: n, Relative: true}); q.Problem() != "" {
+			t.Errorf("%d slots more: %s", n, q.Problem())
 		}
 	}
 }

@@ -75,14 +75,15 @@ func (q *Request) Encode() ([]byte, error) {
 	sent.V = 1
 	sent.Why, sent.By = shorten(q.Why), shorten(q.By)
 	if why := sent.Problem(); why != "" {
-		return nil, fmt.Errorf("the request cannot be left: %s", why)
+		return nil, fmt.Errorf("the request cannot be sent: %s", why)
 	}
 	text, err := json.Marshal(&sent)
 	if err != nil {
 		return nil, err
 	}
 	if len(text) >= MaxRequest {
-		return nil, errors.New("the request cannot be left: it names too many single jobs; ask for ranges of them, or in parts")
+		return nil, errors.New("the request cannot be sent: it names too many single jobs; " +
+			"use ranges such as 3-900, or several requests")
 	}
 	return text, nil
 }

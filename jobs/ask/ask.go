@@ -9,6 +9,7 @@ package ask
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -83,6 +84,9 @@ func Prepare(run *rundir.Run, q *action.Request) (*TrackedRequest, error) {
 
 // Open returns a request that is a file in the run directory and waits to be carried out.
 func Open(run *rundir.Run, name string) (*TrackedRequest, error) {
+	if !rundir.IsRequestName(name) {
+		return nil, fmt.Errorf("%q is not the name of a request", name)
+	}
 	body, err := run.ReadRequest(name)
 	if err != nil {
 		return nil, err
@@ -91,6 +95,9 @@ func Open(run *rundir.Run, name string) (*TrackedRequest, error) {
 	r.filed = true
 	return r, r.Problem
 }
+
+// Do returns the action that is requested.
+func (r *TrackedRequest) Do() action.Name { return r.body.Do }
 
 func track(run *rundir.Run, name string, body *action.Request) *TrackedRequest {
 	r := &TrackedRequest{Trace: Trace{Name: name}, ended: map[jobs.ID]jobs.Record{}, run: run, body: body,

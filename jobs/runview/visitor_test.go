@@ -21,7 +21,7 @@ func TestCancelOfWhatStillWaits(t *testing.T) {
 			t.Errorf("Cancel of what waits: got %+v with phases %v, want only jobs that had not started", ans, p.Phases)
 		}
 		if ans = l.do(action.Request{Do: action.Cancel, Spare: action.SpareStarted, Jobs: jobs.One(1)}); ans.Done != 0 || ans.Left != 1 ||
-			ans.Text == "" {
+			ans.Text != "nothing to cancel, 1 left alone" {
 			t.Errorf("Cancel of what waits: got %+v, want job 1 left, with the reason", ans)
 		}
 	})

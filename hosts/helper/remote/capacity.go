@@ -65,7 +65,7 @@ func measureCapacity(slots func(cores int) int) capacity {
 }
 
 // hidesProcesses reports whether we do not see processes of other users: /proc is mounted with
-// hidepid, or is that of a container that hides the first process.
+// hidepid, or process 1 is not visible, as in some containers.
 func (s site) hidesProcesses() bool {
 	if _, err := os.Stat(s.root + "/proc/self"); err != nil {
 		return false // there is nothing to compare with

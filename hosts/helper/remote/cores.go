@@ -20,7 +20,7 @@ import (
 // With pin = true, each job is bound to cores of its own. A supervisor that holds cores has a file
 // cores-<UID>.<RANDOM> in the shared directory, see share.go, which lists them. The supervisor
 // looks for the cores that are used least, writes its file, and looks again. If another one has
-// chosen some of these cores in the meantime, it takes its choice back and tries again later.
+// chosen some of these cores in the meantime, it withdraws its choice and tries again later.
 //
 // Nobody is refused: if there are more slots than cores, jobs share cores.
 
@@ -46,7 +46,8 @@ type coreClaim struct {
 }
 
 // take chooses n of the cores that this thread may use, or all if there are not that many, for the
-// supervisor with this index. The choice is valid even if it cannot be published.
+// supervisor with this index. The choice is valid even if it cannot be published, unless the cores of
+// this session cannot be found.
 func (c *coreClaim) take(dir string, index, n int) error {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
@@ -71,6 +72,7 @@ func (c *coreClaim) take(dir string, index, n int) error {
 	for try := 1; ; try++ {
 		before, err := coresInUse(dirfd, dir, c.file.path)
 		if err != nil {
+			c.numbers = pickCores(c.order, nil, index, n)
 			return err
 		}
 		collided, err := c.choose(dirfd, dir, pickCores(c.order, before, index, n), before)
@@ -223,13 +225,13 @@ func (s *slot) takeCores(a *attempt, slots int) {
 		return
 	}
 	if err := s.cores.take(s.config.ShareDir, s.holder.Slot, max(1, slots)); err != nil {
-		s.reportUnbound(a, fmt.Errorf("cores are not shared with other runs (pin): %w", err))
+		s.reportPinProblem(a, fmt.Errorf("pin: cores cannot be divided between runs, so jobs may share cores: %w", err))
 	}
 	a.cores = s.cores.numbers
 }
 
-// reportUnbound reports, once, why jobs are not bound to cores of their own.
-func (s *slot) reportUnbound(a *attempt, err error) {
+// reportPinProblem reports, once, why jobs may share cores or are not bound.
+func (s *slot) reportPinProblem(a *attempt, err error) {
 	if !s.cores.failed {
 		s.cores.failed = true
 		s.report(&report{Kind: repTrouble, Attempt: a.id, Why: err.Error()})

@@ -335,6 +335,16 @@ func TestUnusedSpoolIsRemoved(t *testing.T) {
 		f.succeeds("1.1")
 		f.endRun()
 	})
+	t.Run("an outcome is kept in it", func(t *testing.T) {
+		w := newWorld(t)
+		f := w.start(w.open())
+		kept := w.spool().path(dirDone, "1.1")
+		write(t, kept, "the outcome of a job of a deleted spool")
+		leave(f)
+		if _, err := os.Stat(kept); err != nil {
+			t.Errorf("the outcome is gone: %v", err)
+		}
+	})
 	t.Run("used", func(t *testing.T) {
 		w := newWorld(t)
 		f := w.start(w.open())

@@ -275,6 +275,13 @@ func (h *helper) removeUnusedSpool() {
 	if !h.dismissOwn() || h.isShutOut() {
 		return
 	}
+	// Supervisors of a spool that was deleted keep outcomes in this one.
+	if slices.ContainsFunc(slices.Collect(maps.Values(scan(nil))), h.spool.isSupervisor) {
+		return
+	}
+	if names, err := h.spool.list(dirDone); err != nil || len(names) > 0 {
+		return
+	}
 	withTimeout(filesTimeout, func() { _ = h.spool.remove() }) // without a dispatcher nobody can be told
 }
 

@@ -41,6 +41,7 @@ type owners struct {
 	idle     time.Duration // a user whose terminal is unused for this time counts as gone
 	lastUses map[string]lastUse
 	users    map[string]account.User // cache, by name or uid
+	allowed  userLimits              // from the last limits file without a mistake
 }
 
 // lastUse records the last use of a terminal or a session.
@@ -73,8 +74,12 @@ func (o *owners) currentOwner() hosts.Owner {
 			break
 		}
 	}
-	if allowed, _ := o.userLimits(); allowed.Closed != "" && held.Who == "" {
-		held = hosts.Owner{Who: allowed.whyClosed()}
+	// A file that is being edited opens nothing.
+	if allowed, problem := o.userLimits(); problem == "" || allowed.Closed != "" {
+		o.allowed = allowed
+	}
+	if o.allowed.Closed != "" && held.Who == "" {
+		held = hosts.Owner{Who: o.allowed.whyClosed()}
 	}
 	if o.mode == "" || held.Suspend {
 		return held

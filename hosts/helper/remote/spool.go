@@ -64,8 +64,8 @@ func makeSpool(base, run, host string) (spool, error) {
 	return s, nil
 }
 
-// remove removes the spool and, if it was the last one of the run, its parent. A helper that starts
-// in the meantime finds the spool whole or not at all: it moves away before it is taken apart.
+// remove removes the spool and, if it was the last one of the run, its parent. It renames the spool
+// before it deletes its files, so that a helper that starts meanwhile finds it complete or not at all.
 func (s spool) remove() error {
 	parent, host := filepath.Split(s.dir)
 	gone := parent + "." + host // hosts' names begin with a letter or a digit

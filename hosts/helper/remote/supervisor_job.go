@@ -266,7 +266,7 @@ func (s *slot) start(a *attempt, job *hosts.LaunchJob, id string, o *jobs.Outcom
 	defer withDefaultSlack()()
 	unbind, err := bindThread(a.cores)
 	if err != nil {
-		s.reportUnbound(a, fmt.Errorf("jobs are not bound to cores (pin): %w", err))
+		s.reportPinProblem(a, fmt.Errorf("pin: the job cannot be bound to cores: %w", err))
 	}
 	defer unbind()
 	s.processes.begin()

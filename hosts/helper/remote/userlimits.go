@@ -48,7 +48,7 @@ func (s site) userLimits() (allowed userLimits, problem string) {
 		text = text[:n]
 	}
 	if err != nil {
-		return allowed, fmt.Sprintf("%s does not count: %v", hosts.UserLimitsFile, err)
+		return allowed, fmt.Sprintf("%s is ignored: %v", hosts.UserLimitsFile, err)
 	}
 	user := account.Current()
 	var problems []string

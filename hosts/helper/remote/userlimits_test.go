@@ -109,6 +109,14 @@ func TestClosedHost(t *testing.T) {
 	f.heartbeat(func(b *hosts.Heartbeat) bool { return b.Owner.Who == "" })
 	w.administer("closed = 'exam week'\n")
 	f.heartbeat(func(b *hosts.Heartbeat) bool { return b.Owner.Who == why })
+	o2 := newOwners(&hosts.Open{}, site{w.machine().root, os.Getuid(), -1})
+	if got := o2.currentOwner().Who; got != why {
+		t.Errorf("it is held by %q, not closed", got)
+	}
+	w.administer("closed = 'exam")
+	if got := o2.currentOwner().Who; got != why {
+		t.Errorf("while its limits are edited, it is held by %q, not closed", got)
+	}
 }
 
 // TestOnlyAdministratorsLimitUsers checks that a file that others can write, that is not root's, or
@@ -132,7 +140,7 @@ func TestOnlyAdministratorsLimitUsers(t *testing.T) {
 		}, os.Getuid(), "it has 65537 bytes"},
 		"a directory": {func(_ machine, path string) { must(t, os.MkdirAll(path, 0o755)) }, os.Getuid(),
 			"not an ordinary file"},
-		"a link": {func(_ machine, path string) { must(t, os.Symlink("/dev/null", path)) }, os.Getuid(), "does not count"},
+		"a link": {func(_ machine, path string) { must(t, os.Symlink("/dev/null", path)) }, os.Getuid(), "is ignored"},
 		"a typing error": {func(m machine, _ string) { m.file(hosts.UserLimitsFile, "slot = 1\n") }, os.Getuid(),
 			"/etc/dcs-tui/limits.toml: slot: unknown key"},
 	} {
