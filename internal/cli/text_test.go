@@ -220,13 +220,18 @@ func TestCancelOfWhatWaitsNeedsADispatcher(t *testing.T) {
 // screen is left, and ends the jobs that it announced.
 func TestACancelOutlivesItsScreen(t *testing.T) {
 	t.Parallel()
-	screen := startRunningJob(t, gated+gated)
+	// The cancel cannot be done before the screen is left and the gate is open.
+	const stubborn = "trap 'while [ ! -e gate ]; do sleep 0.02; done; exit 1' TERM; " +
+		"while [ -e jobs.txt ]; do sleep 0.02; done\n"
+	screen := startRunningJob(t, stubborn+stubborn)
 	screen.killDispatcher(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := screen.Do(ctx, action.Request{Do: action.Cancel, All: true}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Error(err)
+	answer, err := screen.Do(ctx, action.Request{Do: action.Cancel, All: true})
+	if err == nil && answer.Done != 0 || err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(answer, err)
 	}
+	screen.openGate(t)
 	screen.awaitSnapshot(t, "all are canceled",
 		func(p *runview.Snapshot) bool { return p.Phases[runview.Canceled] == 2 })
 	// The helper still ends on its host, in a directory that is about to be removed.
