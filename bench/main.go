@@ -11,6 +11,7 @@
 //	go run ./bench -papers -scale 0.1
 //	                                the experiments of the papers, at a tenth of their length;
 //	                                writes docs/papers.md
+//	go run ./bench -bigrun N DIR    write a run of N ended jobs to DIR, to measure commands on it
 package main
 
 import (
@@ -41,6 +42,7 @@ var experiments = []experiment{
 	{"replay", "parse, fold and replay of a million jobs", replay},
 	{"idle", "100 long jobs on 4 hosts", idle},
 	{"fleet", "1,000 hosts without machines, 128 slots each, jobs of 60 s", fleet},
+	{"million", "memory and CPU of commands on a run of 100,000 and of a million ended jobs", million},
 	{"observe", "attaching to a run, and what observers cost", observe},
 	{"copies", "what --speculate saves, on 4 hosts of 2 slots", copies},
 	{"files", "launches and heartbeats while 1 GiB is sent to the same host", travel},
@@ -90,7 +92,15 @@ func main() {
 	ofPapers := flag.Bool("papers", false, "the experiments of the papers, and docs/papers.md, instead")
 	flag.Float64Var(&o.scale, "scale", 0.1, "length of the papers' experiments, as a part of theirs")
 	flag.StringVar(&o.bin, "bin", "./dcs-tui", "the program to measure")
+	numEnded := flag.Int("bigrun", 0, "write a run of `N` ended jobs to the directory that is the argument, instead")
 	flag.Parse()
+	if *numEnded > 0 {
+		if err := bigRun(flag.Arg(0), *numEnded, 0); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	set := suites[*ofPapers]
 	var err error
 	if o.scale <= 0 || o.scale > 1 {

@@ -22,7 +22,7 @@ import (
 func observe(l *lab, r *report) error {
 	r.table("measure", "goal", "measured")
 	dir := l.runDir()
-	if err := finishedRun(dir, 1_000_000); err != nil {
+	if err := bigRun(dir, 1_000_000, 1); err != nil {
 		return err
 	}
 	if err := l.observeMillion(r, dir); err != nil {
@@ -49,48 +49,6 @@ func observe(l *lab, r *report) error {
 	}
 	r.row("throughput with three screens attached, relative to none", "0.93", fmt.Sprintf("%.2f", median(shares)))
 	return nil
-}
-
-// finishedRun creates a run with n jobs that have succeeded and one that is left.
-func finishedRun(dir string, n int) error {
-	run, err := rundir.CreateAt(dir, "million", rundir.Settings{Created: time.Now(), Cwd: filepath.Dir(dir)})
-	if err != nil {
-		return err
-	}
-	specs := make([]*jobs.Spec, n+1)
-	for i := range specs {
-		specs[i] = &jobs.Spec{ID: jobs.ID(i + 1), Command: fmt.Sprintf("python train.py --C %d --gamma %d --seed %d",
-			i/1000, i%1000, i%7), Options: jobs.NoOptions}
-	}
-	specs[n].Command = "sleep 100000"
-	if err := run.AppendSpecs(specs); err != nil {
-		return err
-	}
-	j, _, _, err := journal.Take(context.Background(), run, journal.TakeOptions{})
-	if err != nil {
-		return err
-	}
-	defer j.Close()
-	batch := []jobs.Record{{Kind: jobs.KindAccepted, At: 1, Job: 1, Count: n + 1}}
-	at := jobs.StampOf(time.Now().Add(-time.Hour))
-	for i := 1; i <= n; i++ {
-		id, host := jobs.ID(i), fmt.Sprintf("ws%02d", i%40)
-		out := &jobs.Outcome{Started: at, Ended: at + 12e9, CPU: 11 * time.Second, MaxRSSBytes: int64(i%1000) << 20}
-		batch = append(batch, jobs.Record{Kind: jobs.KindLaunching, At: at, Job: id, N: 1, Host: host})
-		if i%10 == 0 {
-			batch = append(batch, jobs.Record{Kind: jobs.KindRunning, At: at, Job: id, N: 1, Slot: 1 + i%16,
-				Started: at})
-		}
-		batch = append(batch, jobs.Record{Kind: jobs.KindExited, At: at + 12e9, Job: id, N: 1, Slot: 1 + i%16,
-			Next: jobs.Succeeded, Seq: int64(i), Outcome: out})
-		if len(batch) > 1000 || i == n {
-			if err := j.Append(batch); err != nil {
-				return err
-			}
-			batch = batch[:0]
-		}
-	}
-	return j.Sync()
 }
 
 // observeMillion measures a screen that is attached to a run with a million finished jobs while the
