@@ -19,9 +19,9 @@ type Request struct {
 	Name    string
 	Text    string  // what is asked and by whom, for the event log; "": no event
 	Do      []Event // carried out in this order: events about jobs, and those that control handles
-	Spare   string  // of action.Request: jobs to leave alone, by their state when the request is carried out
-	Epoch   int     // epoch of the dispatcher that the request is for; others refuse it; 0: any
-	Refused string  // why the request cannot be carried out; it is only answered then; "": it can
+	Spare   action.Spare
+	Epoch   int    // epoch of the dispatcher that the request is for; others refuse it; 0: any
+	Refused string // why the request cannot be carried out; it is only answered then; "": it can
 
 	First jobs.ID // first of the Count jobs that a Submit before this request added; 0: none
 	Count int

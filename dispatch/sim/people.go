@@ -173,7 +173,7 @@ func askPause(w *World) bool {
 	return true
 }
 
-var spareChoices = []string{"", action.SpareSucceeded, action.SpareStarted}
+var spareChoices = []action.Spare{action.SpareNone, action.SpareSucceeded, action.SpareStarted}
 
 // askByFile leaves a request in the run directory. Every dispatcher gets it until the journal
 // records its answer.

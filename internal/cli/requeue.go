@@ -127,9 +127,9 @@ func mayBeAwaited(run *rundir.Run, table *jobs.Table, ids []jobs.ID) bool {
 
 // spareOption returns SpareSucceeded if none of the jobs has succeeded. The request then leaves
 // alone jobs that have succeeded by the time it is carried out.
-func spareOption(table *jobs.Table, over []jobs.ID) string {
+func spareOption(table *jobs.Table, over []jobs.ID) action.Spare {
 	if slices.ContainsFunc(over, func(id jobs.ID) bool { return table.Job(id).State == jobs.Succeeded }) {
-		return ""
+		return action.SpareNone
 	}
 	return action.SpareSucceeded
 }

@@ -258,7 +258,7 @@ func (q *Request) Answer(o Outcome) string {
 	}
 	if o.Left > 0 {
 		left := a.left
-		if q.Spare != "" {
+		if q.Spare != SpareNone {
 			left = "left alone" // spared, or in the wrong state
 		}
 		msg += fmt.Sprintf(", %d %s", o.Left, left)
@@ -326,15 +326,15 @@ func checkCancel(q *Request) string {
 	switch {
 	case q.All && len(q.Jobs) > 0:
 		return "a cancel of all jobs names none"
-	case q.Spare != "" && (q.Spare != SpareStarted || q.All):
-		return fmt.Sprintf("unknown jobs %q to spare from a cancel", text.Shorten(q.Spare))
+	case q.Spare != SpareNone && (q.Spare != SpareStarted || q.All):
+		return fmt.Sprintf("unknown jobs %q to spare from a cancel", text.Shorten(string(q.Spare)))
 	}
 	return ""
 }
 
 func checkSpareSucceeded(q *Request) string {
-	if q.Spare != "" && q.Spare != SpareSucceeded {
-		return fmt.Sprintf("%q spares no jobs, but names %q", q.Do, text.Shorten(q.Spare))
+	if q.Spare != SpareNone && q.Spare != SpareSucceeded {
+		return fmt.Sprintf("%q spares no jobs, but names %q", q.Do, text.Shorten(string(q.Spare)))
 	}
 	return ""
 }

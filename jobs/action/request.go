@@ -21,11 +21,14 @@ const MaxRequest = 16 << 20
 // maxText is the maximum length of a text in a request, in bytes.
 const maxText = 1000
 
-// The values of Request.Spare: jobs that a request leaves alone, by their state when it is carried
-// out.
+// Spare names jobs that a request leaves alone, by their state when it is carried out.
+type Spare string
+
+// The values of Spare.
 const (
-	SpareSucceeded = "succeeded" // edit and requeue: succeeded jobs are not run again
-	SpareStarted   = "started"   // cancel of single jobs: jobs that have started are not ended
+	SpareNone      Spare = ""
+	SpareSucceeded Spare = "succeeded" // edit and requeue: succeeded jobs are not run again
+	SpareStarted   Spare = "started"   // cancel of single jobs: jobs that have started are not ended
 )
 
 // Request is a user's request to the dispatcher.
@@ -39,7 +42,7 @@ type Request struct {
 	By       string      `json:"by,omitempty"`  // user and machine, shown to users
 	At       time.Time   `json:"at"`            // by the clock of that machine, shown to users
 
-	Spare string       `json:"spare,omitempty"` // cancel, requeue, edit: SpareSucceeded or SpareStarted
+	Spare Spare        `json:"spare,omitempty"` // cancel, requeue, edit
 	Edit  *jobs.Change `json:"edit,omitempty"`  // edit
 	Specs string       `json:"specs,omitempty"` // submit: SpecsText
 

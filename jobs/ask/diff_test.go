@@ -51,7 +51,7 @@ func TestJobsAreMatchedByCommandAndParameters(t *testing.T) {
 	}
 	var asks []string
 	for _, q := range m.Requests() {
-		asks = append(asks, string(q.Do)+" "+q.Jobs.String()+" spares "+q.Spare)
+		asks = append(asks, string(q.Do)+" "+q.Jobs.String()+" spares "+string(q.Spare))
 	}
 	want := []string{"cancel 6 spares started", "edit 2 spares succeeded", "edit 5 spares succeeded",
 		"requeue 4 spares succeeded"}

@@ -107,7 +107,7 @@ type heldAttempt struct {
 // hostMain serves one channel: it receives Open, sends Hello, and handles messages until
 // the channel ends, the run ends, or nothing is received for too long.
 func hostMain(stdin io.Reader, stdout io.Writer, limits limits) error {
-	limits.sessionWarning = leaveSession(limits.site)
+	limits.endsSessions = leaveSession(limits.site)
 	keepDescriptors()
 	relaxTimers(helperSlack)
 	if exe, err := os.Executable(); err == nil {

@@ -83,7 +83,7 @@ type limits struct {
 	lastSlot     time.Duration // a user without a slot for this time may use one that others hold
 	site         site
 
-	sessionWarning string // for the hello; see leaveSession
+	endsSessions bool // for the hello; see leaveSession
 }
 
 // defaultLimits are the limits outside of tests.

@@ -21,22 +21,25 @@ import (
 // movedEnv marks a helper that has moved.
 const movedEnv = "DCS_HELPER_MOVED"
 
+// endsSessionsWarning is about a host on which leaveSession fails.
+const endsSessionsWarning = "this host ends the processes of users who log out (KillUserProcesses in logind.conf), " +
+	"so running jobs end when the connection does: `loginctl enable-linger` there prevents it"
+
 // leaveSession restarts this helper in a scope of the user's systemd if jobs would otherwise end with
-// the connection. If that is impossible, it returns a warning, and "" if there is nothing to fear.
-func leaveSession(s site) (warning string) {
+// the connection. If that is impossible, it reports that they do.
+func leaveSession(s site) (endsJobs bool) {
 	wasMoved := os.Getenv(movedEnv) != ""
 	os.Unsetenv(movedEnv) // not for the jobs
 	user := account.Current()
 	if wasMoved || !s.endsProcesses(user.Name) {
-		return ""
+		return false
 	}
 	exe, err := os.Executable()
 	if argv := scopeOfUser(user); argv != nil && err == nil {
 		argv = append(append(argv, exe), os.Args[1:]...)
 		syscall.Exec(argv[0], argv, append(os.Environ(), movedEnv+"=1")) // returns only on an error
 	}
-	return "this host ends the processes of users who log out (KillUserProcesses in logind.conf), so running jobs end " +
-		"when the connection does: `loginctl enable-linger` there prevents it"
+	return true
 }
 
 // endsProcesses reports whether the session of this process ends with all its processes.
