@@ -20,15 +20,15 @@ import (
 func (m *model) jobKeys() []binding {
 	onJobs := (*model).focusHasJobs
 	return withGroup("Jobs",
-		key("u", "undo", "undo the cancel, for ten seconds", (*model).undoCancel).onlyIf((*model).canUndo),
+		key("u", "undo", "undo the cancel, for ten seconds", (*model).undoCancel).onlyIf((*model).canUndo).thatActs(),
 		key("c", textIf(!m.isUndispatched(), "cancel"), "cancel: a queued job at once, else it asks first",
-			(*model).cancelSelected).onlyIf(onJobs),
-		key("r", "requeue", "run finished jobs again", (*model).requeueSelected).onlyIf(onJobs),
-		key("e", "edit", "change the command of a job that is queued or over", (*model).editCurrent).onlyIf(onJobs),
+			(*model).cancelSelected).onlyIf(onJobs).thatActs(),
+		key("r", "requeue", "run finished jobs again", (*model).requeueSelected).onlyIf(onJobs).thatActs(),
+		key("e", "edit", "change the command of a job that is queued or over", (*model).editCurrent).onlyIf(onJobs).thatActs(),
 		key("w", "why", "why is it not running, or what is it doing", onCurrent((*model).showWhy)).onlyIf(onJobs),
 		key("+ =", "", "more urgent: its priority number gets smaller",
-			func(m *model) tea.Cmd { return m.prioritize(-1, true) }).onlyIf(onJobs),
-		key("-", "", "less urgent", func(m *model) tea.Cmd { return m.prioritize(1, true) }).onlyIf(onJobs),
+			func(m *model) tea.Cmd { return m.prioritize(-1, true) }).onlyIf(onJobs).thatActs(),
+		key("-", "", "less urgent", func(m *model) tea.Cmd { return m.prioritize(1, true) }).onlyIf(onJobs).thatActs(),
 	)
 }
 
@@ -41,7 +41,7 @@ func (m *model) runKeys() []binding {
 	}
 	return withGroup("Run",
 		key(":", "cmd", "a command, tab completes it", func(m *model) tea.Cmd { return m.openCommand("") }),
-		key("p", textIf(!m.isUndispatched(), pause), help, (*model).togglePause),
+		key("p", textIf(!m.isUndispatched(), pause), help, (*model).togglePause).thatActs(),
 		key("u", "", "", func(m *model) tea.Cmd { m.showMessage("there is nothing to undo"); return nil }),
 	)
 }

@@ -282,7 +282,7 @@ const maxKept = 1000
 func (p *waitModal) retype(m *model) tea.Cmd {
 	var cmds []tea.Cmd
 	for _, msg := range p.kept {
-		if p.keepsKeys && m.modal == nil {
+		if _, waits := m.modal.(*waitModal); p.keepsKeys && (waits || m.modal == nil) {
 			cmds = append(cmds, m.handle(msg))
 			continue
 		}
@@ -338,7 +338,7 @@ func (m *model) awaitAnswer(box *waitModal, limit time.Duration, ask func(contex
 // withCost requests the cost of ending jobs, and then calls then with it.
 func (m *model) withCost(which jobs.Ranges, then func(*model, runview.Cost) tea.Cmd) tea.Cmd {
 	src := m.src
-	return m.awaitAnswer(&waitModal{}, sourceTimeout, func(ctx context.Context) reply {
+	return m.awaitAnswer(&waitModal{keepsKeys: true}, sourceTimeout, func(ctx context.Context) reply {
 		cost, err := src.Cost(ctx, which)
 		return func(m *model) tea.Cmd {
 			if err != nil {

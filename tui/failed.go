@@ -109,7 +109,9 @@ func (p *failedPane) moveTo(keys []failedKey, at int) {
 func (p *failedPane) move(m *model, by int) {
 	_, keys := p.lines(m)
 	p.moveToKey(keys)
-	p.moveTo(keys, p.cursorRow+by)
+	if !p.slip.hasStepped(m, by) {
+		p.moveTo(keys, p.cursorRow+by)
+	}
 }
 
 func (p *failedPane) click(m *model, row int) {
@@ -153,7 +155,7 @@ func (p *failedPane) onSnapshot(m *model) {
 	p.moveToKey(keys)
 	p.moveTo(keys, p.cursorRow)
 	if p.key != before {
-		p.slip = slip{from: before.describe(m), gone: true, at: m.now()}
+		p.slip = slip{from: before.describe(m), gone: true, replaced: true, at: m.now()}
 	}
 }
 
@@ -239,10 +241,10 @@ func (p *failedPane) keys() []binding {
 	return append(withGroup("Failed",
 		key("enter space", "jobs",
 			"show some jobs of the cause, or hide them; details of a job", p.openCurrent).onlyIf(some),
-		key("r", "requeue all", "requeue all jobs of this cause; on a job, only that one", p.requeue).onlyIf(some),
+		key("r", "requeue all", "requeue all jobs of this cause; on a job, only that one", p.requeue).onlyIf(some).thatActs(),
 		key("l", "log", "stderr of the job, of a cause that of its newest job", p.openStderr).onlyIf(some),
 		key("/", "", "filter what failed, in the list of jobs", p.filterJobs),
-		key("f", "select", "select all jobs of this cause in the list of jobs", p.selectInJobs).onlyIf(some),
+		key("f", "select", "select all jobs of this cause in the list of jobs", p.selectInJobs).onlyIf(some).thatActs(),
 	), moveKeys(func() int { return p.h }, p.move)...)
 }
 

@@ -176,9 +176,9 @@ func (m *model) resumeKeys() []binding {
 	requeue := func(m *model) tea.Cmd { return m.requeueJobs(m.allFailedJobs()) }
 	return withGroup("Run",
 		key(resumeKey, "resume", "resume the run: a dispatcher is started, what still runs is adopted", resume).
-			onlyIf(func(m *model) bool { return m.isUndispatched() && left(m) }),
+			onlyIf(func(m *model) bool { return m.isUndispatched() && left(m) }).thatActs(),
 		key(resumeKey, "requeue what failed", "when the run is over: run again what has failed", requeue).
-			onlyIf(func(m *model) bool { return m.isUndispatched() && !left(m) && tallyOf(m.snap).failed > 0 }),
+			onlyIf(func(m *model) bool { return m.isUndispatched() && !left(m) && tallyOf(m.snap).failed > 0 }).thatActs(),
 	)
 }
 

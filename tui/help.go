@@ -18,7 +18,7 @@ type helpRow struct{ name, text string }
 // commands of the command line, and the language of the filter.
 func (m *model) openHelp() tea.Cmd {
 	rows := m.helpRows()
-	m.modal = &textModal{fullScreen: true,
+	m.modal = &textModal{fullScreen: true, openedBy: m.pressedKey,
 		viewer: viewer{title: "Help", text: func(m *model, w int) []string { return m.helpLines(rows, w-2) }}}
 	return nil
 }

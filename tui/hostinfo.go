@@ -134,7 +134,7 @@ func (m *model) describeRetry(h *live.Host) string {
 
 // openHost shows everything that is known about a host, over the whole screen.
 func (m *model) openHost(name string) tea.Cmd {
-	m.modal = &textModal{fullScreen: true, viewer: viewer{
+	m.modal = &textModal{fullScreen: true, openedBy: m.pressedKey, viewer: viewer{
 		title:  "Host " + m.clean(name),
 		text:   func(m *model, w int) []string { return m.hostLines(name, w) },
 		events: &runview.EventsWindow{Filter: "host=" + name, All: true, Rows: 200},

@@ -70,7 +70,7 @@ func (p *hostsPane) hosts(m *model) (hosts []*live.Host, names []string) {
 func (p *hostsPane) onSnapshot(m *model) {
 	_, names := p.hosts(m)
 	if gone := p.key; !p.moveToKey(names) && gone != "" {
-		p.slip = slip{from: m.clean(gone), gone: true, at: m.now()}
+		p.slip = slip{from: m.clean(gone), gone: true, replaced: true, at: m.now()}
 		p.moveTo(names, p.cursorRow)
 	}
 }
@@ -95,7 +95,9 @@ func (p *hostsPane) currentHost(m *model) *live.Host {
 func (p *hostsPane) move(m *model, by int) {
 	_, names := p.hosts(m)
 	p.moveToKey(names)
-	p.moveTo(names, p.cursorRow+by)
+	if !p.slip.hasStepped(m, by) {
+		p.moveTo(names, p.cursorRow+by)
+	}
 }
 
 func (p *hostsPane) click(m *model, row int) {
@@ -183,22 +185,22 @@ func (p *hostsPane) keys() []binding {
 		key("enter", "details", "everything that is known of the host, and its events",
 			func(m *model) tea.Cmd { return m.openHost(p.currentHost(m).Name) }).onlyIf(some),
 		key("d", "drain", "drain: what runs there finishes, nothing more starts",
-			p.hostAction(action.DrainHost)).onlyIf(p.whenHost(awake)),
+			p.hostAction(action.DrainHost)).onlyIf(p.whenHost(awake)).thatActs(),
 		key("d", "use again", "use a drained or stopped host again",
-			p.hostAction(action.UseHost)).onlyIf(p.whenHost(isResting)),
+			p.hostAction(action.UseHost)).onlyIf(p.whenHost(isResting)).thatActs(),
 		key("x", "stop now", "stop now: its jobs are ended and queued again (asks first)",
-			p.unlessSlipped(stopHost)).onlyIf(p.whenHost(func(h *live.Host) bool { return h.State != jobs.HostDisabled })),
+			p.unlessSlipped(stopHost)).onlyIf(p.whenHost(func(h *live.Host) bool { return h.State != jobs.HostDisabled })).thatActs(),
 		key("+ =", "slots", "one slot more: one more job may run there at once",
-			p.slotsAction(1)).onlyIf(p.whenHost(nil)),
+			p.slotsAction(1)).onlyIf(p.whenHost(nil)).thatActs(),
 		key("-", "", "one slot fewer: running jobs continue, and one fewer starts",
-			p.slotsAction(-1)).onlyIf(p.whenHost(func(h *live.Host) bool { return h.Slots > 0 })),
+			p.slotsAction(-1)).onlyIf(p.whenHost(func(h *live.Host) bool { return h.Slots > 0 })).thatActs(),
 		key("a", "add", "add a host to the run: its name, and options such as slots=4 tags=gpu",
 			func(m *model) tea.Cmd { return m.openCommand("add ") }).onlyIf(func(m *model) bool { return !m.isUndispatched() }),
 		key("f", "its jobs", "the jobs of the host: the list of jobs, filtered",
 			func(m *model) tea.Cmd { return m.showMatchingJobs("host=" + p.currentHost(m).Name) }).onlyIf(some),
 		key("/", "", "only hosts with a text in name, state or reason, or by columns: load>4", p.openFilter),
 		key("s", "shell", "a shell on the host, with the ssh options of the run",
-			p.unlessSlipped(shell)).onlyIf(func(m *model) bool { return some(m) && m.opt.Shell != nil }),
+			p.unlessSlipped(shell)).onlyIf(func(m *model) bool { return some(m) && m.opt.Shell != nil }).thatActs(),
 		key("S", "sort", "those in trouble first, or as in the inventory",
 			screenAction(func() { p.troubleFirst = !p.troubleFirst })).onlyIf(some),
 	), moveKeys(func() int { return p.h }, p.move)...)

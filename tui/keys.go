@@ -15,6 +15,7 @@ type binding struct {
 	help      string            // the action, for the help; "": not in the help
 	group     string            // heading in the help
 	condition func(*model) bool // whether the key works now; nil: always
+	acts      bool              // it does more than move, show, or filter something
 	do        func(*model) tea.Cmd
 }
 
@@ -26,6 +27,12 @@ func key(keys, word, help string, do func(*model) tea.Cmd) binding {
 // onlyIf returns a binding that works only under a condition.
 func (b binding) onlyIf(is func(*model) bool) binding {
 	b.condition = is
+	return b
+}
+
+// thatActs returns a binding that does more than move, show, or filter something.
+func (b binding) thatActs() binding {
+	b.acts = true
 	return b
 }
 
@@ -69,8 +76,19 @@ func (m *model) pressIn(table []binding, key string) (tea.Cmd, bool) {
 	return nil, false
 }
 
+// findBinding returns the binding of a key that works now, or nil.
+func (m *model) findBinding(key string) *binding {
+	for _, b := range m.bindings() {
+		if slices.Contains(b.keys, key) && b.isOffered(m) {
+			return &b
+		}
+	}
+	return nil
+}
+
 // press executes a key.
 func (m *model) press(key string) tea.Cmd {
+	m.pressedKey = key
 	if cmd, is := m.pressIn(m.bindings(), key); is {
 		return cmd
 	}

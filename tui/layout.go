@@ -280,10 +280,13 @@ type modal interface {
 	draw(m *model, w, h int) []string
 }
 
-// showMatchingJobs shows the list of jobs with a filter.
+// showMatchingJobs shows the list of jobs with a filter. Esc returns to the view.
 func (m *model) showMatchingJobs(filter string) tea.Cmd {
-	m.jobs.filter = filter
-	m.jobs.moveToTop()
+	t, before := m.focusedTab, m.jobs.filter
+	m.jobs.narrowDown(filter, func() {
+		m.jobs.setFilter(before)
+		m.openView(t)
+	})
 	m.openView(tabJobs)
 	return nil
 }

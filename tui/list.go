@@ -37,6 +37,10 @@ type jobList struct {
 	outdated    bool               // the page no longer contains the cursor's job
 	jobMissing  bool               // one page lacked the cursor's job; the next page decides
 	slip        slip
+	acted       actedJob
+
+	back       func() // returns to the list that was narrowed down to backFilter; nil: there is none
+	backFilter string
 
 	filterError, filterErrorOf string // error of a filter, and that filter; its page was not used
 }
@@ -100,6 +104,11 @@ func (l *jobList) setPage(p *runview.Page) bool {
 	case !l.pinned:
 		l.cursorRow, l.top = 0, 0
 	case l.cursor == 0: // a position, whatever job is there
+	case pos >= 0 && l.hasMovedByAction(p, pos):
+		if l.moveToJob(l.acted.next); findJob(p, l.cursor) < 0 {
+			return true // requested now
+		}
+		return l.setPage(p)
 	case pos >= 0:
 		l.top += pos - l.cursorRow
 		if anew {
@@ -120,6 +129,38 @@ func (l *jobList) setPage(p *runview.Page) bool {
 	l.page, l.waiting, l.jobMissing = p, false, false
 	l.clampCursor()
 	return there
+}
+
+// actedJob is the job under the cursor at the last action on it. If the action moves the job away,
+// the cursor stays at its place, on the next job, so that the same keys act on one job after another.
+type actedJob struct {
+	id, next jobs.ID // next: the job after it that the action does not affect
+	phase    runview.Phase
+}
+
+// noteAction records that an action on jobs begins.
+func (l *jobList) noteAction(which jobs.Ranges) {
+	r, ok := l.cursorJob()
+	if l.acted = (actedJob{}); !ok || !which.Has(r.ID) {
+		return
+	}
+	l.acted.id, l.acted.phase = r.ID, r.Phase
+	for pos := l.cursorRow + 1; l.acted.next == 0; pos++ {
+		after, ok := l.row(pos)
+		if !ok {
+			break
+		}
+		if !which.Has(after.ID) {
+			l.acted.next = after.ID
+		}
+	}
+}
+
+// hasMovedByAction reports whether the last action has moved the cursor's job, which is at a position
+// of a page, away from the job after it.
+func (l *jobList) hasMovedByAction(p *runview.Page, pos int) bool {
+	return l.acted.id == l.cursor && l.acted.next != 0 && p.Rows[pos-p.First].Phase != l.acted.phase &&
+		findJob(p, l.acted.next) != pos+1
 }
 
 // clampCursor keeps the cursor within the list, on the screen, and on a job.
@@ -260,16 +301,18 @@ func jobListKeys() []binding {
 func (l *jobList) listKeys(selectAll, nextSort func(*model) tea.Cmd) []binding {
 	return append(withGroup("List",
 		key("/", "filter", "filter the list while you type", func(m *model) tea.Cmd { return m.openFilter(l) }),
-		key("space", "select", "select a job, or not", l.selectCurrent),
-		key("a", "", "select all jobs that match the filter", selectAll),
+		key("space", "select", "select a job, or not", l.selectCurrent).thatActs(),
+		key("a", "", "select all jobs that match the filter", selectAll).thatActs(),
 		key("s", "", "sort by the next column", nextSort),
 		key("S", "", "in reverse order", screenAction(func() { l.reverse = !l.reverse })),
-	), moveKeys(func() int { return l.h }, func(_ *model, by int) {
+	), moveKeys(func() int { return l.h }, func(m *model, by int) {
 		if by <= -maxMove {
 			l.moveToTop()
 			return
 		}
-		l.moveTo(l.cursorRow + by)
+		if !l.slip.hasStepped(m, by) {
+			l.moveTo(l.cursorRow + by)
+		}
 	})...)
 }
 
@@ -329,12 +372,25 @@ func (l *jobList) clearSelectionOrFilter(sel *selection) bool {
 	switch {
 	case sel.n > 0:
 		sel.set(nil)
+	case l.filter != "" && l.back != nil && l.filter == l.backFilter:
+		back := l.back
+		l.setFilter("")
+		l.back = nil
+		back()
 	case l.filter != "":
 		l.setFilter("")
 	default:
 		return false
 	}
 	return true
+}
+
+// narrowDown sets a filter that leaves only a part of what was shown. While it stands, esc returns to
+// that: it calls back.
+func (l *jobList) narrowDown(filter string, back func()) {
+	l.setFilter(filter)
+	l.moveToTop()
+	l.back, l.backFilter = back, l.filter
 }
 
 // selection is a set of jobs, stored as ranges. Selecting all matching jobs may select a million,
@@ -371,7 +427,17 @@ const slipTime = 1500 * time.Millisecond
 type slip struct {
 	from string // the previous item, in words; "": the slip was reported, or there was none
 	gone bool   // the previous item is no longer in the list
-	at   time.Time
+	// The item after the previous one has its place, so the cursor has made a step down.
+	replaced bool
+	at       time.Time
+}
+
+// hasStepped reports whether a step down was made by the slip itself, a moment ago: the user, who
+// has not noticed that yet, means the item that is under the cursor now. Any move ends the slip.
+func (s *slip) hasStepped(m *model, by int) bool {
+	stepped := s.from != "" && s.replaced && by == 1 && m.now().Sub(s.at) < slipTime
+	s.from = ""
+	return stepped
 }
 
 // setPageAndNoteSlip replaces the page and records whether that moves the cursor.
@@ -387,7 +453,8 @@ func (l *jobList) setPageAndNoteSlip(m *model, p *runview.Page) {
 	if before == 0 || l.cursor == before || anew {
 		return
 	}
-	l.slip = slip{from: jobName(before), gone: held || findJob(p, before) < 0, at: m.now()}
+	l.slip = slip{from: jobName(before), gone: findJob(p, before) < 0, replaced: held || findJob(p, before) < 0,
+		at: m.now()}
 }
 
 func (l *jobList) newestSlip(*model) (*slip, string) {

@@ -26,6 +26,7 @@ type model struct {
 
 	w, h       int
 	frame      string // the rows of the screen; "": they must be redrawn
+	pressedKey string // the last key that no modal has received
 	requestKey string // key of the snapshotter's current request
 
 	snap        *runview.Snapshot // the newest snapshot; nil before the first
@@ -164,6 +165,7 @@ func (m *model) openView(t tab) {
 // openOrWiden is the action of the key of a view: it opens the view. If panes are shown
 // beside the view that has the focus, its key switches it to full width and back.
 func (m *model) openOrWiden(t tab) {
+	m.jobs.back = nil
 	if m.focus() != m.panes[t] {
 		m.openView(t)
 		return
@@ -408,6 +410,7 @@ func (m *model) startAction(q action.Request) tea.Cmd {
 	if !m.mayRequest(q) {
 		return nil
 	}
+	m.noteAction(q)
 	src := m.src
 	return callSource(actTimeout, func(ctx context.Context) reply {
 		answer, err := src.Do(ctx, q)
@@ -418,8 +421,18 @@ func (m *model) startAction(q action.Request) tea.Cmd {
 	})
 }
 
+// noteAction lets the cursors of the lists stay at their places if an action moves jobs away.
+func (m *model) noteAction(q action.Request) {
+	switch q.Do {
+	case action.Cancel, action.Requeue, action.Edit: // a priority is changed by several keys in a row
+		m.jobs.noteAction(q.Jobs)
+		m.results.noteAction(q.Jobs)
+	}
+}
+
 func (m *model) handleAnswer(q action.Request, answer *runview.Answer, err error) {
 	if err != nil {
+		m.jobs.acted, m.results.acted = actedJob{}, actedJob{}
 		m.showActionError(string(q.Do), err)
 		return
 	}

@@ -262,9 +262,12 @@ func (p *resultsPane) showJobsWith(m *model, names, values []string) tea.Cmd {
 		words = append(slices.DeleteFunc(words, func(w string) bool { return strings.HasPrefix(w, name+"=") }),
 			name+"="+quoteExact(value))
 	}
+	groups, heat, before := p.groups.isShown, p.heat.isShown, p.filter
 	p.groups.isShown, p.heat.isShown = false, false
-	p.setFilter(strings.Join(words, " "))
-	p.moveToTop()
+	p.narrowDown(strings.Join(words, " "), func() {
+		p.groups.isShown, p.heat.isShown = groups, heat
+		p.setFilter(before)
+	})
 	return nil
 }
 

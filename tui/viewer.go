@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"slices"
+
 	tea "charm.land/bubbletea/v2"
 
 	"dcs-tui/internal/text"
@@ -30,24 +32,33 @@ func (v *viewer) draw(m *model, w, h int) []string {
 }
 
 // textModal shows a text until a key is pressed that does not scroll it: in place of the footer or,
-// if whole is set, over the whole screen.
+// if fullScreen is set, over the whole screen. The key is carried out if it changes nothing.
 type textModal struct {
 	viewer
 	fullScreen bool
+	openedBy   string // the key that opened it, which only closes it again
 }
+
+// closingKeys only close a text, whatever they mean without it.
+var closingKeys = []string{"esc", "enter", "space", "q", "ctrl+c"}
 
 // openNote shows a text in place of the footer.
 func (m *model) openNote(title, text string) {
-	m.modal = &textModal{viewer: viewer{title: title,
+	m.modal = &textModal{openedBy: m.pressedKey, viewer: viewer{title: title,
 		text: func(m *model, w int) []string { return m.wrap(m.clean(text), w-4) }}}
 }
 
 func (p *textModal) key(m *model, msg tea.KeyPressMsg) tea.Cmd {
-	cmd, is := m.pressIn(moveKeys(p.visibleRows, p.scroll), msg.String())
-	if !is {
-		m.modal = nil
+	key := msg.String()
+	cmd, is := m.pressIn(moveKeys(p.visibleRows, p.scroll), key)
+	if is {
+		return cmd
 	}
-	return cmd
+	m.modal = nil
+	if b := m.findBinding(key); b != nil && !b.acts && key != p.openedBy && !slices.Contains(closingKeys, key) {
+		return m.press(key)
+	}
+	return nil
 }
 
 func (p *textModal) draw(m *model, w, h int) []string {
