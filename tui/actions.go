@@ -21,7 +21,7 @@ func (m *model) jobKeys() []binding {
 	onJobs := (*model).focusHasJobs
 	return withGroup("Jobs",
 		key("u", "undo", "undo the cancel, for ten seconds", (*model).undoCancel).onlyIf((*model).canUndo).thatActs(),
-		key("c", textIf(!m.isUndispatched(), "cancel"), "cancel: a queued job at once, else it asks first",
+		key("c", textIf(m.hasEffect(action.Cancel), "cancel"), "cancel: a queued job at once, else it asks first",
 			(*model).cancelSelected).onlyIf(onJobs).thatActs(),
 		key("r", "requeue", "run finished jobs again", (*model).requeueSelected).onlyIf(onJobs).thatActs(),
 		key("e", "edit", "change the command of a job that is queued or over", (*model).editCurrent).onlyIf(onJobs).thatActs(),
@@ -32,8 +32,8 @@ func (m *model) jobKeys() []binding {
 	)
 }
 
-// runKeys returns the keys for the run, which work everywhere. Without a dispatcher, those that
-// need one are not in the footer.
+// runKeys returns the keys for the run, which work everywhere. Those that would have no effect are not
+// in the footer.
 func (m *model) runKeys() []binding {
 	pause, help := "pause", "launch nothing more; running jobs continue"
 	if m.isPausedOrDraining() {
@@ -41,7 +41,7 @@ func (m *model) runKeys() []binding {
 	}
 	return withGroup("Run",
 		key(":", "cmd", "a command, tab completes it", func(m *model) tea.Cmd { return m.openCommand("") }),
-		key("p", textIf(!m.isUndispatched(), pause), help, (*model).togglePause).thatActs(),
+		key("p", textIf(m.hasEffect(action.Pause), pause), help, (*model).togglePause).thatActs(),
 		key("u", "", "", func(m *model) tea.Cmd { m.showMessage("there is nothing to undo"); return nil }),
 	)
 }
@@ -75,13 +75,26 @@ func (m *model) mayRequest(q action.Request) bool {
 	if m.snap == nil {
 		return false
 	}
-	t := tallyOf(m.snap)
-	target := action.Target{IsDispatched: !m.isUndispatched(), IsFinished: m.snap.Total == t.over && !m.snap.More}
-	if q.EffectOn(target) == action.IsRefused {
+	if target := m.actionTarget(); q.EffectOn(target) == action.IsRefused {
 		m.showError(q.WhyRefused(target))
 		return false
 	}
 	return true
+}
+
+// actionTarget returns what the effect of an action on the run depends on.
+func (m *model) actionTarget() action.Target {
+	return action.Target{IsDispatched: !m.isUndispatched(), IsFinished: m.snap.Total == tallyOf(m.snap).over && !m.snap.More}
+}
+
+// hasEffect reports whether an action may change something, now or at the next resume.
+func (m *model) hasEffect(name action.Name) bool {
+	if m.snap == nil {
+		return false
+	}
+	q := action.Request{Do: name}
+	effect := q.EffectOn(m.actionTarget())
+	return effect == action.IsCarriedOut || effect == action.IsLeft
 }
 
 // onlyTarget returns the row of the only target, if it is known.
