@@ -16,8 +16,9 @@ export SYSTEMS HOMEPAGE
 
 .PHONY: build cross test faults sweep lint comments lines sim mutations vuln fuzz fuzz-parsers bench papers screenshots man notices install dist dist-check clean
 
-build: ## the static program, ./dcs-tui
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o dcs-tui .
+build: ## the static program, ./dcs-tui, with the programs that it copies to hosts
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && scripts/host-programs "$$dir" && \
+		CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -overlay "$$dir/overlay.json" -o dcs-tui .
 
 # go vet also reads the tests, and takes longer than go build, so it runs once for each operating
 # system. make lint vets for this one.

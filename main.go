@@ -1,5 +1,6 @@
-// Command dcs-tui runs thousands of shell commands on the cores of a lab's workstations. On the
-// hosts the same program is the helper and the supervisor.
+// Command dcs-tui runs thousands of shell commands on the cores of a lab's workstations. It copies the
+// programs that it carries to hosts, or itself if it carries none: then it is the helper and the
+// supervisor there.
 //
 // internal/cli/root.go defines the exit codes.
 package main

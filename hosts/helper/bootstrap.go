@@ -3,24 +3,14 @@ package helper
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
-	"crypto/sha256"
-	"debug/elf"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"dcs-tui/hosts"
-	"dcs-tui/internal/platform"
 )
 
 // bootstrapText is the script of the only command line that is ever sent to a host. Its
@@ -240,11 +230,17 @@ func (s *session) deploy(rest string) error {
 	method, where, _ := strings.Cut(rest, " ")
 	s.setStep("sending the helper to " + clean(where))
 	s.timer.Reset(stallTimeout)
-	src, n := io.Reader(io.NewSectionReader(s.binary.file, 0, s.binary.size)), s.binary.size
-	sum, err := s.binary.sum()
 	if method != "gzip" || s.host.Link == "local" {
 		method = "plain"
-	} else if err == nil {
+	}
+	sum, err := s.binary.sum()
+	var src io.Reader
+	n := s.binary.size
+	switch {
+	case err != nil:
+	case method == "plain":
+		src, err = s.binary.content()
+	default:
 		var packed []byte
 		packed, err = s.binary.packed()
 		src, n = bytes.NewReader(packed), int64(len(packed))
@@ -279,181 +275,4 @@ func (w *progressWriter) Write(p []byte) (n int, err error) {
 		w.progress()
 	}
 	return n, w.err
-}
-
-// program is an executable of ours for one kind of host. The file stays open, so its name may be
-// deleted or reused.
-type program struct {
-	file *os.File
-	size int64
-	id   string // part of its name on hosts: hexadecimal, and different for each build
-	name string // for messages
-
-	sum    func() (string, error) // the SHA-256 of the content in hex; blocks while the file is read once
-	packed func() ([]byte, error) // the compressed content; blocks while it is made once
-}
-
-// loadBinary opens a program. Its id comes from the build id that Go's linker wrote into it,
-// because hashing the whole file would delay the first connection. A program without a build id is
-// hashed.
-func loadBinary(path, name string) (*program, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	info, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	b := &program{file: f, size: info.Size(), name: name}
-	b.sum = sync.OnceValues(func() (string, error) {
-		h := sha256.New()
-		if _, err := io.Copy(h, io.NewSectionReader(f, 0, b.size)); err != nil {
-			return "", fmt.Errorf("read %s: %w", name, err)
-		}
-		return hex.EncodeToString(h.Sum(nil)), nil
-	})
-	b.packed = sync.OnceValues(func() ([]byte, error) {
-		var buf bytes.Buffer
-		z, err := gzip.NewWriterLevel(&buf, gzip.BestSpeed)
-		if err == nil {
-			_, err = io.Copy(z, io.NewSectionReader(f, 0, b.size))
-		}
-		if err == nil {
-			err = z.Close()
-		}
-		if err != nil {
-			return nil, fmt.Errorf("compress %s: %w", name, err)
-		}
-		return buf.Bytes(), nil
-	})
-	if built := buildID(f); built != nil {
-		b.id = fmt.Sprintf("%x", sha256.Sum256(fmt.Append(built, b.size)))
-	} else if b.id, err = b.sum(); err != nil {
-		f.Close()
-		return nil, err
-	}
-	return b, nil
-}
-
-// NameOnHosts returns the name of the file that the program at path becomes on a host. Tests put it
-// there, or remove it.
-func NameOnHosts(path string) (string, error) {
-	b, err := loadBinary(path, path)
-	if err != nil {
-		return "", err
-	}
-	return "dcs-tui-" + b.id, b.file.Close()
-}
-
-// buildID returns the note of a Go program that holds its build id. It returns nil if there is
-// none.
-func buildID(f io.ReaderAt) []byte {
-	program, err := elf.NewFile(f)
-	if err != nil {
-		return nil
-	}
-	note := program.Section(".note.go.buildid")
-	if note == nil || note.Size > maxBuildID {
-		return nil
-	}
-	b, err := note.Data()
-	if err != nil || !bytes.ContainsRune(b, '/') { // -ldflags=-buildid= leaves it empty
-		return nil
-	}
-	return b
-}
-
-// maxBuildID bounds the note, in bytes. Go writes about 100.
-const maxBuildID = 4 << 10
-
-// binaries finds the program for a kind of machine: our own, or one beside it that was built for
-// that machine.
-type binaries struct {
-	own func() (*program, error)
-	dir func() (string, error) // directory of our executable
-
-	mu     sync.Mutex
-	others map[string]*program // by name, such as "linux-arm64"
-}
-
-func newBinaries() *binaries {
-	return &binaries{
-		own: ownBinary,
-		dir: func() (string, error) {
-			exe, err := os.Executable()
-			if err == nil {
-				exe, err = filepath.EvalSymlinks(exe) // macOS returns the link
-			}
-			return filepath.Dir(exe), err
-		},
-		others: map[string]*program{},
-	}
-}
-
-// ownBinary returns this process's program, opened once.
-var ownBinary = sync.OnceValues(func() (*program, error) {
-	path, err := platform.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find our own executable: %w", err)
-	}
-	return loadBinary(path, "our own program")
-})
-
-// forSystem returns the program for a host with that output of uname. Without one, the advice says
-// what to do.
-func (b *binaries) forSystem(kernel, machine string) (_ *program, advice string, err error) {
-	goos, goarch := strings.ToLower(kernel), archOf(machine)
-	isOurs := goarch == runtime.GOARCH || goarch == "amd64" && runtime.GOARCH == "386"
-	if platform.RunsJobs && goos == runtime.GOOS && isOurs {
-		own, err := b.own()
-		return own, "", err
-	}
-	none := fmt.Errorf("the host is %s %s, and this dcs-tui was not built for that", kernel, machine)
-	if goos != "linux" {
-		return nil, "only Linux hosts can be used", none
-	}
-	if goarch == "" {
-		return nil, "dcs-tui does not know this architecture", none
-	}
-	dir, err := b.dir()
-	if err != nil {
-		return nil, "", fmt.Errorf("find our own executable: %w", err)
-	}
-	kind := goos + "-" + goarch
-	path := filepath.Join(dir, "dcs-tui-"+kind)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if o := b.others[kind]; o != nil {
-		return o, "", nil
-	}
-	o, err := loadBinary(path, path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Sprintf("build it from the same sources: CGO_ENABLED=0 GOOS=%s GOARCH=%s go build -o %s .", goos, goarch, path), none
-	}
-	if err == nil {
-		b.others[kind] = o
-	}
-	return o, "", err
-}
-
-// archOf translates the machine of uname to Go's name, or returns "".
-func archOf(machine string) string {
-	switch machine {
-	case "x86_64", "amd64":
-		return "amd64"
-	case "aarch64", "arm64":
-		return "arm64"
-	case "i386", "i486", "i586", "i686":
-		return "386"
-	case "loongarch64":
-		return "loong64"
-	case "ppc64", "ppc64le", "riscv64", "s390x", "mips64":
-		return machine
-	}
-	if strings.HasPrefix(machine, "armv") {
-		return "arm"
-	}
-	return ""
 }

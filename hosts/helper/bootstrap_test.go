@@ -414,7 +414,7 @@ func memConnector(t *testing.T, l *memLink, size int) *Connector {
 	must(t, os.WriteFile(path, bytes.Repeat([]byte("x"), size), 0o600))
 	b, err := loadBinary(path, "our own program")
 	must(t, err)
-	t.Cleanup(func() { b.file.Close() })
+	t.Cleanup(func() { b.close() })
 	c := New(Options{Opener: l})
 	c.binaries.own = func() (*program, error) { return b, nil }
 	return c

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,6 +26,9 @@ type Options struct {
 	// Bases replaces the directories /var/tmp/dcs-UID and /tmp/dcs-UID. It contains absolute paths
 	// joined by colons. work_dir is tried last in any case.
 	Bases string
+	// Programs are the programs for hosts, compressed: linux-amd64.gz and so on. For other hosts, or
+	// if it is nil, this process's program is copied to hosts of its own kind.
+	Programs fs.FS
 }
 
 const (
@@ -47,7 +51,7 @@ var _ hosts.Connector = (*Connector)(nil)
 
 // New returns a Connector.
 func New(o Options) *Connector {
-	return &Connector{opt: o, timeout: connectTimeout, binaries: newBinaries(), allowances: map[string]*allowance{}}
+	return &Connector{opt: o, timeout: connectTimeout, binaries: newBinaries(o.Programs), allowances: map[string]*allowance{}}
 }
 
 // allowance returns what a host may send.
@@ -69,7 +73,7 @@ func (c *Connector) Connect(ctx context.Context, h *hosts.Host, open *hosts.Open
 	if err := checkLines(h, open); err != nil {
 		return nil, err
 	}
-	go c.binaries.own() // opens our program, and perhaps hashes it, while the link is being opened
+	go c.binaries.prepare() // while the link is being opened
 	s := newSession(ctx, c, h, open)
 	w, err := s.connect()
 	if err = s.finish(err); err != nil {

@@ -80,7 +80,8 @@ func TestWhatHostsNeed(t *testing.T) {
 // counter counts the bytes that are written and damages one of them.
 type counter struct {
 	n     int64
-	spoil int64 // 0: none
+	spoil int64         // 0: none
+	kept  *bytes.Buffer // receives what is written, unless it is nil
 }
 
 // tapped is a stream whose standard input goes through a counter.
@@ -102,6 +103,9 @@ func (t tap) Write(p []byte) (int, error) {
 		p[at] ^= 0x40
 	}
 	t.c.n += int64(len(p))
+	if t.c.kept != nil {
+		t.c.kept.Write(p)
+	}
 	return t.WriteCloser.Write(p)
 }
 
@@ -207,9 +211,11 @@ func TestBinaryOutlivesItsName(t *testing.T) {
 	must(t, os.WriteFile(path, want, 0o600))
 	b, err := loadBinary(path, path)
 	must(t, err)
-	defer b.file.Close()
+	defer b.close()
 	must(t, os.Remove(path))
-	if got, err := io.ReadAll(io.NewSectionReader(b.file, 0, b.size)); err != nil || !bytes.Equal(got, want) {
+	r, err := b.content()
+	must(t, err)
+	if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%d bytes of %d, %v", len(got), b.size, err)
 	}
 	packed, err := b.packed()
@@ -229,7 +235,8 @@ func TestBinaryOutlivesItsName(t *testing.T) {
 // it is sent.
 func TestOtherMachineIsRefusedWithABuildCommand(t *testing.T) {
 	for _, c := range []struct{ uname, want string }{
-		{"Linux aarch64", "GOOS=linux GOARCH=arm64 go build -o "},
+		{"Linux aarch64", "use a release or `make build`: such a dcs-tui has the programs for linux/amd64 and linux/arm64; or " +
+			"build one from the same sources: CGO_ENABLED=0 GOOS=linux GOARCH=arm64 go build -o "},
 		{"Linux armv7l", "GOARCH=arm go build"},
 		{"Linux vax", "dcs-tui does not know this architecture"},
 		{"Darwin arm64", "only Linux hosts can be used"},

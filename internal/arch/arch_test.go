@@ -81,37 +81,39 @@ func isTest(path string) bool { return strings.HasSuffix(path, "_test.go") }
 // allowedImports lists which of our packages each package may import, as in the table of
 // ARCHITECTURE.md. A package that is not listed may import every package.
 var allowedImports = map[string][]string{
-	"jobs":                {"internal/text"},
-	"jobs/action":         {"internal/text", "jobs"},
-	"jobs/journal":        {"internal/account", "internal/platform", "internal/text", "jobs", "jobs/live", "jobs/rundir"},
-	"jobs/live":           {"jobs", "jobs/rundir"},
-	"jobs/query":          {"internal/text", "jobs"},
-	"jobs/rundir":         {"internal/platform", "internal/text", "internal/trust", "jobs", "jobs/action"},
-	"jobs/shell":          {},
-	"jobs/rundir/memdisk": {"jobs/rundir"},
-	"jobs/results":        {"internal/text", "jobs", "jobs/query"},
-	"jobs/report":         {"internal/text", "jobs", "jobs/live", "jobs/query", "jobs/results"},
-	"jobs/metrics":        {"internal/text", "jobs", "jobs/attempts", "jobs/results", "jobs/rundir"},
-	"jobs/attempts":       {"jobs", "jobs/rundir"},
-	"hosts":               {"internal/account", "internal/text", "internal/trust", "jobs", "jobs/attempts", "jobs/rundir"},
-	"hosts/link":          {"hosts", "internal/account", "internal/platform", "internal/text", "internal/trust"},
-	"hosts/helper":        {"hosts", "internal/platform", "internal/text", "jobs"},
-	"hosts/files":         {"hosts", "hosts/helper", "internal/text", "jobs", "jobs/attempts", "jobs/journal", "jobs/results", "jobs/rundir"},
-	"hosts/mirror":        {"hosts", "jobs", "jobs/journal", "jobs/rundir"},
-	"hosts/helper/remote": {"hosts", "hosts/files", "hosts/helper", "hosts/mirror", "internal/account", "internal/text", "internal/zone", "jobs", "jobs/attempts", "jobs/rundir"},
-	"hosts/hosttest":      {"hosts", "hosts/helper", "internal/polltest", "jobs"},
-	"internal/polltest":   {},
-	"internal/heap":       {},
-	"internal/platform":   {},
-	"internal/account":    {},
-	"internal/zone":       {},
-	"internal/trust":      {"internal/account"},
-	"internal/progtest":   {"internal/polltest"},
-	"internal/ptytest":    {"hosts/hosttest", "internal/platform", "internal/polltest"},
-	"grid":                {"grid/search", "internal/text", "jobs", "jobs/query"},
-	"grid/search":         {},
-	"dispatch/sched":      {"internal/heap", "hosts", "internal/text", "jobs", "jobs/action"},
-	"dispatch/commit":     {"dispatch/sched", "hosts", "jobs"},
+	"jobs":                  {"internal/text"},
+	"jobs/action":           {"internal/text", "jobs"},
+	"jobs/journal":          {"internal/account", "internal/platform", "internal/text", "jobs", "jobs/live", "jobs/rundir"},
+	"jobs/live":             {"jobs", "jobs/rundir"},
+	"jobs/query":            {"internal/text", "jobs"},
+	"jobs/rundir":           {"internal/platform", "internal/text", "internal/trust", "jobs", "jobs/action"},
+	"jobs/shell":            {},
+	"jobs/rundir/memdisk":   {"jobs/rundir"},
+	"jobs/results":          {"internal/text", "jobs", "jobs/query"},
+	"jobs/report":           {"internal/text", "jobs", "jobs/live", "jobs/query", "jobs/results"},
+	"jobs/metrics":          {"internal/text", "jobs", "jobs/attempts", "jobs/results", "jobs/rundir"},
+	"jobs/attempts":         {"jobs", "jobs/rundir"},
+	"hosts":                 {"internal/account", "internal/text", "internal/trust", "jobs", "jobs/attempts", "jobs/rundir"},
+	"hosts/link":            {"hosts", "internal/account", "internal/platform", "internal/text", "internal/trust"},
+	"hosts/helper":          {"hosts", "internal/platform", "internal/text", "jobs"},
+	"hosts/files":           {"hosts", "hosts/helper", "internal/text", "jobs", "jobs/attempts", "jobs/journal", "jobs/results", "jobs/rundir"},
+	"hosts/mirror":          {"hosts", "jobs", "jobs/journal", "jobs/rundir"},
+	"hosts/helper/remote":   {"hosts", "hosts/files", "hosts/helper", "hosts/mirror", "internal/account", "internal/text", "internal/zone", "jobs", "jobs/attempts", "jobs/rundir"},
+	"hosts/helper/hostprog": {"hosts/helper/remote"},
+	"hosts/helper/carried":  {},
+	"hosts/hosttest":        {"hosts", "hosts/helper", "internal/polltest", "jobs"},
+	"internal/polltest":     {},
+	"internal/heap":         {},
+	"internal/platform":     {},
+	"internal/account":      {},
+	"internal/zone":         {},
+	"internal/trust":        {"internal/account"},
+	"internal/progtest":     {"internal/polltest"},
+	"internal/ptytest":      {"hosts/hosttest", "internal/platform", "internal/polltest"},
+	"grid":                  {"grid/search", "internal/text", "jobs", "jobs/query"},
+	"grid/search":           {},
+	"dispatch/sched":        {"internal/heap", "hosts", "internal/text", "jobs", "jobs/action"},
+	"dispatch/commit":       {"dispatch/sched", "hosts", "jobs"},
 	"dispatch/sim": {"dispatch/commit", "dispatch/sched", "hosts", "jobs", "jobs/action", "jobs/attempts", "jobs/journal", "jobs/rundir",
 		"jobs/rundir/memdisk"},
 	"dispatch":         {"dispatch/commit", "dispatch/sched", "hosts", "hosts/files", "internal/account", "internal/text", "jobs", "jobs/live", "jobs/results", "jobs/rundir"},
@@ -155,6 +157,24 @@ func TestHostsAreReachedThroughInterfaces(t *testing.T) {
 			if ssh && (first == "dispatch" || name == "tui" || name == "jobs") || library && (name == "jobs" || name == "jobs/results") {
 				t.Errorf("%s reaches %s", name, dep)
 			}
+		}
+	}
+}
+
+// TestTheProgramForHostsIsSmall checks that the program for hosts does not depend on what only users
+// need: commands, the screen, ssh, pages, and networks.
+func TestTheProgramForHostsIsSmall(t *testing.T) {
+	libraries := []string{"github.com/BurntSushi/toml", "github.com/go-json-experiment/json", "golang.org/x/sys/unix"}
+	for _, dep := range packages(t)["hosts/helper/hostprog"].Deps {
+		ours, isOurs := strings.CutPrefix(dep, "dcs-tui/")
+		first, _, _ := strings.Cut(ours, "/")
+		site, _, _ := strings.Cut(dep, "/")
+		isLibrary := !isOurs && strings.Contains(site, ".")
+		switch {
+		case isOurs && (slices.Contains([]string{"dispatch", "tui", "grid", "clients"}, first) || slices.Contains([]string{"internal/cli", "hosts/link", "hosts/helper/carried"}, ours)),
+			isLibrary && !slices.ContainsFunc(libraries, func(l string) bool { return dep == l || strings.HasPrefix(dep, l+"/") }),
+			slices.Contains([]string{"embed", "net", "net/http", "html/template", "text/template"}, dep):
+			t.Errorf("the program for hosts contains %s", dep)
 		}
 	}
 }

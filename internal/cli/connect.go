@@ -17,6 +17,7 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/helper"
+	"dcs-tui/hosts/helper/carried"
 	"dcs-tui/hosts/link"
 	"dcs-tui/internal/platform"
 	"dcs-tui/internal/text"
@@ -41,7 +42,7 @@ func (a *app) connector(o *options, hs []*hosts.Host, log func(host, line string
 	if a.ssh != nil {
 		router["ssh"] = a.sshOpener(o)
 	}
-	return helper.New(helper.Options{Opener: router, Log: log, Bases: a.helperBases}), nil
+	return helper.New(helper.Options{Opener: router, Log: log, Bases: a.helperBases, Programs: carried.Programs()}), nil
 }
 
 // sshSetup is the user's ssh configuration.
@@ -129,14 +130,14 @@ func (a *app) sshOpener(o *options) hosts.Opener {
 		Warn: warnOnce})
 }
 
-// warnDynamicBinary warns if this program, which is copied to hosts, is linked dynamically, because
+// warnDynamicBinary warns if this program is copied to hosts and is linked dynamically, because
 // a host with an older C library cannot start it. go build links dynamically where a C compiler is
 // installed.
 func (a *app) warnDynamicBinary(hs []*hosts.Host) {
 	if !slices.ContainsFunc(hs, func(h *hosts.Host) bool { return h.Link != "local" }) {
 		return
 	}
-	if !platform.RunsJobs {
+	if !platform.RunsJobs || carried.HasAny() {
 		return // hosts get another program
 	}
 	program, err := platform.Executable()
