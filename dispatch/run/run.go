@@ -128,6 +128,7 @@ type Run struct {
 	over     chan struct{} // closed when the dispatcher and the journal are closed
 	feeder   sync.WaitGroup
 	reporter sync.WaitGroup
+	removals sync.WaitGroup // the inbox, which removes the requests that were carried out
 
 	stored      []*jobs.Spec  // jobs that are submitted first
 	storedDone  chan struct{} // closed when they have been submitted
@@ -314,7 +315,7 @@ func (r *Run) begin() {
 	}
 	r.feeder.Go(func() { r.feed(r.ctx) })
 	go r.carryOutRequests()
-	go r.inbox.Serve(r.over)
+	r.removals.Go(func() { r.inbox.Serve(r.over) })
 	go r.storeStatus()
 	go r.inventory.serve(r.over, r.d.SetHosts, func(inv *hosts.Inventory) {
 		if slices.ContainsFunc(inv.Hosts, sendsFiles) {

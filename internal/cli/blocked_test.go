@@ -69,7 +69,7 @@ func TestSIGTERMWhileNobodyReadsResults(t *testing.T) {
 	dir := t.TempDir()
 	const n = 100
 	writeFile(t, dir, "jobs.txt", strings.Repeat("echo >> ran\n", n))
-	cmd := programCommand(t, dir, "run", "--json", "--name", "r", "jobs.txt")
+	cmd := programCommand(t, dir, "run", "--json", "--name", "r", "--max-slots", "4", "jobs.txt")
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = fullPipe(t), &said
 	startProgram(t, cmd)

@@ -31,7 +31,9 @@ func (a *app) connector(o *options, hs []*hosts.Host, log func(host, line string
 	if err := a.loadSSH(o, hs); err != nil {
 		return nil, err
 	}
-	a.warnSSH()
+	ctx, cancel := context.WithTimeout(context.Background(), warnDelay)
+	defer cancel()
+	a.warnSSH(ctx)
 	if a.ssh == nil { // hosts that are added later may need ssh
 		if config, err := link.LoadSSHConfig(o.SSHConfig); err == nil {
 			a.ssh = &sshSetup{config: config, warned: map[string]bool{}}
@@ -80,14 +82,13 @@ func (a *app) loadSSH(o *options, hs []*hosts.Host) error {
 const warnDelay = time.Second
 
 // warnSSH warns once about directives of the ssh configuration that are not supported. An error in
-// the part of one host affects only that host, when it is connected to.
-func (a *app) warnSSH() {
+// the part of one host affects only that host, when it is connected to. It waits for answers of ssh
+// until ctx ends, and for each at most as long as the connection would.
+func (a *app) warnSSH(ctx context.Context) {
 	if a.ssh == nil || a.ssh.hasWarned {
 		return
 	}
 	a.ssh.hasWarned = true
-	ctx, cancel := context.WithTimeout(context.Background(), warnDelay)
-	defer cancel()
 	// Hosts often have the same problem, so each text is printed once.
 	var texts []string
 	concerned := map[string][]*hosts.Host{}

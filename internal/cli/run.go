@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -255,7 +256,7 @@ func (a *app) runJobs(cmd *cobra.Command, flags *runFlags, src jobSource) error 
 	}
 	flags.setSlots(inv.Hosts)
 	if flags.dryRun {
-		a.warnSSH()
+		a.warnSSH(context.Background()) // nobody is dialed, so no warnings follow
 		return a.dryRun(flags, src.specs, inv, cwd)
 	}
 	file := inv.File // absolute: resume may be called from another directory

@@ -221,7 +221,7 @@ func wrapInShell(cmd *exec.Cmd, line string) *exec.Cmd {
 // inherit it.
 func TestNobodyIsADispatcherByAccident(t *testing.T) {
 	t.Parallel()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	must(t, err)
 	ours, theirs := os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs")
 	defer ours.Close()
