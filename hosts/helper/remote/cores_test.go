@@ -172,6 +172,7 @@ func TestFilesThatListNoCores(t *testing.T) {
 	}
 	path := filepath.Join(dir, coresPrefix+"1.DEAD")
 	must(t, os.WriteFile(path, appendSealed(nil, coresMagic, coreFields{"0"}), 0o644))
+	must(t, os.Chmod(path, 0o644)) // whatever our umask is
 	used, err := coresInUse(dirfd, dir, "")
 	if err != nil || len(used) > 0 {
 		t.Errorf("in use: %v, %v", used, err)

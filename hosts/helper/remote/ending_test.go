@@ -117,6 +117,9 @@ func TestHelperExitsIfItFindsANewerEpoch(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"found in work_dir", "told to end the run"} {
 		w := newWorld(t)
+		if how == "told to end the run" {
+			w.env = []string{heartbeatEnv + "=1h"} // the helper does not look for a newer epoch by itself
+		}
 		open := w.open()
 		f := w.start(open)
 		f.hold("1.1", "exit 3")
@@ -145,14 +148,16 @@ func TestHelperExitsIfItFindsANewerEpoch(t *testing.T) {
 // jobs continue.
 func TestHelperWithoutMessagesExits(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, silenceEnv+"=2s")
+	w := newWorld(t)
 	f := w.start(w.open())
 	f.hold("1.1", "exit 3")
+	f.crash()
+	// This helper needs no message of the test in time.
+	f = w.startWithInput([]hosts.Message{w.open()}, silenceEnv+"=2s")
 	if err := f.wait(); err == nil || !strings.Contains(f.stderr.String(),
 		"nothing received from the dispatcher for 2s") {
 		t.Errorf("it ended with %v: %q", err, f.stderr.String())
 	}
-	w.env = nil
 	g := w.start(w.open())
 	w.release("1.1")
 	g.exits("1.1", 3)
@@ -290,7 +295,7 @@ func TestStopWithoutADispatcher(t *testing.T) {
 func TestStopOnAHungDirectory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	release := hang(t, w, "slot0", "open", "/run")
+	_, release := hang(t, w, "slot0", "open", "/run")
 	began := time.Now()
 	ran, idle := jobWithoutHelper(t, w, func() {})
 	polltest.Until(t, "the second job has started", ran)

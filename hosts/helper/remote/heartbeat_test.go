@@ -9,12 +9,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"dcs-tui/hosts"
 	wire "dcs-tui/hosts/helper"
+	"dcs-tui/internal/polltest"
 )
 
 // TestHelloReportsTheTimeZone checks that the hello reports the host's time zone, because quiet
@@ -78,12 +80,13 @@ func TestFirstHeartbeatFollowsTheHello(t *testing.T) {
 	}
 }
 
-// hang makes one call of the next helper or its supervisors (role) hang until the returned function
-// is called.
-func hang(t *testing.T, w *world, role, op, path string) (release func()) {
+// hang makes one call of the next helper or its supervisors (role) hang until release is called.
+// hangs waits for that call.
+func hang(t *testing.T, w *world, role, op, path string) (hangs, release func()) {
 	p := &plan{Dir: t.TempDir(), Root: filepath.Dir(w.base), Call: callKey{role, op, path}, Nth: 1, How: howHang}
 	w.env = append(w.env, p.env())
-	return func() { write(t, filepath.Join(p.Dir, "go"), "") }
+	return func() { polltest.Until(t, p.String(), func() bool { return p.fired() != "" }) },
+		func() { write(t, filepath.Join(p.Dir, "go"), "") }
 }
 
 // TestHeartbeatsWhileTheSpoolHangs checks that a spool on a hung file system does not make the host
@@ -91,17 +94,41 @@ func hang(t *testing.T, w *world, role, op, path string) (release func()) {
 // where it was.
 func TestHeartbeatsWhileTheSpoolHangs(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, silenceEnv+"=4s") // the pings that the helper receives keep it from exiting
-	release := hang(t, w, "host0", "create", "#-#.#")
+	w := newWorld(t)
+	hangs, release := hang(t, w, "host0", "create", "#-#.#")
 	f := w.start(w.open())
-	first := await(f, func(b *hosts.Heartbeat) bool { return !b.Early })
 	f.launch(job("1.1", "exit 9"))
-	for last := first; last.Uptime-first.Uptime < 5*time.Second; {
-		f.send(&hosts.Ping{Seq: last.Seq + 1, LeaseUptime: uptime() + time.Hour})
-		last = await(f, func(b *hosts.Heartbeat) bool { return b.Seq > last.Seq })
+	hangs()
+	for seq := int64(2); seq < 5; seq++ {
+		f.send(&hosts.Ping{Seq: seq, LeaseUptime: uptime() + time.Hour})
+		await(f, func(b *hosts.Heartbeat) bool { return b.Seq == seq })
 	}
 	release()
 	f.exits("1.1", 9)
+}
+
+// TestPingsCountWhileTheSpoolHangs checks that a helper whose handling of messages hangs does not exit
+// for lack of messages while it receives pings.
+func TestPingsCountWhileTheSpoolHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, w := io.Pipe()
+		h := &helper{limits: defaultLimits}
+		var passed atomic.Bool
+		silence := time.AfterFunc(h.limits.silence, func() { passed.Store(true) })
+		ended := make(chan error, 1)
+		go func() { ended <- h.receiveMessages(wire.NewReader(r), make(chan hosts.Message, 256), silence, nil) }()
+		out := wire.NewWriter(w)
+		for seq := range int64(100) {
+			time.Sleep(h.limits.silence / 2)
+			must(t, out.Write(&hosts.Ping{Seq: seq}))
+		}
+		synctest.Wait()
+		if passed.Load() || h.pings.Load() != 99 {
+			t.Errorf("the last ping is %d; the silence has passed: %t", h.pings.Load(), passed.Load())
+		}
+		w.Close()
+		must(t, <-ended)
+	})
 }
 
 // TestHungSpoolIsReported checks that such a host reports that a file system does not respond, so
@@ -109,7 +136,7 @@ func TestHeartbeatsWhileTheSpoolHangs(t *testing.T) {
 func TestHungSpoolIsReported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	release := hang(t, w, "host0", "open", "/base/runs/r#/melon#")
+	_, release := hang(t, w, "host0", "open", "/base/runs/r#/melon#")
 	f := w.start(w.open())
 	await(f, func(b *hosts.Heartbeat) bool { return b.FSDelay > time.Second })
 	release()

@@ -171,14 +171,15 @@ exec "$@"`,
 func TestJobsGoFirstWhenMemoryRunsOut(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
-	// The supervisor's own oom_score_adj is reset after the shell has started.
-	f.launch(job("1.1", "until [ $(cat /proc/$$/oom_score_adj) != $(cat /proc/$PPID/oom_score_adj) ]; do :; done; cat /proc/$PPID/oom_score_adj /proc/self/oom_score_adj"))
+	// The supervisor's own oom_score_adj is reset after the shell has started. Ours may be the maximum.
+	own := atoi(t, string(procFile(os.Getpid(), "oom_score_adj")))
+	f.launch(job("1.1", fmt.Sprintf("until [ $(cat /proc/$PPID/oom_score_adj) = %d ]; do :; done; "+
+		"cat /proc/$PPID/oom_score_adj /proc/self/oom_score_adj", own)))
 	f.succeeds("1.1")
 	var super, job int
 	if _, err := fmt.Sscan(w.content("1.1", jobs.FileOut), &super, &job); err != nil {
 		t.Fatal(err)
 	}
-	own := atoi(t, string(procFile(os.Getpid(), "oom_score_adj")))
 	if super != own || job != min(own+oomShare, maxOOM) {
 		t.Errorf("ours is %d: the supervisor has %d, the job %d", own, super, job)
 	}

@@ -71,11 +71,12 @@ func TestNoProcessEscapesAKill(t *testing.T) {
 		for _, end := range []string{"kill", "timeout", "bye"} {
 			t.Run(way+"/"+end, func(t *testing.T) {
 				t.Parallel()
-				w := newWorld(t)
+				due := filepath.Join(t.TempDir(), "due")
+				w := newWorld(t, timeoutEnv+"="+due)
 				f := w.start(w.open())
 				j, ready, _ := w.script("1.1", nastyLeaf+nastyWays[way])
 				if end == "timeout" {
-					j.Timeout = 4 * time.Second // the job must be ready before
+					j.Timeout = time.Millisecond // it passes when the job is ready
 				}
 				f.launch(j)
 				w.receive(ready)
@@ -85,8 +86,11 @@ func TestNoProcessEscapesAKill(t *testing.T) {
 						t.Errorf("%+v, want success and children left", o)
 					}
 				}
-				if end == "kill" {
+				switch end {
+				case "kill":
 					f.kill("1.1")
+				case "timeout":
+					write(t, due, "")
 				}
 				var o jobs.Outcome
 				switch {

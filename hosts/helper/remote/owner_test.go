@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -239,16 +240,18 @@ func (w *world) kill(word string) {
 // suspension does not count for the job's timeout, and the outcome reports it.
 func TestWholeTreeIsSuspended(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	due := filepath.Join(t.TempDir(), "due")
+	w := newWorld(t, timeoutEnv+"="+due)
 	ready := w.fifo("ready")
 	f := w.start(w.open())
 	j := job("1.1", "echo $$ >> pids; "+escapingProcesses(w, ready))
-	j.Timeout = 4 * time.Second // the tree must be there and be suspended before
+	j.Timeout = 4 * time.Second
 	f.launch(j)
 	w.receiveLines(ready, 3)
 	pids := w.tree(4)
 	w.suspend(true)
 	w.until("the tree is suspended", pids, true)
+	write(t, due, "") // however slow this machine is, the timeout passes when the tree is suspended, or later
 	await(f, func(b *hosts.Heartbeat) bool {
 		return b.Owner == hosts.Owner{Who: "/var/tmp/.dcs-suspend is there", Suspend: true} && b.Suspended > time.Second
 	})
@@ -275,6 +278,7 @@ func TestSuspendSeesEveryResume(t *testing.T) {
 				ctl.markResumed()
 				resumed++
 			}
+			runtime.Gosched() // with one processor, each would otherwise wait for the end of the other's time slice
 		}
 	}()
 	for running := true; running; {
@@ -286,6 +290,7 @@ func TestSuspendSeesEveryResume(t *testing.T) {
 		if ctl.suspend(uptime() + suspendLease) {
 			seen++
 		}
+		runtime.Gosched()
 	}
 	if seen != resumed && seen != resumed+1 { // the first suspension follows no resume
 		t.Errorf("%d resumes, and %d were seen", resumed, seen)

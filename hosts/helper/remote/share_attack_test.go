@@ -3,6 +3,7 @@
 package remote
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/hosts"
+	"dcs-tui/hosts/hosttest"
 )
 
 // evil and victim are users without files of their own.
@@ -47,9 +49,14 @@ func sharedTestDir(t testing.TB) (dir string, dirfd int) {
 		t.Skip("acts as other users, which needs root")
 	}
 	base := t.TempDir()
-	must(t, os.Chmod(filepath.Dir(base), 0o755))
+	must(t, errors.Join(os.Chmod(filepath.Dir(base), 0o755), os.Chmod(base, 0o755))) // whatever our umask is
+	var err error
+	asUser(t, evil, func() { _, err = os.ReadDir(base) })
+	if err != nil {
+		hosttest.LeaveOut(t, "TMPDIR cannot be reached by other users (%v): what they can do in a shared directory", err)
+	}
 	dir = filepath.Join(base, "share")
-	dirfd, err := openShare(dir, true)
+	dirfd, err = openShare(dir, true)
 	must(t, err)
 	t.Cleanup(func() { unix.Close(dirfd) })
 	return dir, dirfd

@@ -63,13 +63,15 @@ func (f *helperProcess) after(paths []string) *helperProcess {
 		inSpool = inSpool || path == spool || strings.HasPrefix(path, spool+"/") || strings.HasPrefix(spool, path+"/")
 		deletePath(f.w.t, path)
 	}
-	// A few looks at the spool are enough to make again what only the helper needs.
+	// A few looks at the spool are enough to make again what only the helper needs. Heartbeats that were
+	// made before the deletion may still wait to be read.
+	deleted := uptime()
 	for seen := 0; inSpool || seen < 5; {
 		m, open := <-f.msgs
 		if !open {
 			break
 		}
-		if _, ok := m.(*hosts.Heartbeat); ok {
+		if b, ok := m.(*hosts.Heartbeat); ok && b.Uptime >= deleted {
 			seen++
 		}
 		f.pending = append(f.pending, m)

@@ -91,11 +91,14 @@ func (w *watch) begin(id jobs.AttemptID, pid int, timeout time.Duration, limit i
 	}
 }
 
+// jobTimer starts the timer of a job's timeout. Tests replace it.
+var jobTimer = time.AfterFunc
+
 // afterLocked calls do when c has run for d, not counting time in which jobs were suspended.
 func (w *watch) afterLocked(c *current, d time.Duration, do func()) *time.Timer {
 	credit := c.suspendedBefore
 	var timer *time.Timer
-	timer = time.AfterFunc(d, func() {
+	timer = jobTimer(d, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		total, to := w.slot.control.suspended()

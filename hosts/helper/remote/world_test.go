@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,11 +37,15 @@ type world struct {
 	env     []string // additional variables of its processes
 }
 
+var worlds atomic.Int32 // number of worlds of this process
+
 func newWorld(t testing.TB, env ...string) *world {
 	t.Helper()
 	root := t.TempDir()
 	w := &world{t: t, base: filepath.Join(root, "base"), runDir: filepath.Join(root, "run"),
-		workDir: filepath.Join(root, "work"), run: fmt.Sprintf("r%d", time.Now().UnixNano()), env: env}
+		workDir: filepath.Join(root, "work"), env: env}
+	// No other world has this uid, also if the clock of the machine is coarse: the cookies of jobs contain it.
+	w.run = fmt.Sprintf("r%d%d%d", time.Now().UnixNano(), os.Getpid(), worlds.Add(1))
 	for _, d := range []string{filepath.Join(w.base, "bin"), w.runDir} {
 		must(t, os.MkdirAll(d, 0o700))
 	}
@@ -224,7 +229,10 @@ type helperProcess struct {
 }
 
 // startProcess starts a helper process with additional variables in its environment.
-func (w *world) startProcess(env ...string) *helperProcess {
+func (w *world) startProcess(env ...string) *helperProcess { return w.startWithInput(nil, env...) }
+
+// startWithInput starts a helper process whose input has the messages from the beginning.
+func (w *world) startWithInput(msgs []hosts.Message, env ...string) *helperProcess {
 	w.t.Helper()
 	f := &helperProcess{w: w, msgs: make(chan hosts.Message, 4096)}
 	f.cmd = exec.Command(filepath.Join(w.base, "bin", "dcs-tui-test"), wordHost)
@@ -232,8 +240,9 @@ func (w *world) startProcess(env ...string) *helperProcess {
 	f.cmd.Stderr = &f.stderr
 	in, err1 := f.cmd.StdinPipe()
 	out, err2 := f.cmd.StdoutPipe()
-	must(w.t, errors.Join(err1, err2, f.cmd.Start()))
+	must(w.t, errors.Join(err1, err2))
 	f.in, f.stdout, f.out = in, out, wire.NewWriter(in)
+	must(w.t, errors.Join(f.out.Write(msgs...), f.cmd.Start()))
 	go func() {
 		defer close(f.msgs)
 		r := wire.NewReader(out)
@@ -346,13 +355,14 @@ func show(msgs []hosts.Message) string {
 }
 
 // hold launches a job that waits for release before it runs a command, and waits until the job
-// runs.
+// runs and the helper has reported that.
 func (f *helperProcess) hold(id, command string, more ...hosts.LaunchJob) {
 	f.w.t.Helper()
 	ready, gate := f.w.fifo("ready-"+id), f.w.fifo("gate-"+id)
 	first := job(id, fmt.Sprintf("echo up > %s; read x < %s; %s", ready, gate, command))
 	f.launch(append([]hosts.LaunchJob{first}, more...)...)
 	f.w.receive(ready)
+	f.started(id)
 }
 
 // release lets a job of hold continue.
@@ -575,7 +585,18 @@ const (
 	freshEnv     = "TEST_GPU_FRESH"
 	vmstatEnv    = "TEST_VMSTAT"
 	lastSlotEnv  = "TEST_LAST_SLOT"
+	timeoutEnv   = "TEST_TIMEOUT" // no timeout of a job passes before this file exists
 )
+
+// holdTimeouts holds the timeouts of jobs until a file exists.
+func holdTimeouts(file string) {
+	jobTimer = func(d time.Duration, f func()) *time.Timer {
+		return time.AfterFunc(d, func() {
+			polltest.Within(24*time.Hour, func() bool { _, err := os.Stat(file); return err == nil })
+			f()
+		})
+	}
+}
 
 // TestMain runs the test binary as the program on the host if its first argument begins with "__".
 func TestMain(m *testing.M) {
@@ -586,6 +607,9 @@ func TestMain(m *testing.M) {
 			gpuFresh = d
 		}
 		vmstatFile = cmp.Or(os.Getenv(vmstatEnv), vmstatFile)
+		if file := os.Getenv(timeoutEnv); file != "" {
+			holdTimeouts(file)
+		}
 		if step, err := time.ParseDuration(os.Getenv(stepEnv)); err == nil {
 			setClockAtEachLook(step)
 		}
