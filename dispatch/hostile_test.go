@@ -155,7 +155,6 @@ func TestFloodsAreRefused(t *testing.T) {
 		hosttest.FloodsTrouble:    "evil: it sent more than 16 MiB of messages for people",
 		hosttest.FloodsHeartbeats: "evil: it sent more than 100000 messages without being asked",
 		hosttest.FloodsBytes:      `evil: it sent an answer that belongs to no question: "chunk"`,
-		hosttest.FloodsWants:      "evil: it asks for more than 64 pieces of files at once",
 	} {
 		t.Run(attack.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/files"
+	"dcs-tui/hosts/hosttest"
 	"dcs-tui/jobs"
 )
 
@@ -134,5 +135,27 @@ func TestSeenOutcomeWithoutFiles(t *testing.T) {
 	m = &hosts.Inspected{Jobs: []hosts.ExitedJob{{Attempt: id, Outcome: jobs.Outcome{Files: 1}}}}
 	if r.dropUnfetched(m); len(m.Jobs) != 1 {
 		t.Errorf("got %+v, want the fetched attempt among the jobs", m)
+	}
+}
+
+// TestNumberOfWantsIsBounded checks that a host that asks for too many pieces of files at once is
+// disconnected. Here no piece is handed over, as if the disk of this machine hung.
+func TestNumberOfWantsIsBounded(t *testing.T) {
+	a := newAgent(&Dispatcher{inputs: make(chan input, 1)}, fakeHost("evil"))
+	defer a.cancel()
+	a.worker = &fakeWorker{Worker: hosttest.NewWorker(hosts.Hello{}, 0, nil)}
+	for range maxServing {
+		a.serve(&hosts.Want{Limit: 1})
+	}
+	if a.worker == nil {
+		t.Fatalf("a host with %d Wants is disconnected", maxServing)
+	}
+	a.serve(&hosts.Want{Limit: 1})
+	if a.worker != nil {
+		t.Fatalf("a host with %d Wants stays connected", maxServing+1)
+	}
+	down, _ := (<-a.d.inputs).ev.(sched.HostDown)
+	if down.Host != "evil" || down.Err == nil || !strings.Contains(down.Err.Error(), "more than 64 pieces of files at once") {
+		t.Errorf("got %+v, want evil to be down because it asks for too many pieces", down)
 	}
 }

@@ -55,9 +55,12 @@ func startHere(t *testing.T, dir *rundir.Run, base string) *run.Run {
 	return r
 }
 
-// startNew starts a new run in dir.
+// startNew starts a new run in dir. Its processes end before dir is removed.
 func startNew(t *testing.T, dir string) (*rundir.Run, *run.Run) {
 	t.Helper()
+	t.Cleanup(func() {
+		progtest.CheckNothingLeft(t, time.Minute, func(p progtest.Process) bool { return p.RefersTo(dir) })
+	})
 	made, err := rundir.CreateAt(filepath.Join(dir, "run"), "r", rundir.Settings{Version: "test", Cwd: dir})
 	if err != nil {
 		t.Fatal(err)
@@ -70,9 +73,6 @@ func startNew(t *testing.T, dir string) (*rundir.Run, *run.Run) {
 // earlier results (D1).
 func TestJobsAreSubmittedWhileResultsAreRead(t *testing.T) {
 	dir := t.TempDir()
-	t.Cleanup(func() {
-		progtest.CheckNothingLeft(t, 20*time.Second, func(p progtest.Process) bool { return p.RefersTo(dir) })
-	})
 	made, r := startNew(t, dir)
 	submit := func(command string) {
 		t.Helper()

@@ -89,7 +89,7 @@ func TestAnotherUserIsRefused(t *testing.T) {
 	program := filepath.Join(s.opts.Base, "connect")
 	b, err := os.ReadFile("/proc/self/exe")
 	must(t, err)
-	must(t, os.WriteFile(program, b, 0o755))
+	must(t, errors.Join(os.WriteFile(program, b, 0o755), os.Chmod(program, 0o755))) // whatever the umask is
 	cmd := exec.Command(program)
 	cmd.Env = []string{"TEST_CONNECT=" + s.Address()}
 	cmd.Dir = "/"

@@ -562,32 +562,39 @@ func TestAbandonedCallFreesItsSlot(t *testing.T) {
 // out and answered, or reported as not taken.
 func TestCloseAnswersEachRequest(t *testing.T) {
 	for range 20 {
-		f := &fakeHandler{}
-		s := startServer(t, f)
-		var all sync.WaitGroup
-		var done, left atomic.Int64
-		for range 3 {
-			c := dial(t, s)
-			for range 4 {
-				all.Go(func() {
-					for {
-						if err := c.Request(t.Context(), "r", json.RawMessage("{}")); err != nil {
-							if left.Add(1); !errors.Is(err, ErrNotTaken) {
-								t.Errorf("got %v, want ErrNotTaken", err)
+		// In virtual time, because Close waits for a second only until the answers are sent.
+		synctest.Test(t, func(t *testing.T) {
+			f := &fakeHandler{}
+			s := newServer(options(f))
+			var all sync.WaitGroup
+			var done, left atomic.Int64
+			for range 3 {
+				ours, theirs := net.Pipe()
+				s.serve(theirs, nil)
+				c, err := newClient(t.Context(), ours, "run1")
+				must(t, err)
+				defer c.Close()
+				for range 4 {
+					all.Go(func() {
+						for {
+							if err := c.Request(t.Context(), "r", json.RawMessage("{}")); err != nil {
+								if left.Add(1); !errors.Is(err, ErrNotTaken) {
+									t.Errorf("got %v, want ErrNotTaken", err)
+								}
+								return
 							}
-							return
+							done.Add(1)
 						}
-						done.Add(1)
-					}
-				})
+					})
+				}
 			}
-		}
-		polltest.Until(t, "some requests are done", func() bool { return done.Load() > 20 })
-		s.Close()
-		all.Wait()
-		if n := len(f.done); int64(n) != done.Load() || left.Load() != 12 {
-			t.Errorf("%d were carried out and %d answered; %d failed, want 12", n, done.Load(), left.Load())
-		}
+			polltest.Until(t, "some requests are done", func() bool { return done.Load() > 20 })
+			s.Close()
+			all.Wait()
+			if n := len(f.done); int64(n) != done.Load() || left.Load() != 12 {
+				t.Errorf("%d were carried out and %d answered; %d failed, want 12", n, done.Load(), left.Load())
+			}
+		})
 	}
 }
 
