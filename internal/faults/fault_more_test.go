@@ -138,11 +138,21 @@ func (d *director) fillShared() string {
 	if d.isActive("disk full") {
 		return ""
 	}
+	empty := d.fillUntil()
+	if empty == nil {
+		return ""
+	}
+	return d.repairAfterRandom(2, 12, "disk full", empty)
+}
+
+// fillUntil fills the shared directory completely until the returned function is called. It returns
+// nil if the directory is full already.
+func (d *director) fillUntil() (empty func()) {
 	name := d.lab.hub.path(sharedDir + "/.filler")
 	from := time.Now()
 	f, err := os.Create(name)
 	if errors.Is(err, syscall.ENOSPC) {
-		return ""
+		return nil
 	}
 	d.must(err)
 	defer f.Close()
@@ -152,10 +162,10 @@ func (d *director) fillShared() string {
 			size /= 2
 		}
 	}
-	return d.repairAfterRandom(2, 12, "disk full", func() {
+	return func() {
 		d.must(os.Remove(name))
 		d.writeFailures = append(d.writeFailures, span{from, time.Now()})
-	})
+	}
 }
 
 // mountReadOnly mounts the shared directory read-only on one host for a while.

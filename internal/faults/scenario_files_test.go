@@ -10,16 +10,19 @@ import (
 	"dcs-tui/internal/polltest"
 )
 
-// TestFullDiskPausesTheRun fills the shared directory for a while. The run pauses, reports why, and
-// continues by itself.
+// TestFullDiskPausesTheRun fills the shared directory until the run has paused and reported why. The
+// run continues by itself.
 func TestFullDiskPausesTheRun(t *testing.T) {
 	_, d := startScenario(t, "full", 20, equalJobs(64, "plain", 1))
-	if d.fillShared() == "" {
+	empty := d.fillUntil()
+	if empty == nil {
 		t.Fatal("the directory could not be filled")
 	}
 	d.stepUntil("it says why", polltest.Patience, func() bool {
 		return strings.Contains(d.dispatchers[0].output(), "no space left")
 	})
+	empty()
+	d.logEvent("the directory has space again")
 	d.awaitOver()
 	if len(d.dispatchers) != 1 {
 		t.Errorf("%d dispatchers were needed", len(d.dispatchers))

@@ -169,7 +169,7 @@ type ended struct {
 	out, err string
 }
 
-// wait waits for the end of the program. It fails the test after four minutes.
+// wait waits for the end of the program. It fails the test after polltest.Patience.
 func (p *process) wait() ended {
 	p.l.t.Helper()
 	late := time.AfterFunc(polltest.Patience, func() {
@@ -180,7 +180,7 @@ func (p *process) wait() ended {
 	err := p.cmd.Wait()
 	late.Stop()
 	if p.late.Load() {
-		p.l.t.Fatalf("it has not ended within four minutes:\n%s", p.err.String())
+		p.l.t.Fatalf("it has not ended within %v:\n%s", polltest.Patience, p.err.String())
 	}
 	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
 		p.l.t.Fatal(err)
@@ -301,9 +301,9 @@ func (l *lab) wantSucceededAtOnce(n int, all ...ended) {
 }
 
 // wantNothingLeft fails the test if a process of the lab's run is still alive (promise 4). Every
-// spool and every job refers to the lab's local directory. Helpers exit a moment after their
-// dispatcher.
+// spool and every job refers to the lab's local directory. Helpers exit after their dispatcher, which
+// takes 30 s if their link was cut.
 func (l *lab) wantNothingLeft() {
 	l.t.Helper()
-	progtest.CheckNothingLeft(l.t, 45*time.Second, func(p progtest.Process) bool { return p.RefersTo(l.local) })
+	progtest.CheckNothingLeft(l.t, 2*time.Minute, func(p progtest.Process) bool { return p.RefersTo(l.local) })
 }
