@@ -81,7 +81,14 @@ func bigRun(dir string, n, left int) error {
 		batch = append(batch, jobs.Record{Kind: jobs.KindEnded, At: at},
 			jobs.Record{Kind: jobs.KindClosed, At: at, How: jobs.ClosedDone})
 	}
-	return errors.Join(j.Append(batch), j.Sync(), j.Close())
+	if err := errors.Join(j.Append(batch), j.Sync(), j.Close()); err != nil {
+		return err
+	}
+	table, _, err := journal.Replay(run)
+	if err != nil {
+		return err
+	}
+	return journal.WriteCounts(run, table)
 }
 
 // millionCommands are the commands that million measures, each with its arguments before the run.

@@ -15,6 +15,7 @@ import (
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -121,6 +122,9 @@ func (r *Run) Close() (*Outcome, error) {
 		r.hostLogs.Close()
 	})
 	if !o.Deleted {
+		if finish.How == sched.AllDone && err == nil { // without it, `runs` replays the journal
+			r.signals.withTimeout(WriteTimeout, nil, func() { _ = journal.WriteCounts(r.dir, r.table) })
+		}
 		r.signals.withTimeout(WriteTimeout, nil, func() { o.Warnings = append(o.Warnings, r.closeJobLogs()...) })
 		if err != nil {
 			o.Warnings = append(o.Warnings,

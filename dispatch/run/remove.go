@@ -52,7 +52,7 @@ func Removable(run *rundir.Run, unfinished bool) (*jobs.Table, error) {
 		return nil, errors.New("requests wait for its next resume (--unfinished removes it all the same)")
 	case report.Damaged:
 		return nil, errors.New("its journal is damaged, so jobs may be left (--unfinished removes it all the same)")
-	case !table.Ended && len(table.Jobs) > 0:
+	case !table.Ended && table.NumJobs() > 0:
 		return nil, errors.New("its hosts were not all left clean; resume looks for what is left there (--unfinished removes it all the same)")
 	}
 	return table, nil

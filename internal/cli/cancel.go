@@ -270,7 +270,7 @@ func (a *app) cancelWithoutDispatcher(cmd *cobra.Command, flags *runFlags, dir *
 		return err
 	}
 	session.startLine = "canceling all jobs"
-	if ids := asked.Jobs().IDs(jobs.ID(len(table.Jobs))); len(ids) > 0 {
+	if ids := asked.Jobs().IDs(jobs.ID(table.NumJobs())); len(ids) > 0 {
 		session.startLine = "nobody dispatches it; canceling the requested jobs"
 		session.noSummary, flags.OnDone = true, ""
 		for _, id := range ids {

@@ -87,7 +87,7 @@ func (a *app) runFetch(cmd *cobra.Command, args []string, flags *fetchFlags, o *
 	at := metrics.Locations(state.Run)
 	plan := files.PlanFetch(state.Table, ids, func(host string) bool { return at.HostDirs[host] != "" }, at.Here)
 	got := &fetchJSON{runJSON: runJSONOf(state.Run), Here: plan.Here, Open: plan.Open, Hosts: []fetchHostJSON{},
-		none: len(ids) == 0 && len(state.Table.Jobs) > 0}
+		none: len(ids) == 0 && state.Table.NumJobs() > 0}
 	got.V = fetchJSONVersion
 	if len(at.HostDirs) > 0 {
 		files.SweepFetched(state.Run)

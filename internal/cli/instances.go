@@ -189,8 +189,8 @@ func instanceText(run *rundir.Run, name string) (msg string, dangling bool, runn
 	if err != nil {
 		return msg, true, 0
 	}
-	for i := range table.Jobs {
-		for _, at := range table.Jobs[i].Open() {
+	for j := range table.Rows() {
+		for _, at := range j.Open() {
 			if hosts.InstanceOf(at.Host) == name {
 				running++
 			}

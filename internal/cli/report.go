@@ -106,7 +106,7 @@ func (a *app) runReport(ctx context.Context, args []string, output string, asked
 	if err := rundir.Replace(rundir.OS, output, b.Bytes()); err != nil {
 		return text.Errorf("write the report: %w", err)
 	}
-	a.con.Line(fmt.Sprintf("%s: %s, %s", text.Line(output), text.Plural(len(state.Table.Jobs), "job"),
+	a.con.Line(fmt.Sprintf("%s: %s, %s", text.Line(output), text.Plural(state.Table.NumJobs(), "job"),
 		text.Size(int64(b.Len()))))
 	return nil
 }

@@ -255,7 +255,7 @@ func settledTable(run *rundir.Run) (*jobs.Table, error) {
 	}
 	storing := false
 	if want, ok := run.Settings.Options[rundir.OptionJobs].(int64); ok {
-		storing = alive && len(table.Jobs) < int(want)
+		storing = alive && table.NumJobs() < int(want)
 	}
 	reading := alive && owner.Epoch <= 1 // later dispatchers do not read the pipe
 	if storing || had.State == rundir.InputOpen && (had.Again || reading) {

@@ -167,7 +167,7 @@ func (a *app) runResults(cmd *cobra.Command, args []string, flags *resultsFlags)
 	at := metrics.Locations(state.Run)
 	list := at.Finished(state.Table)
 	columns := a.resultColumns(state.Run, flags.metrics)
-	params := slices.ContainsFunc(state.Table.Jobs, func(j jobs.Job) bool { return len(j.Spec.Params()) > 0 })
+	params := len(paramNames(state.Table)) > 0
 	isTable := wants != "" || !flags.json && !flags.failed && (params || len(columns) > 0)
 	if isTable { // unfinished jobs are missing in its numbers
 		list = append(list, at.Unfinished(state.Table)...)
@@ -443,8 +443,8 @@ func (a *app) writeTable(s *results.Table, flags *resultsFlags, notes results.No
 // table has the same columns from the beginning of a run to its end.
 func paramNames(table *jobs.Table) []string {
 	var names []string
-	for i := range table.Jobs {
-		for k, p := range table.Jobs[i].Spec.Params() {
+	for j := range table.Rows() {
+		for k, p := range j.Spec.Params() {
 			usual := k < len(names) && names[k] == p.Name
 			if !usual && !slices.Contains(names, p.Name) {
 				names = append(names, p.Name)

@@ -128,7 +128,7 @@ func runRows(runs []rundir.Entry, limit int) (rows []string, older int) {
 			if o, oerr := journal.ReadOwner(run); oerr == nil && o.Liveness() != journal.Dead {
 				dispatched = "on " + text.Line(o.Host)
 			}
-			if table, rerr := replayTable(run); rerr == nil {
+			if table, rerr := listedTable(run, dispatched != ""); rerr == nil {
 				counts = runview.Counts(table, dispatched != "")
 				if table.Paused && table.Unfinished() > 0 {
 					counts += ", paused"
@@ -154,6 +154,17 @@ func runRows(runs []rundir.Entry, limit int) (rows []string, older int) {
 			dispatched, counts))
 	}
 	return alignColumns(rows), older
+}
+
+// listedTable returns the table of a run for a list. If the run has ended, the table may have only
+// counts.
+func listedTable(run *rundir.Run, isDispatched bool) (*jobs.Table, error) {
+	if names, _, err := run.RequestNames(); err == nil && len(names) == 0 && !isDispatched {
+		if t := journal.ReadCounts(run); t != nil {
+			return t, nil
+		}
+	}
+	return replayTable(run)
 }
 
 // pruneFlags holds the flags of runs prune.
@@ -211,7 +222,7 @@ func (a *app) runPrune(args []string, p *pruneFlags) error {
 		case err != nil:
 			a.con.Line("kept: " + text.Line(filepath.Base(dir)) + ": " + text.Line(firstLine(err.Error())))
 		case runDir != nil:
-			runs, tables, count = append(runs, runDir), append(tables, table), count+len(table.Jobs)
+			runs, tables, count = append(runs, runDir), append(tables, table), count+table.NumJobs()
 		}
 	}
 	if len(runs) == 0 {

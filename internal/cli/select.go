@@ -48,11 +48,11 @@ func (s *selection) parseNamed(args []string) error {
 // satisfy fit.
 func (a *app) selectJobs(ctx context.Context, run *rundir.Run, table *jobs.Table, s *selection,
 	fit func(jobs.JobState) bool) ([]jobs.ID, error) {
-	if last := s.named.Last(); int(last) > len(table.Jobs) {
-		return nil, noJobError(run, last, len(table.Jobs))
+	if last := s.named.Last(); int(last) > table.NumJobs() {
+		return nil, noJobError(run, last, table.NumJobs())
 	}
 	if s.named != nil && len(s.where) == 0 && !s.failed {
-		return s.named.IDs(jobs.ID(len(table.Jobs))), nil
+		return s.named.IDs(jobs.ID(table.NumJobs())), nil
 	}
 	var which map[jobs.ID]bool
 	if len(s.where) > 0 {
@@ -62,11 +62,12 @@ func (a *app) selectJobs(ctx context.Context, run *rundir.Run, table *jobs.Table
 		}
 	}
 	var ids []jobs.ID
-	for i := range table.Jobs {
-		j, id := &table.Jobs[i], jobs.ID(i+1)
+	for i := range table.NumJobs() {
+		id := jobs.ID(i + 1)
+		state := table.State(id)
 		switch {
-		case s.named != nil && !s.named.Has(id), !fit(j.State):
-		case s.failed && j.State != jobs.Failed && j.State != jobs.TimedOut:
+		case s.named != nil && !s.named.Has(id), !fit(state):
+		case s.failed && state != jobs.Failed && state != jobs.TimedOut:
 		case which == nil || which[id]:
 			ids = append(ids, id)
 		}

@@ -83,9 +83,9 @@ func (a *app) openState(args []string) (*runState, error) {
 	return state, a.updateState(state)
 }
 
-// newRunState returns the state of a run that has not been read yet.
+// newRunState returns the state of a run that has not been read yet. Its table is packed.
 func newRunState(run *rundir.Run) *runState {
-	return &runState{Reader: journal.NewReader(run, journal.Follow(run)), HostEvents: map[string]runview.HostEvent{}}
+	return &runState{Reader: journal.NewReader(run, journal.Follow(run).Packed()), HostEvents: map[string]runview.HostEvent{}}
 }
 
 // updateState reads a run, or what was added to it, without owning it, and warns about what it
@@ -117,8 +117,8 @@ func (a *app) updateState(state *runState, see ...func(*jobs.Record)) error {
 	return nil
 }
 
-// replayTable replays the whole journal of a run. The table also has the jobs that are stored and
-// not yet part of the run.
+// replayTable replays the whole journal of a run. The table is packed, and also has the jobs that are
+// stored and not yet part of the run.
 func replayTable(run *rundir.Run) (*jobs.Table, error) {
 	table, _, err := journal.Replay(run)
 	if err != nil {
@@ -167,7 +167,7 @@ type statusJSON struct {
 func (r *runState) json() *statusJSON {
 	s := &statusJSON{
 		runJSON: runJSONOf(r.Run), Dir: r.Run.Dir, Created: r.Run.Settings.Created, Epoch: r.Table.Epoch,
-		Jobs: map[string]int{}, Total: len(r.Table.Jobs), Sent: runview.CountSent(r.Table), Hosts: r.hosts(), Queues: runview.CountQueues(r.Table),
+		Jobs: map[string]int{}, Total: r.Table.NumJobs(), Sent: runview.CountSent(r.Table), Hosts: r.hosts(), Queues: runview.CountQueues(r.Table),
 		Ended: r.Table.Ended, Input: r.Input.State, Requests: r.Requests,
 	}
 	for st, n := range r.Table.Counts {

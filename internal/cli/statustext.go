@@ -213,8 +213,7 @@ func openLines(table *jobs.Table, dispatched bool) []string {
 		title, sent, running = "may run, without a dispatcher", "may have started", "has started"
 	}
 	var lines, waiting []string
-	for i := range table.Jobs {
-		j := &table.Jobs[i]
+	for j := range table.Rows() {
 		if j.State != jobs.Running || len(lines) == maxOpenJobs {
 			continue
 		}

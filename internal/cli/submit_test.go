@@ -70,10 +70,13 @@ func TestSubmittedOnceAfterDeath(t *testing.T) {
 				t.Errorf("%q are left", names)
 			}
 			table, _, err := journal.Replay(run)
-			if err != nil || len(table.Jobs) != 4 {
+			if err != nil || table.NumJobs() != 4 {
 				t.Fatal(err)
 			}
-			for _, j := range table.Jobs[1:] {
+			for j := range table.Rows() {
+				if j.Spec.ID == 1 {
+					continue
+				}
 				if j.Spec.Request != name || j.Spec.Queue != "q" {
 					t.Errorf("got options %+v, want the request's name and its queue", j.Spec.Options)
 				}

@@ -19,8 +19,10 @@ import (
 // for parameters, facts, and metrics of jobs, over or not (X7).
 func TestWhereMeansTheSameInEveryCommand(t *testing.T) {
 	run := newGridRun(t, t.TempDir(), 6)
-	table, _, err := journal.Replay(run)
+	f := journal.Follow(run)
+	_, err := f.Poll(journal.Limit{End: true}, nil)
 	must(t, err)
+	table := f.Table() // not packed, so its rows can be changed
 	over := func(j *jobs.Job, state jobs.JobState, o *jobs.Outcome) {
 		j.State = state
 		j.Last().Outcome = o

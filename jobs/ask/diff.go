@@ -74,14 +74,15 @@ func Compare(t *jobs.Table, specs []*jobs.Spec) (*Diff, error) {
 // match finds the jobs of the file that are in the run, of those that were not found before. form
 // returns the same text for commands that are the same.
 func (m *Diff) match(t *jobs.Table, specs []*jobs.Spec, found map[jobs.ID]bool, form func(string) string) {
-	if !slices.Contains(m.inRun, 0) || len(found) == len(t.Jobs) {
+	if !slices.Contains(m.inRun, 0) || len(found) == t.NumJobs() {
 		return
 	}
 	key := func(s *jobs.Spec) string { return fmt.Sprintf("%q %q", form(s.Command), s.Params()) }
 	have := map[string][]jobs.ID{}
-	for i := range t.Jobs {
-		if id := jobs.ID(i + 1); !found[id] {
-			k := key(t.Jobs[i].Spec)
+	id := jobs.ID(0)
+	for j := range t.Rows() {
+		if id++; !found[id] {
+			k := key(j.Spec)
 			have[k] = append(have[k], id)
 		}
 	}
@@ -181,8 +182,8 @@ func (m *Diff) addMatch(j *jobs.Job, id jobs.ID, s *jobs.Spec, byText map[string
 func (m *Diff) findMissing(t *jobs.Table, files map[string]bool, found map[jobs.ID]bool) {
 	of := map[string]bool{}
 	known := false
-	for i := range t.Jobs {
-		name := filepath.Base(t.Jobs[i].Spec.File)
+	for j := range t.Rows() {
+		name := filepath.Base(j.Spec.File)
 		of[name] = true
 		known = known || files[name]
 	}
@@ -192,8 +193,9 @@ func (m *Diff) findMissing(t *jobs.Table, files map[string]bool, found map[jobs.
 			m.Renamed = name
 		}
 	}
-	for i := range t.Jobs {
-		j, id := &t.Jobs[i], jobs.ID(i+1)
+	id := jobs.ID(0)
+	for j := range t.Rows() {
+		id++
 		name := filepath.Base(j.Spec.File)
 		switch {
 		case found[id]:
@@ -289,8 +291,10 @@ func (m *Diff) remapDependencies(t *jobs.Table) error {
 // setQueues puts new jobs without a queue into that of the other jobs of their file.
 func (m *Diff) setQueues(t *jobs.Table) {
 	queue := map[string]string{}
-	for i := len(t.Jobs) - 1; i >= 0; i-- { // the first job of a file counts
-		queue[t.Jobs[i].Spec.File] = t.Jobs[i].Spec.Queue
+	for j := range t.Rows() { // the first job of a file counts
+		if _, known := queue[j.Spec.File]; !known {
+			queue[j.Spec.File] = j.Spec.Queue
+		}
 	}
 	jobs.ChangeOptions(m.New, func(o *jobs.Options) {
 		if o.Queue == "" {

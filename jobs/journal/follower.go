@@ -145,18 +145,19 @@ func (f *Follower) Table() *jobs.Table { return f.table }
 // Report returns what has been found since the last restart. The next Poll changes it.
 func (f *Follower) Report() *Report { return f.report }
 
-// Replay folds the durable part of a run's journal. The caller need not own the run.
+// Replay folds the durable part of a run's journal into a packed table. The caller need not own the
+// run.
 func Replay(r *rundir.Run) (*jobs.Table, *Report, error) {
 	owner, _ := ReadOwner(r) // without it, and without live.json, less is known to be durable
 	state, _ := live.Read(r)
-	return replay(r, LimitOf(owner, owner.Liveness(), state))
+	return replay(r, LimitOf(owner, owner.Liveness(), state), (*Follower).Packed)
 }
 
 // replay is one Poll, or two if the first one finds damage: on NFS a page may become visible
 // before an earlier one.
-func replay(r *rundir.Run, limit Limit) (*jobs.Table, *Report, error) {
+func replay(r *rundir.Run, limit Limit, as func(*Follower) *Follower) (*jobs.Table, *Report, error) {
 	for try := 1; ; try++ {
-		f := Follow(r)
+		f := as(Follow(r))
 		if _, err := f.Poll(limit, nil); err != nil {
 			return nil, nil, err
 		}

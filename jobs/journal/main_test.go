@@ -100,7 +100,7 @@ func crash(t testing.TB, j *Journal) {
 func mustReplay(t testing.TB, r *rundir.Run) (*jobs.Table, *Report) {
 	t.Helper()
 	// The owner is this process and counts as crashed.
-	table, report, err := replay(r, Limit{End: true})
+	table, report, err := replay(r, Limit{End: true}, keepRows)
 	must(t, err)
 	return table, report
 }
@@ -198,3 +198,6 @@ func equalTables(a, b *jobs.Table) bool {
 	}
 	return reflect.DeepEqual(a, b)
 }
+
+// keepRows makes replay keep a table whose rows tests can compare.
+func keepRows(f *Follower) *Follower { return f }

@@ -181,8 +181,8 @@ func (d *data) attempts(in *Input) {
 	t := &d.Attempts
 	first := jobs.StampOf(in.Known)
 	var starts []jobs.Stamp
-	for i := range in.Jobs.Jobs {
-		for _, a := range in.Jobs.Jobs[i].Attempts {
+	for j := range in.Jobs.Rows() {
+		for _, a := range j.Attempts {
 			start := cmp.Or(a.Started, a.Launched)
 			if a.NeverRan() || a.State == jobs.AttemptLaunching || start == 0 {
 				continue
@@ -200,7 +200,7 @@ func (d *data) attempts(in *Input) {
 			}
 			first = min(first, start)
 			starts = append(starts, start)
-			t.Job, t.N, t.Slot = append(t.Job, int32(i+1)), append(t.N, int32(a.ID.N)), append(t.Slot, a.Slot)
+			t.Job, t.N, t.Slot = append(t.Job, int32(a.ID.Job)), append(t.N, int32(a.ID.N)), append(t.Slot, a.Slot)
 			t.Host, t.Cause = append(t.Host, hosts.index(a.Host)), append(t.Cause, why.index(cause))
 			t.Took, t.CPU, t.State = append(t.Took, took), append(t.CPU, cpu), append(t.State, state)
 		}

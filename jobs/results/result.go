@@ -275,9 +275,9 @@ func (p *RunInfo) Result(j *jobs.Job) Result {
 // mutable data with t. A requeued job has no result until it has ended again; see Unfinished.
 func (p *RunInfo) Finished(t *jobs.Table) []Result {
 	var list []Result
-	for i := range t.Jobs {
-		if j := &t.Jobs[i]; j.State.Terminal() {
-			list = append(list, p.Result(j))
+	for i := range t.NumJobs() {
+		if id := jobs.ID(i + 1); t.State(id).Terminal() {
+			list = append(list, p.Result(t.Job(id)))
 		}
 	}
 	return list
@@ -286,12 +286,10 @@ func (p *RunInfo) Finished(t *jobs.Table) []Result {
 // Unfinished returns the unfinished jobs as results without an outcome.
 func (p *RunInfo) Unfinished(t *jobs.Table) []Result {
 	var list []Result
-	for i := range t.Jobs {
-		j := &t.Jobs[i]
-		if j.State.Terminal() {
-			continue
+	for i := range t.NumJobs() {
+		if id := jobs.ID(i + 1); !t.State(id).Terminal() {
+			list = append(list, p.UnfinishedResult(t.Job(id)))
 		}
-		list = append(list, p.UnfinishedResult(j))
 	}
 	return list
 }

@@ -32,6 +32,7 @@ const (
 	StopFile     = "STOP"     // created by the user: drain
 	StopNowFile  = "STOP.now" // created by the user: cancel
 	JobLogFile   = "joblog.tsv"
+	CountsFile   = "counts.json" // package jobs/journal
 	maxSameNames = 1000
 	nonceLen     = 32 // hex digits
 )

@@ -293,9 +293,12 @@ func Copies(j *jobs.Job) int { return max(0, len(j.Open())-1) }
 
 // Counts describes how many jobs are in each state.
 func Counts(t *jobs.Table, dispatched bool) string {
-	rest := t.Counts
+	rest, total := t.Counts, 0
 	rest[jobs.Succeeded] = 0
-	parts := []string{fmt.Sprintf("%d of %d ok", t.Counts[jobs.Succeeded], t.NumJobs())}
+	for _, n := range t.Counts {
+		total += n
+	}
+	parts := []string{fmt.Sprintf("%d of %d ok", t.Counts[jobs.Succeeded], total)}
 	return strings.Join(append(parts, results.StateCounts(rest, CountSent(t), dispatched)...), ", ")
 }
 

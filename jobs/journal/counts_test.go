@@ -1,0 +1,56 @@
+package journal
+
+import (
+	"testing"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
+)
+
+// TestCountsOfAnEndedRun checks that the stored counts of a run that has ended are those of its
+// table, and that they count only until the run changes (X1).
+func TestCountsOfAnEndedRun(t *testing.T) {
+	r := newRun(t)
+	if err := r.AppendSpecs([]*jobs.Spec{{ID: 1, Command: "true"}, {ID: 2, Command: "false"}}); err != nil {
+		t.Fatal(err)
+	}
+	take := func(recs ...jobs.Record) *jobs.Table {
+		t.Helper()
+		j, _, _, err := Take(t.Context(), r, TakeOptions{})
+		if err == nil {
+			err = j.Append(recs)
+		}
+		if err == nil {
+			err = j.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		table, _ := mustReplay(t, r)
+		if err := WriteCounts(r, table); err != nil {
+			t.Fatal(err)
+		}
+		return table
+	}
+	take(jobs.Record{Kind: jobs.KindAccepted, At: 1, Job: 1, Count: 2},
+		jobs.Record{Kind: jobs.KindJob, At: 1, Job: 1, Next: jobs.Canceled, Seq: 1})
+	if got := ReadCounts(r); got != nil {
+		t.Errorf("got %v of a run with a job that is left", got.Counts)
+	}
+	table := take(jobs.Record{Kind: jobs.KindJob, At: 1, Job: 2, Next: jobs.Skipped, Seq: 2})
+	if got := ReadCounts(r); got == nil || got.Counts != table.Counts || got.Unfinished() > 0 {
+		t.Errorf("got %v, want %v", got, table.Counts)
+	}
+	if err := r.AppendSpecs([]*jobs.Spec{{ID: 3, Command: "true"}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := ReadCounts(r); got != nil {
+		t.Errorf("got %v after a job was added", got.Counts)
+	}
+	if err := rundir.Replace(r.Disk, r.Path(rundir.CountsFile), []byte("{")); err != nil {
+		t.Fatal(err)
+	}
+	if got := ReadCounts(r); got != nil {
+		t.Errorf("got %v of a damaged file", got.Counts)
+	}
+}
