@@ -54,8 +54,8 @@ ifdef LONG
 	@scripts/need-package python3-cloudpickle /usr/bin/python3 -c 'import cloudpickle'
 	@scripts/need-package snakemake which snakemake
 	@scripts/need-package parallel sh -c 'parallel --version | grep -q "^GNU parallel"'
-	DCS_REQUIRE_SSHD=1 go test -count=1 -timeout 60m $$(go list ./... | grep -v internal/faults)
-	GORACE="atexit_sleep_ms=50 $$GORACE" DCS_REQUIRE_SSHD=1 go test -race -short -timeout 60m $$(go list ./... | grep -Ev '$(MANY_STARTS)')
+	DCS_REQUIRE_SSHD=1 go test -count=1 -timeout 3h $$(go list ./... | grep -v internal/faults)
+	GORACE="atexit_sleep_ms=50 $$GORACE" DCS_REQUIRE_SSHD=1 go test -race -short -timeout 3h $$(go list ./... | grep -Ev '$(MANY_STARTS)')
 else
 	DCS_REQUIRE_SSHD=1 go test -short -count=1 -p 4 -timeout 60m ./... # many tests wait
 endif
@@ -82,7 +82,7 @@ sim: ## simulate worlds with about 50 faults each, and a fifth as many each whos
 	go test ./dispatch/sim -run 'TestSeeds|TestCuts|TestBadHosts' -v -timeout 0 -seeds $(SEEDS) -first $(FIRST)
 
 mutations: ## deliberate defects, which the simulator must find; docs/mutations.md is the table
-	go test ./dispatch/sim -run TestMutations -v -count=1 -timeout 30m
+	go test ./dispatch/sim -run TestMutations -v -count=1 -timeout 3h
 
 vuln: ## known vulnerabilities (needs the vulnerability database)
 	go run $(GOVULNCHECK) ./...

@@ -144,7 +144,7 @@ func (wd *mutation) try(t *testing.T, root, dir string) string {
 	if seeds == 0 {
 		seeds = 600
 	}
-	run := exec.Command(bin, "-test.run", "^TestSeeds$", "-test.timeout", "10m", "-seeds", fmt.Sprint(seeds),
+	run := exec.Command(bin, "-test.run", "^TestSeeds$", "-test.timeout", "1h", "-seeds", fmt.Sprint(seeds),
 		"-most", "1")
 	if wd.isBattered {
 		run.Args = append(run.Args, "-battered")
