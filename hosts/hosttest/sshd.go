@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -58,8 +57,9 @@ type SSHD struct {
 	KnownHosts string // the client's known_hosts
 	ConfigFile string // an ssh_config for clients; `ssh -F` takes it too
 
-	opts Options
-	sshd string
+	opts     Options
+	sshd     string
+	reserved *os.File // keeps the port while the server is stopped; closed when s is no longer used
 
 	mu   sync.Mutex
 	proc *process // nil while stopped
@@ -89,23 +89,16 @@ func NewSSHD(dir string, opts Options) (*SSHD, error) {
 	if err := s.writeKeys(); err != nil {
 		return nil, err
 	}
-	// Another process may take a free port before sshd listens on it. Then another port is
-	// tried.
-	for range 10 {
-		if s.Port, err = freePort(); err != nil {
-			return nil, fmt.Errorf("hosttest: %w", err)
-		}
-		if err = s.writeFiles(); err != nil {
-			return nil, err
-		}
-		if err = s.Start(); err == nil {
-			return s, s.announce()
-		}
-		if !strings.Contains(err.Error(), "Address already in use") {
-			break
-		}
+	if s.reserved, s.Port, err = reservePort(); err != nil {
+		return nil, fmt.Errorf("hosttest: %w", err)
 	}
-	return nil, err
+	if err = s.writeFiles(); err != nil {
+		return nil, err
+	}
+	if err = s.Start(); err != nil {
+		return nil, err
+	}
+	return s, s.announce()
 }
 
 // findSSHD returns the absolute path of sshd. sshd refuses to run by a relative path.
@@ -124,13 +117,28 @@ func findSSHD() (string, error) {
 	return "", ErrNoSSHD
 }
 
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
+// reservePort returns a port of 127.0.0.1 and a socket that is bound to it and does not listen. While
+// the socket is open, no other process gets the port, and connections to it are refused unless a
+// server with SO_REUSEADDR, as sshd is, listens on it.
+func reservePort() (_ *os.File, port int, err error) {
+	syscall.ForkLock.RLock()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(fd)
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, 0, os.NewSyscallError("socket", err)
+	}
+	f := os.NewFile(uintptr(fd), "reserved port")
+	err = errors.Join(syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1),
+		syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	address, err2 := syscall.Getsockname(fd)
+	if err = errors.Join(err, err2); err != nil {
+		f.Close()
+		return nil, 0, fmt.Errorf("bind a port of 127.0.0.1: %w", err)
+	}
+	return f, address.(*syscall.SockaddrInet4).Port, nil
 }
 
 // Start starts the server again after Stop, on the same port and with the same keys. It has
