@@ -51,7 +51,7 @@ func (f *shellHost) install() *shellHost {
 	must(f.t, os.Chmod(f.base, 0o700))
 	content, err := os.ReadFile("/proc/self/exe")
 	must(f.t, err)
-	must(f.t, os.WriteFile(filepath.Join(bin, "dcs-tui-"+own.id), content, 0o700))
+	file(f.t, filepath.Join(bin, "dcs-tui-"+own.id), string(content))
 	return f
 }
 
@@ -340,8 +340,17 @@ func TestStartupFileThatWaitsForInput(t *testing.T) {
 			t.Parallel()
 			f, sent := startingWith(t, rc)
 			c := f.connector()
-			c.timeout = time.Second
-			_, err := f.connect(c)
+			shown := "a startup file there"
+			if name == "asks" {
+				shown = `it printed "Which project?"`
+			}
+			var err error
+			// A slow machine may need longer than the first limit to start the shell.
+			for c.timeout = time.Second; c.timeout < time.Minute; c.timeout *= 2 {
+				if _, err = f.connect(c); strings.Contains(fmt.Sprint(err), shown) {
+					break
+				}
+			}
 			if hosts.ClassOf(err) != hosts.Unreachable ||
 				!strings.Contains(err.Error(), "while waiting for the login shell") ||
 				!strings.Contains(err.Error(), "a startup file there, such as .bashrc, may read standard input") {

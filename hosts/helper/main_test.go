@@ -45,9 +45,12 @@ func TestMain(m *testing.M) {
 
 var must = polltest.Must
 
-// file writes a file that may be executed.
+// file writes a file that may be executed. A child that another test starts at the same time does not
+// hold it open, because the kernel executes no file that is open for writing.
 func file(t testing.TB, path, text string) {
 	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	must(t, os.WriteFile(path, []byte(text), 0o700))
 }
 

@@ -330,20 +330,29 @@ func TestInventoryReachesSSHAsOptions(t *testing.T) {
 // TestEqualCallsOfSSHAreShared checks that hosts that are resolved at the same time share equal
 // calls of ssh.
 func TestEqualCallsOfSSHAreShared(t *testing.T) {
-	c, log := fakeSSH(t, "", `for name; do :; done; echo "hostname $name.lab"; echo "proxyjump none"`)
-	var wg sync.WaitGroup
-	for i := range 40 {
-		wg.Go(func() {
-			got, _, err := resolveAlias(c, fmt.Sprint("h", i%4))
-			if err != nil || got.HostName != fmt.Sprintf("h%d.lab", i%4) {
-				t.Errorf("got %+v, %v; want the name of its own host", got, err)
-			}
-		})
-	}
-	wg.Wait()
-	if n := len(log()); n != 5 {
-		t.Errorf("asked %d times for 4 hosts and the defaults:\n%s", n, strings.Join(log(), "\n"))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c, err := newSSHConfig("", configLab(t), "ssh")
+		must(t, err)
+		var asked atomic.Int32
+		c.run = func(args []string) (settings, error) {
+			asked.Add(1)
+			time.Sleep(time.Second)
+			return parseSettings("hostname " + args[len(args)-1] + ".lab\nproxyjump none\n"), nil
+		}
+		var wg sync.WaitGroup
+		for i := range 40 {
+			wg.Go(func() {
+				got, _, err := resolveAlias(c, fmt.Sprint("h", i%4))
+				if err != nil || got.HostName != fmt.Sprintf("h%d.lab", i%4) {
+					t.Errorf("got %+v, %v; want the name of its own host", got, err)
+				}
+			})
+		}
+		wg.Wait()
+		if n := asked.Load(); n != 5 {
+			t.Errorf("asked %d times for 4 hosts and the defaults", n)
+		}
+	})
 }
 
 // TestChangedAnswerIsUsed checks that a connection asks ssh again, so that a Match exec whose result

@@ -9,6 +9,7 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/hosttest"
+	"dcs-tui/internal/polltest"
 )
 
 // lab is two gateways, one behind the other, and a host behind both.
@@ -32,10 +33,15 @@ func targetBehind(s *hosttest.SSHD, gateways ...*Target) *Target {
 	return t
 }
 
-// logins counts the connections that a server has accepted.
-func logins(t *testing.T, s *hosttest.SSHD) int {
+// logins counts the connections that a server has accepted. It waits until there are at least as many
+// as wanted: the log is written a moment after a login.
+func logins(t *testing.T, s *hosttest.SSHD, wanted int) (n int) {
 	t.Helper()
-	return strings.Count(read(t, s.LogFile()), "Accepted publickey for")
+	polltest.Within(time.Minute, func() bool {
+		n = strings.Count(read(t, s.LogFile()), "Accepted publickey for")
+		return n >= wanted
+	})
+	return n
 }
 
 // TestGatewaysAreDialedThrough checks that hosts behind one or two gateways are reached by dialing
@@ -73,7 +79,7 @@ func TestGatewaysAreDialedThrough(t *testing.T) {
 		}
 	}
 	// At the inner gateway, one login is as a gateway and four are as a host.
-	if n, outer, inner := len(o.gateways.byChain), logins(t, lab.outer), logins(t, lab.inner); n != 2 || outer != 1 || inner != 1+4 {
+	if n, outer, inner := len(o.gateways.byChain), logins(t, lab.outer, 1), logins(t, lab.inner, 1+4); n != 2 || outer != 1 || inner != 1+4 {
 		t.Errorf("%d gateways in use, %d and %d logins, want 2, 1 and 5", n, outer, inner)
 	}
 	for _, l := range links {
@@ -108,12 +114,12 @@ func TestFaultOfAGatewayIsReportedForIt(t *testing.T) {
 	})
 	t.Run("host off", func(t *testing.T) {
 		lab.host.Stop()
-		defer lab.host.Start()
+		defer func() { must(t, lab.host.Start()) }()
 		mustFail(t, o, tg, hosts.Unreachable, "gateway gate cannot reach", lab.host.Addr())
 	})
 	t.Run("gateway off", func(t *testing.T) {
 		lab.outer.Stop()
-		defer lab.outer.Start()
+		defer func() { must(t, lab.outer.Start()) }()
 		mustFail(t, o, tg, hosts.Unreachable, "gateway gate: ", "refuses connections")
 	})
 	t.Run("no forwarding", func(t *testing.T) {
@@ -157,12 +163,12 @@ func TestHungGatewayBlocksNobody(t *testing.T) {
 	st := start(t, l, "exec cat")
 	lab.outer.Pause()
 	defer lab.outer.Resume()
-	quick := *tg
-	quick.ConnectTimeout = 100 * time.Millisecond
-	mustFail(t, o, &quick, hosts.Unreachable, "through gate", "no answer within 100ms")
 	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	checkError(t, l.KeepAlive(short), hosts.Unreachable, "sshd does not respond")
+	quick := *tg
+	quick.ConnectTimeout = 100 * time.Millisecond
+	mustFail(t, o, &quick, hosts.Unreachable, "through gate", "no answer within 100ms") // the gateway is given up later
 
 	read := make(chan error)
 	go func() { _, err := st.Read(make([]byte, 1)); read <- err }()

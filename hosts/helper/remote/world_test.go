@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -56,7 +57,10 @@ func newWorld(t testing.TB, env ...string) *world {
 	if os.Link(exe, place) != nil {
 		b, err := os.ReadFile(exe)
 		must(t, err)
-		must(t, os.WriteFile(place, b, 0o700))
+		syscall.ForkLock.RLock() // a child of a parallel test must not hold it open: it could not be executed
+		err = os.WriteFile(place, b, 0o700)
+		syscall.ForkLock.RUnlock()
+		must(t, err)
 	}
 	t.Cleanup(w.nothingLeft)
 	return w
