@@ -19,16 +19,17 @@ import (
 // selected jobs or, without a selection, on that job.
 func (m *model) jobKeys() []binding {
 	onJobs := (*model).focusHasJobs
+	const noJobs = "this is no list of jobs; tab, 1, or enter leads to one"
 	return withGroup("Jobs",
 		key("u", "undo", "undo the cancel, for ten seconds", (*model).undoCancel).onlyIf((*model).canUndo).thatActs(),
 		key("c", textIf(m.hasEffect(action.Cancel), "cancel"), "cancel: a queued job at once, else it asks first",
-			(*model).cancelSelected).onlyIf(onJobs).thatActs(),
-		key("r", "requeue", "run finished jobs again", (*model).requeueSelected).onlyIf(onJobs).thatActs(),
-		key("e", "edit", "change the command of a job that is queued or over", (*model).editCurrent).onlyIf(onJobs).thatActs(),
-		key("w", "why", "why is it not running, or what is it doing", onCurrent((*model).showWhy)).onlyIf(onJobs),
+			(*model).cancelSelected).onlyIf(onJobs).orSay(noJobs).thatActs(),
+		key("r", "requeue", "run finished jobs again", (*model).requeueSelected).onlyIf(onJobs).orSay(noJobs).thatActs(),
+		key("e", "edit", "change the command of a job that is queued or over", (*model).editCurrent).onlyIf(onJobs).orSay(noJobs).thatActs(),
+		key("w", "why", "why is it not running, or what is it doing", onCurrent((*model).showWhy)).onlyIf(onJobs).orSay(noJobs),
 		key("+ =", "", "more urgent: its priority number gets smaller",
-			func(m *model) tea.Cmd { return m.prioritize(-1, true) }).onlyIf(onJobs).thatActs(),
-		key("-", "", "less urgent", func(m *model) tea.Cmd { return m.prioritize(1, true) }).onlyIf(onJobs).thatActs(),
+			func(m *model) tea.Cmd { return m.prioritize(-1, true) }).onlyIf(onJobs).orSay(noJobs).thatActs(),
+		key("-", "", "less urgent", func(m *model) tea.Cmd { return m.prioritize(1, true) }).onlyIf(onJobs).orSay(noJobs).thatActs(),
 	)
 }
 

@@ -27,7 +27,8 @@ type eventsPane struct {
 	cursor   uint64 // Seq of the event under the cursor; 0: the newest, followed
 	numNewer int    // approximate number of events that are newer than the cursor's
 
-	newestBad runview.Event // the newest that needs attention, for the footer
+	newestBad   runview.Event // the newest that needs attention, for the footer
+	newestBadAt time.Time     // when the screen has received it
 }
 
 func (p *eventsPane) title(m *model) string { return "Events  " + p.filterAndOrder(m) }
@@ -78,7 +79,7 @@ func (p *eventsPane) onSnapshot(m *model) {
 	}
 	for i := range events.Lines {
 		if l := &events.Lines[i]; l.Bad && l.Seq > p.newestBad.Seq {
-			p.newestBad = *l
+			p.newestBad, p.newestBadAt = *l, m.now()
 		}
 	}
 	if p.cursor == 0 || len(events.Lines) == 0 || !m.isShown(p) {
@@ -227,13 +228,20 @@ func (m *model) eventTime(e *runview.Event) string {
 	return at.Format("15:04:05")
 }
 
-// maxNewsAge is how long a bad event is shown in the footer.
+// maxNewsAge is how long a bad event is shown in the footer, unless a key is pressed.
 const maxNewsAge = time.Hour
+
+// dismissWarning removes the newest bad event from the footer. The list keeps it.
+func (p *eventsPane) dismissWarning(m *model) {
+	if m.now().Sub(p.newestBadAt) >= readTime {
+		p.newestBad.Text = ""
+	}
+}
 
 // newestBad returns the newest event that needs attention as a line, or "" if there is none.
 func (m *model) newestBad() string {
 	e := &m.events.newestBad
-	if e.Seq == 0 || m.dispatcherNow().Sub(e.At) > maxNewsAge {
+	if e.Text == "" || m.dispatcherNow().Sub(e.At) > maxNewsAge {
 		return ""
 	}
 	return plainText(m.eventLine(e, m.w))[len(m.glyphs.warn)+1:]

@@ -178,7 +178,8 @@ func (m *model) resumeKeys() []binding {
 		key(resumeKey, "resume", "resume the run: a dispatcher is started, what still runs is adopted", resume).
 			onlyIf(func(m *model) bool { return m.isUndispatched() && left(m) }).thatActs(),
 		key(resumeKey, "requeue what failed", "when the run is over: run again what has failed", requeue).
-			onlyIf(func(m *model) bool { return m.isUndispatched() && !left(m) && tallyOf(m.snap).failed > 0 }).thatActs(),
+			onlyIf(func(m *model) bool { return m.isUndispatched() && !left(m) && tallyOf(m.snap).failed > 0 }).
+			orSay("there is nothing to resume: the run has a dispatcher, or all its jobs succeeded").thatActs(),
 	)
 }
 

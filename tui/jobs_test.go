@@ -103,7 +103,7 @@ func TestEmptyListHasAText(t *testing.T) {
 		})
 	}
 	checkActions(t, src)
-	shows(t, m, "there is no job under the cursor yet")
+	press(t, m, "c", "there is no job under the cursor yet")
 	m.jobs.setFilter("nonsense")
 	refresh(t, m)
 	shows(t, m, "no job matches nonsense; esc clears the filter")

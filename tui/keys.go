@@ -15,6 +15,7 @@ type binding struct {
 	help      string            // the action, for the help; "": not in the help
 	group     string            // heading in the help
 	condition func(*model) bool // whether the key works now; nil: always
+	whyNot    string            // why it does not work while the condition is false; "": obvious
 	acts      bool              // it does more than move, show, or filter something
 	do        func(*model) tea.Cmd
 }
@@ -27,6 +28,12 @@ func key(keys, word, help string, do func(*model) tea.Cmd) binding {
 // onlyIf returns a binding that works only under a condition.
 func (b binding) onlyIf(is func(*model) bool) binding {
 	b.condition = is
+	return b
+}
+
+// orSay sets the reason that is shown where the condition is false.
+func (b binding) orSay(whyNot string) binding {
+	b.whyNot = whyNot
 	return b
 }
 
@@ -88,13 +95,27 @@ func (m *model) findBinding(key string) *binding {
 
 // press executes a key.
 func (m *model) press(key string) tea.Cmd {
-	m.pressedKey = key
-	if cmd, is := m.pressIn(m.bindings(), key); is {
+	m.pressedKey, m.inPress = key, true
+	defer func() { m.inPress = false }()
+	table := m.bindings()
+	if m.findBinding(key) != nil {
+		m.dismissWarnings()
+	}
+	if cmd, is := m.pressIn(table, key); is {
 		return cmd
 	}
-	if !m.isTiny() && !(m.message.isError && m.message.text != "") { // an error is read first
-		m.showMessage(key + " does nothing here; ? lists the keys that do")
+	if m.isTiny() || m.message.isError && !m.message.isHint { // an error is read first
+		return nil
 	}
+	why := key + " does nothing here; ? lists the keys that do"
+	for _, b := range table {
+		if slices.Contains(b.keys, key) && b.whyNot != "" {
+			why = b.whyNot
+			break
+		}
+	}
+	m.showError(why)
+	m.message.isHint = true
 	return nil
 }
 
@@ -118,7 +139,8 @@ func (m *model) generalKeys() []binding {
 			"this pane alone on the screen, over the whole width, and back", (*model).zoom)),
 		m.jobKeys(), m.runKeys(), m.outsideKeys(), withGroup("Views", views...),
 		withGroup("List", key("C", "", "choose the columns of the list",
-			(*model).chooseColumns).onlyIf(func(m *model) bool { return m.focus().columnChoices() != nil })),
+			(*model).chooseColumns).onlyIf(func(m *model) bool { return m.focus().columnChoices() != nil }).
+			orSay("this view has no columns to choose")),
 		m.resumeKeys(),
 		withGroup("Views",
 			key("?", "help", "the keys that work here", (*model).openHelp),

@@ -27,6 +27,7 @@ type model struct {
 	w, h       int
 	frame      string // the rows of the screen; "": they must be redrawn
 	pressedKey string // the last key that no modal has received
+	inPress    bool   // it is being carried out
 	requestKey string // key of the snapshotter's current request
 
 	snap        *runview.Snapshot // the newest snapshot; nil before the first
@@ -67,10 +68,16 @@ type model struct {
 // message is the line above the footer: the result of the last key.
 type message struct {
 	text      string
-	isError   bool
+	isError   bool // the next key that works removes it
+	isHint    bool // it only explains why a key did nothing
+	byKey     bool // a key has shown it at once; otherwise an answer has, which the user has to notice
+	shownAt   time.Time
 	expiresAt time.Time
 	action    action.Name // the action that it answers; "": none
 }
+
+// readTime is how long a warning that no key has caused stays at least.
+const readTime = 2 * time.Second
 
 // undo contains the jobs that the last action has ended.
 type undo struct {
@@ -122,10 +129,19 @@ func (m *model) dispatcherNow() time.Time {
 
 // showMessage shows a message for a while; showError shows an error.
 func (m *model) showMessage(text string) {
-	m.message = message{text: text, expiresAt: m.now().Add(8 * time.Second)}
+	m.message = message{text: text, byKey: m.inPress, shownAt: m.now(), expiresAt: m.now().Add(8 * time.Second)}
 }
 func (m *model) showError(text string) {
-	m.message = message{text: text, isError: true, expiresAt: m.now().Add(15 * time.Second)}
+	m.message = message{text: text, isError: true, byKey: m.inPress, shownAt: m.now(),
+		expiresAt: m.now().Add(15 * time.Second)}
+}
+
+// dismissWarnings removes the warnings that the user has seen, because a key works now.
+func (m *model) dismissWarnings() {
+	if s := &m.message; s.isError && (s.byKey || m.now().Sub(s.shownAt) >= readTime) {
+		m.message = message{}
+	}
+	m.events.dismissWarning(m)
 }
 
 // currentJob returns the job under the cursor of the focused pane or, without one there, of the

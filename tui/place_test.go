@@ -177,3 +177,23 @@ func TestEscGoesBackOneLevel(t *testing.T) {
 	equal(t, m.jobs.filter, "", "the filter after esc")
 	press(t, m, "f 1 esc", "[1 Jobs")
 }
+
+// TestAWarningGoesAwayWithTheNextKey checks that the newest bad event leaves the footer with the first
+// key that works after the user could read it, and that a newer one appears.
+func TestAWarningGoesAwayWithTheNextKey(t *testing.T) {
+	newer := false
+	src := sampleWith(func(snap *runview.Snapshot) {
+		if newer && snap.Events != nil {
+			snap.Events.Lines = append(snap.Events.Lines, runview.Event{Seq: 4, At: noon, Text: "ws09 is lost", Bad: true})
+		}
+	})
+	m, now := screenOn(t, src, aRunning, 80, 24)
+	press(t, m, "j", "50120.3 has ended on ws03")
+	*now = now.Add(readTime)
+	press(t, m, "x", "x does nothing here")
+	press(t, m, "j")
+	hides(t, m, "x does nothing here", "50120.3 has ended on ws03")
+	newer = true
+	refresh(t, m)
+	shows(t, m, "ws09 is lost")
+}

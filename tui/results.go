@@ -135,6 +135,9 @@ func (p *resultsPane) click(m *model, row int) {
 	}
 }
 
+// noTableText explains why a run has no table of results.
+const noTableText = "this run has no parameters and no metrics, so there is nothing to group"
+
 // rowKeys returns the keys of the list of jobs and, if there is a table, of the table.
 func (p *resultsPane) rowKeys() []binding {
 	nextSort := func() {
@@ -153,9 +156,10 @@ func (p *resultsPane) rowKeys() []binding {
 	}
 	tabular := func(*model) bool { return p.hasTable }
 	table := append([]binding{
-		key("m", "groups", "groups with their mean and spread; :group chooses by what", p.showGroups).onlyIf(tabular),
+		key("m", "groups", "groups with their mean and spread; :group chooses by what", p.showGroups).onlyIf(tabular).
+			orSay(noTableText),
 		key("h", "heat map", "a heat map of a metric over two parameters; :pivot chooses which",
-			p.toggleHeat).onlyIf(tabular),
+			p.toggleHeat).onlyIf(tabular).orSay(noTableText),
 	}, p.columnPages.keys(tabular)...)
 	return slices.Concat(jobListKeys(), withGroup("Results", table...), p.listKeys(selectAll, screenAction(nextSort)))
 }

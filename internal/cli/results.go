@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"syscall"
@@ -112,9 +113,29 @@ func (f *resultsFlags) addTableFlags(cmd *cobra.Command) {
 	endGroup(fs, "Groups and pivot tables")
 	fs.Var(newChoice(&f.format, results.Formats...), "format", "`FORMAT` of the table: "+
 		strings.Join(results.Formats, ", "))
-	for _, name := range []string{"result", "columns", "sort", "best", "group", "min-group-size"} {
+	for _, name := range []string{"result", "columns", "sort", "best", "min-group-size"} {
 		cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
+	cmd.RegisterFlagCompletionFunc("group", completeParams)
+}
+
+// completeParams completes the names of a run's parameters, in a list that commas separate. It looks
+// only at the first jobs.
+func completeParams(_ *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	const maxJobs = 1000
+	var names []string
+	a := &app{con: consoleTo(io.Discard)} // a warning would appear in the line that is being typed
+	if state, err := a.openState(args[:min(1, len(args))]); err == nil {
+		before := prefix[:strings.LastIndexByte(prefix, ',')+1]
+		for i := range state.Table.Jobs[:min(maxJobs, len(state.Table.Jobs))] {
+			for _, p := range state.Table.Jobs[i].Spec.Params() {
+				if name := before + p.Name; !slices.Contains(names, name) {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	return withPrefix(names, prefix), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
 // firstGiven returns the first given flag of the table, or "".

@@ -158,6 +158,9 @@ dcs-tui help jobs`,
 		return p.WithAdvice("%s --help lists the options", cmd.CommandPath())
 	})
 	forEachCommand(root, setUpArguments)
+	if len(a.args) > 0 && a.args[0] == cobra.ShellCompRequestCmd {
+		forEachCommand(root, describePlainly)
+	}
 	return root
 }
 

@@ -249,6 +249,12 @@ func setUpArguments(cmd *cobra.Command) {
 	})
 }
 
+// describePlainly removes the backquotes from the descriptions of flags. They mark the placeholder for
+// --help, and shells would show them.
+func describePlainly(cmd *cobra.Command) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = strings.ReplaceAll(f.Usage, "`", "") })
+}
+
 // completeEnv completes the names of environment variables.
 func completeEnv(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	var names []string

@@ -106,7 +106,7 @@ var All = []*Action{
 		done: "%s changed", none: "nothing was changed", left: "cannot be edited now"},
 	{Name: Priority, takes: "jobs priority relative", needs: "jobs", check: checkPriority, text: textPriority,
 		stopped: IsLeft, finished: IsRefused,
-		done: "priority of %s changed", none: "nothing was changed", left: "had already finished",
+		done: "the priority of %s is changed", none: "nothing was changed", left: "had already finished",
 		Command: Command{"priority RUN N [JOBS...]", "Set the priority of jobs",
 			`Set the priority of unfinished jobs to N. Jobs with a smaller N start first; the default is 0. Put -- before a
 negative N. JOBS are numbers and ranges, such as 3 9-17.`, `dcs-tui priority sweep-20260314-1502 10 3 9-17
@@ -229,6 +229,7 @@ type Outcome struct {
 	Done, Left  int       // number of jobs that were changed, and that were left alone
 	EndedItself int       // number of jobs of Done that ended in another way before they were canceled
 	Ending      []jobs.ID // jobs of Done that are canceled and have not ended yet
+	Priority    *int      // the new priority, if there is only one; nil: several, or unknown
 	// State of the host before: nothing ran there, or it could not be reached.
 	HostIsIdle, HostIsAway bool
 }
@@ -252,6 +253,12 @@ func (q *Request) Answer(o Outcome) string {
 	msg := a.none
 	if o.Done > 0 {
 		msg = fmt.Sprintf(a.done, countText(q.Jobs, o.NumChanged()))
+		switch {
+		case q.Do == Priority && o.Priority != nil:
+			msg += fmt.Sprintf(" to %d", *o.Priority)
+		case q.Do == Priority && q.Relative:
+			msg += fmt.Sprintf(" by %+d", q.Priority)
+		}
 	}
 	if o.EndedItself > 0 {
 		msg += fmt.Sprintf(", %d finished before that", o.EndedItself)

@@ -294,6 +294,7 @@ type Trace struct {
 	First       jobs.ID          // first of the submitted jobs
 	Ending      map[jobs.ID]bool // jobs that are being ended
 	EndedItself int              // number of jobs that ended in another way before they were ended
+	Priorities  map[int]bool     // the priorities that jobs were given
 	// Jobs that were canceled, are being ended, or were skipped because of it; see JobsToRequeue.
 	Affected []jobs.ID
 }
@@ -323,6 +324,11 @@ func (t *Trace) OnRecord(r *jobs.Record) {
 		}
 		t.Ending[r.Job] = true
 		t.Affected = append(t.Affected, r.Job)
+	case r.Kind == jobs.KindPriority:
+		if t.Priorities == nil {
+			t.Priorities = map[int]bool{}
+		}
+		t.Priorities[r.Priority] = true
 	case ended && r.Kind == jobs.KindJob:
 		t.Affected = append(t.Affected, r.Job)
 	}
@@ -330,8 +336,11 @@ func (t *Trace) OnRecord(r *jobs.Record) {
 
 // Outcome returns what became of the request so far.
 func (t *Trace) Outcome() action.Outcome {
-	return action.Outcome{Done: t.Done, Left: t.Left, EndedItself: t.EndedItself,
-		Ending: slices.Sorted(maps.Keys(t.Ending))}
+	o := action.Outcome{Done: t.Done, Left: t.Left, EndedItself: t.EndedItself, Ending: slices.Sorted(maps.Keys(t.Ending))}
+	if given := slices.Collect(maps.Keys(t.Priorities)); len(given) == 1 {
+		o.Priority = &given[0]
+	}
+	return o
 }
 
 // IsOver reports whether nothing is left to wait for.
