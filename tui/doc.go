@@ -24,8 +24,8 @@
 //     run from progressing.
 //  6. A job shows the number of its current try and of all its tries.
 //  7. Failures are grouped by cause, with the last line of stderr.
-//  8. The screen uses the 16 colors of the terminal on its own background. Color is never the
-//     only signal, and everything works without UTF-8.
+//  8. The screen uses the 16 colors of the terminal on its own background; only the heat map uses
+//     256 if there are so many. Color is never the only signal, and everything works without UTF-8.
 //  9. No running job is ended without a question that describes what is lost. A cancel can be
 //     undone for ten seconds.
 //  10. Texts from jobs, hosts, and users are cleaned before they are shown.

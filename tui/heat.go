@@ -23,18 +23,35 @@ type heatView struct {
 	numberWidth              int       // width of the widest number in cells
 }
 
-// heatLevels are the shades, also in ASCII, and the colors: that of no number, and then from the
-// smallest number to the largest.
+// heatLevels are the levels of cells: that of no number, and then from the smallest number to the
+// largest. The colors are those of viridis, as in the report. They become lighter from level to level,
+// so the order is visible to people who cannot distinguish hues, and none of them means failure.
+// With 16 colors a cell is a shade on the terminal's own background. With 256 it is filled, so that
+// it looks the same on dark and light terminals, and has a mark.
 var heatLevels = [1 + runview.HeatLevels]struct {
 	utf8, ascii string
 	style       textStyle
+	mark        string
+	fill        textStyle
 }{
-	{"--", "--", styleFaint},
-	{"··", "..", newTextStyle(lipgloss.NewStyle().Foreground(lipgloss.Blue))},
-	{"░░", "::", styleBusy},
-	{"▒▒", "++", styleGood},
-	{"▓▓", "##", styleWarn},
-	{"██", "@@", styleBad},
+	{"--", "--", styleFaint, "--", styleFaint},
+	{"··", "..", newTextStyle(lipgloss.NewStyle().Foreground(lipgloss.Magenta)), "  ", heatFill(viridis[0], true)},
+	{"░░", "::", newTextStyle(lipgloss.NewStyle().Foreground(lipgloss.Blue)), " .", heatFill(viridis[1], true)},
+	{"▒▒", "++", styleBusy, "..", heatFill(viridis[2], true)},
+	{"▓▓", "##", styleGood, ".:", heatFill(viridis[3], false)},
+	{"██", "@@", styleWarn, "::", heatFill(viridis[4], false)},
+}
+
+// viridis are the colors of the levels in the palette of 256 colors.
+var viridis = [runview.HeatLevels]uint8{53, 60, 30, 77, 220}
+
+// heatFill returns the style of a filled cell, whose mark is white on a dark color.
+func heatFill(color uint8, isDark bool) textStyle {
+	mark := lipgloss.ANSIColor(16)
+	if isDark {
+		mark = lipgloss.ANSIColor(231)
+	}
+	return newTextStyle(lipgloss.NewStyle().Background(lipgloss.ANSIColor(color)).Foreground(mark))
 }
 
 // shade returns the shade of a level in two cells, and its color.
@@ -43,6 +60,9 @@ func (m *model) shade(level int8) (string, textStyle) {
 		level = -1
 	}
 	l := &heatLevels[1+level]
+	if m.fillsCells {
+		return l.mark, l.fill
+	}
 	return m.glyphs.choose(l.utf8, l.ascii), l.style
 }
 
@@ -94,6 +114,9 @@ func (p *resultsPane) drawHeat(m *model, w, h int, focused bool) []string {
 				b.WriteString(edge)
 				if numbered {
 					ink := style
+					if m.fillsCells {
+						ink = textStyle{}
+					}
 					if here {
 						ink = styleCursor
 					}

@@ -23,6 +23,8 @@ type model struct {
 	snapshots *snapshotter
 	now       func() time.Time
 	glyphs    *glyphs
+	// The terminal has 256 colors, so the heat map fills its cells.
+	fillsCells bool
 
 	w, h       int
 	frame      string // the rows of the screen; "": they must be redrawn

@@ -29,8 +29,9 @@ type Options struct {
 	In, Out *os.File // the terminal; nil: standard input and output
 	ASCII   bool     // the terminal has no UTF-8
 	NoColor bool
-	Mouse   bool // enable the mouse: rows can be clicked, but text can no longer be selected
-	Signals bool // end the screen on SIGTERM, SIGHUP, SIGINT, and SIGQUIT
+	Colors  string // "16" or "256"; "": what the terminal can show
+	Mouse   bool   // enable the mouse: rows can be clicked, but text can no longer be selected
+	Signals bool   // end the screen on SIGTERM, SIGHUP, SIGINT, and SIGQUIT
 
 	// Suspended is called with true when the terminal is returned for a while (ctrl+z), and with
 	// false when the screen has it again. It is called by the screen's goroutine. It may be nil.
@@ -96,6 +97,7 @@ func runModel(ctx context.Context, m *model) (Exit, error) {
 		}()
 	}
 	m.snapshots = newSnapshotter(ctx, o.Source)
+	m.fillsCells = o.colorProfile(os.Environ()) == colorprofile.ANSI256
 	w := &panicCatcher{model: m, end: cancel}
 	program := tea.NewProgram(w, o.programOptions(ctx)...)
 	ended := make(chan error, 1)
@@ -169,13 +171,24 @@ func (o *Options) programOptions(ctx context.Context) []tea.ProgramOption {
 	// Bubble Tea wakes up for each frame, even if it is unchanged: 30 frames per second would take
 	// a third of the cost of an idle screen. With 20, a key is answered 25 ms later on average.
 	const fps = 20
-	colors := colorprofile.ANSI // the 16 colors of the terminal's theme
-	if o.NoColor {
-		colors = colorprofile.ASCII
-	}
 	return []tea.ProgramOption{
-		tea.WithContext(ctx), tea.WithInput(keyboard{o.In}), tea.WithOutput(o.Out), tea.WithoutSignalHandler(), tea.WithFPS(fps), tea.WithColorProfile(colors),
+		tea.WithContext(ctx), tea.WithInput(keyboard{o.In}), tea.WithOutput(o.Out), tea.WithoutSignalHandler(),
+		tea.WithFPS(fps), tea.WithColorProfile(o.colorProfile(os.Environ())),
 	}
+}
+
+// colorProfile returns the colors that the screen may use: the 16 of the terminal's theme and, for
+// the heat map, the palette of 256 colors.
+func (o *Options) colorProfile(env []string) colorprofile.Profile {
+	switch {
+	case o.NoColor:
+		return colorprofile.ASCII
+	case o.Colors == "16":
+		return colorprofile.ANSI
+	case o.Colors == "256":
+		return colorprofile.ANSI256
+	}
+	return max(colorprofile.ANSI, min(colorprofile.ANSI256, colorprofile.Env(env)))
 }
 
 // suspend stops the program until its shell continues it.
