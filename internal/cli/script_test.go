@@ -102,7 +102,7 @@ func TestScripts(t *testing.T) {
 // checkNothingLeft checks promise 4: no process of a script's runs outlives it. It reports and
 // kills the processes that it finds.
 func checkNothingLeft(e *testscript.Env) {
-	left := progtest.KillLeftBehind(20*time.Second,
+	left := progtest.KillLeftBehind(time.Minute,
 		func(p progtest.Process) bool { return p.RefersTo(e.WorkDir+"/", e.WorkDir+"\x00") })
 	for _, p := range left {
 		e.T().Log("left behind: ", p)

@@ -16,10 +16,16 @@ func TestHostThatFailsEveryJobIsOnProbation(t *testing.T) {
 	polltest.Long(t)
 	l := newLab(t, 3)
 	const n = 120
-	// Jobs fail on ws2 only after jobs have run on the other hosts. Before that, their failures
-	// would use up tries.
-	file := l.writeTaggedJobs(n, fmt.Sprintf(`cd %s; : >up-$DCS_HOST; if [ "$DCS_HOST" = ws2 ]; then until [ -e up-ws1 ] && [ -e up-ws3 ]; do sleep 0.05; done; exit 7; fi; sleep 0.2`, l.dir))
-	p := l.mustRun(l.runArgs(2, "--tries", "2", "--json", file)...)
+	// Jobs fail on ws2 only after jobs have succeeded on the other hosts. Before that, their failures
+	// would use up tries. Most other jobs wait, too, so that ws2 does not get too few.
+	file := l.writeTaggedJobs(n, fmt.Sprintf(`cd %s; echo >> up-$DCS_HOST; if [ "$DCS_HOST" = ws2 ] || [ $(wc -l < up-$DCS_HOST) -gt 10 ]; then until [ -e gate ]; do sleep 0.05; done; fi; [ "$DCS_HOST" != ws2 ] || exit 7; sleep 0.2`, l.dir))
+	run := l.start(l.runArgs(2, "--tries", "2", "--json", file)...)
+	l.until("jobs succeed on the other hosts", func() bool {
+		out := run.stdout.String()
+		return strings.Contains(out, `"host":"ws1"`) && strings.Contains(out, `"host":"ws3"`)
+	})
+	l.writeFile("gate", "")
+	p := run.mustSucceed()
 	for _, x := range l.completeResults(p.stdout) {
 		if x.State != "succeeded" || x.Host == "ws2" {
 			t.Errorf("got %+v, want a success on another host than ws2", x)

@@ -23,6 +23,8 @@ func TestJournalsThatEndEarly(t *testing.T) {
 	l := newLab(t, 2)
 	var script strings.Builder
 	script.WriteString(`
+# Files of a live run come and go.
+copy() { until cp -a $1 $2 2>> said.err; do rm -rf $2; done; }
 newest() { ls apart/$1/journal/*.jsonl | tail -n 1; }
 begin() {
 	mkdir -p ran/$1
@@ -44,10 +46,10 @@ again() { $DCS resume --no-tui apart/$1 2>> said.err; }
 		kind := []string{"copy", "snapshot", "empty", "cut", "cut", "lines", "lines"}[r.IntN(7)]
 		switch kind {
 		case "copy": // a copy of a live run; the original runs to its end
-			fmt.Fprintf(&script, "cp -a apart/%s apart/copy; wait $pid; rm -r apart/%s; mv apart/copy apart/%s\n", run,
+			fmt.Fprintf(&script, "copy apart/%s apart/copy; wait $pid; rm -r apart/%s; mv apart/copy apart/%s\n", run,
 				run, run)
 		case "snapshot": // an earlier journal in the same directory
-			fmt.Fprintf(&script, "cp -a apart/%s apart/old; wait $pid; for f in journal owner; do rm -r apart/%s/$f; mv apart/old/$f apart/%s; done; rm -r apart/old\n", run, run, run)
+			fmt.Fprintf(&script, "copy apart/%s apart/old; wait $pid; for f in journal owner; do rm -r apart/%s/$f; mv apart/old/$f apart/%s; done; rm -r apart/old\n", run, run, run)
 		default:
 			if r.IntN(2) == 0 {
 				script.WriteString("kill -9 $pid || true\n")
@@ -90,7 +92,7 @@ func TestOldCopyOfARun(t *testing.T) {
 	l.runApart(`
 $DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir apart/run ` + jobs + ` & pid=$!
 until [ $(ls ran | wc -l) -ge 2 ]; do sleep 0.02; done
-cp -a apart/run apart/copy
+until cp -a apart/run apart/copy; do rm -rf apart/copy; done # files of a live run come and go
 kill -9 $pid; wait $pid || true
 $DCS resume --no-tui apart/run & pid=$!
 until [ -s apart/run/journal/000002.jsonl ] && [ $(ls ran | wc -l) -ge 6 ]; do sleep 0.02; done

@@ -41,13 +41,15 @@ func TestFetchFromHostsThatKeepTheirOutputs(t *testing.T) {
 	const n = 60
 	l := newLab(t, 2)
 	l.mkdir("ran")
-	l.writeFile("grid.txt", "echo y=[x]7; echo loss=0.[x]; echo to err [x] >&2; touch ran/[x]; sleep 0.1\n"+
+	l.writeFile("grid.txt", "echo y=[x]7; echo loss=0.[x]; echo to err [x] >&2; touch ran/[x]; "+
+		"test [x] -le 30 || until test -e gate; do sleep 0.05; done\n"+
 		fmt.Sprintf("[x] 1..%d\n@result y\n", n))
 	l.runApart(`
 $DCS grid --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir apart/run --tries 1 grid.txt & pid=$!
 until [ $(ls ran | wc -l) -ge 25 ]; do sleep 0.02; done
 kill -9 $pid; wait $pid || true
 [ $(ls ran | wc -l) -lt ` + fmt.Sprint(n) + ` ]
+touch gate
 $DCS resume --no-tui apart/run
 $DCS results apart/run --columns x,y --format csv > declared.csv
 [ -z "$(ls apart/run/attempts)" ]

@@ -15,7 +15,7 @@ import (
 // because helpers leave a moment after their dispatcher.
 func (l *lab) checkNothingLeft() {
 	l.t.Helper()
-	progtest.CheckNothingLeft(l.t, 20*time.Second, l.ownProcess())
+	progtest.CheckNothingLeft(l.t, time.Minute, l.ownProcess())
 }
 
 // ownProcess returns a function that reports whether a process belongs to this lab: it refers to

@@ -86,12 +86,12 @@ func TestBadHostsAmongGoodOnes(t *testing.T) {
 	l.inventoryText = fmt.Sprintf("[[host]]\nname = \"closed\"\naddress = \"127.0.0.1\"\nport = 1\nslots = 2\n\n"+
 		"[[host]]\nname = \"stranger\"\naddress = \"127.0.0.1\"\nport = %d\nuser = %q\nidentity = %q\nslots = 2\n",
 		stranger.Port, stranger.User, l.servers[0].Identity)
-	p := l.mustRun(l.runArgs(2, l.writeTaggedJobs(20, "true"))...)
+	p := l.start(l.runArgs(2, l.writeTaggedJobs(20, l.gateWait()))...)
 	for _, name := range []string{"closed", "stranger"} {
-		if !strings.Contains(p.stderr, name) {
-			t.Errorf("%s is not named:\n%s", name, p.stderr)
-		}
+		l.until(name+" is named", func() bool { return strings.Contains(p.stderr.String(), name) })
 	}
+	l.writeFile("gate", "")
+	p.mustSucceed()
 	l.checkAttemptsRanOnce(20)
 }
 

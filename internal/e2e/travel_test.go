@@ -90,7 +90,8 @@ cd apart
 echo old > version
 for i in $(seq ` + fmt.Sprint(n) + `); do
   echo "#DCS return=out/$i.bin"
-  echo "echo \$DCS_ATTEMPT >> ` + l.path("ran") + `/$i; mkdir out; head -c 3000000 /dev/zero | tr '\\\\0' a > out/$i.bin; cat version >> out/$i.bin"
+  [ $i -le 4 ] && wait= || wait="until [ -e ` + l.path("gate") + ` ]; do sleep 0.05; done; " # for the second dispatcher
+  echo "${wait}echo \$DCS_ATTEMPT >> ` + l.path("ran") + `/$i; mkdir out; head -c 3000000 /dev/zero | tr '\\\\0' a > out/$i.bin; cat version >> out/$i.bin"
 done > jobs.txt
 $DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir run --send version --tries 1 jobs.txt & pid=$!
 until [ -n "$(ls out 2>/dev/null)" ]; do sleep 0.02; done
@@ -98,6 +99,7 @@ kill -9 $pid; wait $pid || true
 echo "$(ls out)" > ../out.first
 for f in out/*.bin; do [ -e "$f" ] && [ $(stat -c %s $f) != 3000004 ] && echo "$f is partial" >> ../partial; done || true
 echo new > version
+touch ` + l.path("gate") + `
 $DCS resume --no-tui --json run > ../result.jsonl
 find . -name '.dcs-tui-*' > ../temps
 for i in $(seq ` + fmt.Sprint(n) + `); do stat -c %s out/$i.bin; done > ../sizes
