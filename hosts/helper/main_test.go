@@ -14,8 +14,6 @@ import (
 	"syscall"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"dcs-tui/hosts"
 	"dcs-tui/internal/polltest"
 )
@@ -40,7 +38,7 @@ func TestMain(m *testing.M) {
 	}
 	// With -race, each helper would otherwise sleep for a second when it exits.
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
-	goleak.VerifyTestMain(m)
+	os.Exit(polltest.RunWithoutLeaks(m))
 }
 
 var must = polltest.Must

@@ -1,9 +1,10 @@
 package hosttest
 
 import (
+	"os"
 	"testing"
 
-	"go.uber.org/goleak"
+	"dcs-tui/internal/polltest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(polltest.RunWithoutLeaks(m)) }

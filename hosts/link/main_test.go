@@ -10,14 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/hosttest"
 	"dcs-tui/internal/polltest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(polltest.RunWithoutLeaks(m)) }
 
 // target returns the target that a configuration for the fixture would give.
 func target(s *hosttest.SSHD) *Target {

@@ -5,9 +5,12 @@
 package polltest
 
 import (
+	"fmt"
 	"os"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 )
 
 // The pause between two checks grows and is at least as long as a check. A condition that holds
@@ -58,6 +61,21 @@ func Must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// RunWithoutLeaks runs the tests of a package and returns the exit code of TestMain: not 0 if a test
+// failed, or if goroutines are left that do not end within a minute. goleak itself waits less than
+// half a second, which is too short for a goroutine that waits for a process on a busy machine.
+func RunWithoutLeaks(m *testing.M) (code int) {
+	if code = m.Run(); code != 0 {
+		return code
+	}
+	var left error
+	if !Within(time.Minute, func() bool { left = goleak.Find(); return left == nil }) {
+		fmt.Fprintln(os.Stderr, "goroutines are left after the tests:", left)
+		return 1
+	}
+	return 0
 }
 
 // Long skips a test that takes several seconds of CPU time in `make test`. `make test LONG=1`, and
