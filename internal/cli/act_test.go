@@ -26,7 +26,7 @@ import (
 // follows the run.
 func startRun(t *testing.T, jobLines string, flags ...string) *runScreen {
 	t.Helper()
-	dir := t.TempDir()
+	dir := tempDir(t)
 	writeFile(t, dir, "jobs.txt", jobLines)
 	var said commandOutput
 	args := append([]string{"run", "--name", "r", "--run-dir", filepath.Join(dir, "r"), "--cwd", dir,

@@ -66,7 +66,7 @@ func awaitFile(t *testing.T, path, text string) {
 // least once).
 func TestSIGTERMWhileNobodyReadsResults(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir := tempDir(t)
 	const n = 100
 	writeFile(t, dir, "jobs.txt", strings.Repeat("echo >> ran\n", n))
 	cmd := programCommand(t, dir, "run", "--json", "--name", "r", "--max-slots", "4", "jobs.txt")
@@ -91,7 +91,7 @@ func TestSignalsWhileNobodyReadsTheConsole(t *testing.T) {
 	for name, again := range map[syscall.Signal]bool{syscall.SIGTERM: false, syscall.SIGINT: true} {
 		t.Run(name.String(), func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
+			dir := tempDir(t)
 			writeFile(t, dir, "jobs.txt",
 				"echo 1 > ran; while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done\necho 2\n")
 			cmd := programCommand(t, dir, "run", "--name", "r", "jobs.txt")

@@ -83,7 +83,7 @@ func TestCancelTakesOverADeadRun(t *testing.T) {
 func TestCancelOfARunWhoseDispatcherDiedElsewhere(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
-	dir := t.TempDir()
+	dir := tempDir(t)
 	writeFile(t, dir, "jobs.txt", "echo $$ > ran; while [ -e jobs.txt ]; do sleep 0.02; done\necho 2\n")
 	cmd := programCommand(t, dir, "run", "--name", "r", "jobs.txt")
 	startProgram(t, cmd)

@@ -63,7 +63,7 @@ func checkExit(t *testing.T, cmd *exec.Cmd, code int) {
 // only that screen. After the end of the run, attach shows how it ended.
 func TestScreenAndDispatcherAreTwo(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir := tempDir(t)
 	writeFile(t, dir, "jobs.txt", gated+"true\n")
 	p := startOnScreen(t, dir, "run", "--name", "r", "jobs.txt")
 	p.Until("while")
@@ -118,7 +118,7 @@ func TestScreenAndDispatcherAreTwo(t *testing.T) {
 // cancels the run from there.
 func TestAttachToAHeadlessRun(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir := tempDir(t)
 	writeFile(t, dir, "jobs.txt", gated)
 	lines := startOnTerminal(t, dir, "run", "--no-tui", "--name", "r", "jobs.txt")
 	lines.Until("0/1  1 running")
@@ -139,7 +139,7 @@ func TestAttachToAHeadlessRun(t *testing.T) {
 // screen reads keys from the terminal.
 func TestJobsArriveWhileTheScreenReadsKeys(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir := tempDir(t)
 	cmd := wrapInShell(programCommand(t, dir, "run", "--name", "r", "-"),
 		`(echo true; while [ ! -e more ]; do sleep 0.05; done; echo 'echo $DCS_JOB_ID > ran') | "$0" "$@"`)
 	p := startOn(t, cmd, "xterm")
@@ -161,7 +161,7 @@ func TestJobsArriveWhileTheScreenReadsKeys(t *testing.T) {
 // end the program with the same message on a terminal with a screen as without.
 func TestFaultsOfAStartLookTheSame(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir := tempDir(t)
 	writeFile(t, dir, "bad.txt", "#DCS tries=x\ntrue\n")
 	writeFile(t, dir, "good.txt", "true\n")
 	writeFile(t, dir, "bad.toml", "[[host]]\nname = 3\n")
@@ -191,7 +191,7 @@ func TestRunOnAPlainTerminalPrintsLines(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"dumb", ""} {
 		t.Run("TERM="+name, func(t *testing.T) {
-			dir := t.TempDir()
+			dir := tempDir(t)
 			writeFile(t, dir, "jobs.txt", "true\n")
 			p := startOnPlainTerminal(t, dir, name, "run", "--name", "r", "jobs.txt")
 			checkContains(t, p.End(), "this terminal cannot show the screen; printing lines, as with --no-tui",
@@ -228,7 +228,7 @@ func TestNobodyIsADispatcherByAccident(t *testing.T) {
 	defer theirs.Close()
 	ours.WriteString("something of theirs")
 	for i, value := range []string{"3:TOKEN", "3:", "1:x", "x", "-1:x", "99:x", ":"} {
-		dir := t.TempDir()
+		dir := tempDir(t)
 		writeFile(t, dir, "jobs.txt", "echo [$"+run.BackgroundEnv+"] > ran\n")
 		cmd := programCommand(t, dir, "run", "--name", "r", "jobs.txt")
 		cmd.Env = append(cmd.Env, run.BackgroundEnv+"="+value)

@@ -33,7 +33,7 @@ func TestSubmittedOnceAfterDeath(t *testing.T) {
 	}{{0, false}, {2, false}, {2, true}, {3, false}, {3, true}} {
 		t.Run(fmt.Sprintf("%d stored, accepted %v", c.stored, c.accepted), func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
+			dir := tempDir(t)
 			writeFile(t, dir, "jobs.txt", "echo first >>log\n")
 			must(t, programCommand(t, dir, "run", "--name", "r", "jobs.txt").Run())
 			run, err := rundir.Open(filepath.Join(dir, "dcs-runs", "r"))

@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"dcs-tui/internal/polltest"
+	"dcs-tui/internal/progtest"
 	"dcs-tui/internal/ptytest"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs/journal"
@@ -56,6 +58,18 @@ func takeOver(tb testing.TB, run *rundir.Run) *journal.Journal {
 	return j
 }
 
+// tempDir is t.TempDir for programs. It waits until no process uses the directory before that is
+// removed, because dispatchers and helpers end a moment after the run does (promise 4).
+func tempDir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	t.Cleanup(func() {
+		progtest.CheckNothingLeft(t, time.Minute,
+			func(p progtest.Process) bool { return p.RefersTo(dir+"/", dir+"\x00") })
+	})
+	return dir
+}
+
 func writeFile(t *testing.T, dir, name, text string) {
 	t.Helper()
 	must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
@@ -71,7 +85,7 @@ func readFile(dir, name string) string {
 // continues, and further output goes to dispatcher.log.
 func TestTheTerminalIsClosed(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir := tempDir(t)
 	writeFile(t, dir, "jobs.txt", gated+"echo 2\n")
 	p := startOnTerminal(t, dir, "run", "--no-tui", "--name", "r", "jobs.txt")
 	p.Until("0/2  1 running")
@@ -89,7 +103,7 @@ func TestTheTerminalIsClosed(t *testing.T) {
 // the helper and its supervisors have a session of their own.
 func TestCtrlCEndsNoJob(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir := tempDir(t)
 	writeFile(t, dir, "jobs.txt", gated+"echo 2\n")
 	p := startOnTerminal(t, dir, "run", "--no-tui", "--name", "r", "jobs.txt")
 	p.Until("0/2  1 running")
@@ -105,7 +119,7 @@ func TestCtrlCEndsNoJob(t *testing.T) {
 // program which reads it gets the original text.
 func TestJSONOnATerminalIsEscaped(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir := tempDir(t)
 	const evil = "x\u009b31m\u202ey\u2066\x7f"
 	writeFile(t, dir, "jobs.txt", `printf 'x\302\23331m\342\200\256y\342\201\246\177\n' | tee /dev/stderr; exit 3`+"\n")
 	p := startOnTerminal(t, dir, "run", "--json", "--output", "--name", "r", "jobs.txt")

@@ -163,7 +163,7 @@ func TestEveryKeyWorks(t *testing.T) {
 	x.press("q", `Leave r\?`)
 	x.pressUntilGone("Escape", `Leave r\?`)
 	t.Log("suspend")
-	x.press("C-z", `prompt>`)
+	x.press("C-z", `(?s)Stopped.*prompt>`) // the prompt of the command is there before
 	x.enterLine("fg", `\[1 Jobs`)
 }
 

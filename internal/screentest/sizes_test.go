@@ -84,7 +84,7 @@ func (x *terminal) redrawsSame() (before string, same bool) {
 	x.tmux("send-keys", "-R")
 	x.awaitScreen("an empty terminal", func(s string) bool { return withoutClocks(s) != before })
 	x.sendKeys("C-l")
-	return before, polltest.Within(10*time.Second, func() bool { return withoutClocks(x.capture()) == before })
+	return before, polltest.Within(30*time.Second, func() bool { return withoutClocks(x.capture()) == before })
 }
 
 // withoutClocks removes everything that changes with time.
