@@ -97,6 +97,7 @@ fuzz-parsers: ## jobs file, inventory, frames, journal, sentinel, requests, temp
 bench: build ## throughput, gaps, efficiency, memory beside xargs -P; the screen; writes bench/
 	@scripts/need-sshd
 	go run ./bench
+	go test ./dispatch/sched -run - -bench Fleet -benchtime 1x
 
 papers: build ## the papers' experiments at SCALE of their length (0.1); writes docs/papers.md
 	@scripts/need-sshd

@@ -22,7 +22,7 @@ func (c *Core) linkInstancesWithHosts() {
 	for _, in := range c.provisions.instances {
 		in.hosts = in.hosts[:0]
 	}
-	for _, h := range c.hosts {
+	for h := range c.everyHost() {
 		h.instance = c.instanceOf(h.spec.Name)
 		if h.instance != nil && c.byName[h.spec.Name] == h {
 			h.instance.hosts = append(h.instance.hosts, h)

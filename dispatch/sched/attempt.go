@@ -88,6 +88,7 @@ func (c *Core) track(h *host, id jobs.AttemptID, s *jobs.Spec) *inFlight {
 	}
 	h.newest = f
 	h.numOpen++
+	h.touch()
 	c.addPoolUse(f, 1)
 	c.chargeSent(f)
 	return f
@@ -119,6 +120,7 @@ func (c *Core) untrack(f *inFlight) {
 // addUse adds an attempt to the sums of its host. n is 1 to add it, or -1 to remove
 // it.
 func (h *host) addUse(f *inFlight, n int) {
+	h.touch()
 	h.occupiedSlots += n * f.slots
 	h.mem += int64(n) * f.mem
 	if f.started {
@@ -152,6 +154,7 @@ func (c *Core) markStarted(f *inFlight) {
 		c.chargeStarted(f, 0)
 		f.started, f.startedAt, f.suspendedAtStart = true, c.now.Mono, f.host.suspendedTime(c.now.Mono)
 		f.host.runningSlots += f.slots
+		f.host.touch()
 		if c.halt.endedRunning { // the withdrawal came too late
 			c.endAttempt(f, haltReason)
 		}
@@ -167,6 +170,7 @@ func hasOtherOpen(j *jobs.Job, n int) bool {
 func (c *Core) launch(id jobs.ID, h *host) {
 	j := c.table.Job(id)
 	a := jobs.AttemptID{Job: id, N: c.nextNumber(j)}
+	c.numLaunched++
 	c.emit(jobs.Record{Kind: jobs.KindLaunching, Job: id, N: a.N, Host: h.spec.Name})
 	f := c.track(h, a, j.Spec)
 	h.outbox.urgent = h.outbox.urgent || h.freeSlots() > 0
@@ -344,6 +348,7 @@ func (c *Core) settleOrphan(id jobs.AttemptID) {
 	a := c.table.Attempt(id)
 	if h := c.hostWith(a.Host, a.Machine); h != nil {
 		h.orphans = slices.DeleteFunc(h.orphans, func(o jobs.AttemptID) bool { return o == id })
+		h.touch()
 	}
 	c.enqueue(id.Job)
 }

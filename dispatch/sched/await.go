@@ -117,7 +117,7 @@ type AwaitView struct {
 func (c *Core) Awaited(now Time) (v AwaitView) {
 	var longest await
 	var newest answers
-	for _, h := range c.hosts {
+	for h := range c.everyHost() {
 		if h.linked || h.numOpen == 0 || now.Mono-h.lastReceivedAt < SuspectAfter {
 			continue
 		}

@@ -21,7 +21,7 @@ func BenchmarkMillion(b *testing.B) {
 			specs[i] = &jobs.Spec{ID: jobs.ID(i + 1), Command: "true", Options: jobs.NoOptions}
 		}
 		table := &jobs.Table{Specs: specs, Jobs: make([]jobs.Job, 0, n)}
-		f := newFleet(table)
+		f := newBusyHosts(table)
 		before := heapBytes()
 		start := time.Now()
 		for i := 0; i < n; i += block {
@@ -43,8 +43,8 @@ func BenchmarkMillion(b *testing.B) {
 	}
 }
 
-// fleet holds four hosts of 16 slots that report 64 exits at a time.
-type fleet struct {
+// busyHosts holds four hosts of 16 slots that report 64 exits at a time.
+type busyHosts struct {
 	c       *Core
 	now     Time
 	hosts   []*hosts.Host
@@ -52,8 +52,8 @@ type fleet struct {
 	steps   int
 }
 
-func newFleet(table *jobs.Table) *fleet {
-	f := &fleet{now: Time{Wall: wallStart}, running: make([][]jobs.AttemptID, 4)}
+func newBusyHosts(table *jobs.Table) *busyHosts {
+	f := &busyHosts{now: Time{Wall: wallStart}, running: make([][]jobs.AttemptID, 4)}
 	for i := range f.running {
 		f.hosts = append(f.hosts, &hosts.Host{Name: fmt.Sprintf("melon%d", i+1), Slots: hosts.SlotRule{Fixed: 16}})
 	}
@@ -61,14 +61,14 @@ func newFleet(table *jobs.Table) *fleet {
 	return f
 }
 
-func (f *fleet) connect() {
+func (f *busyHosts) connect() {
 	for _, h := range f.hosts {
 		_, o := f.c.Step(f.now, HostUp{Host: h.Name, Hello: &hosts.Hello{Slots: 16, Cores: 17}})
 		f.take(o)
 	}
 }
 
-func (f *fleet) take(commands []Command) {
+func (f *busyHosts) take(commands []Command) {
 	for i, h := range f.hosts {
 		for _, p := range launchItems(commands, h.Name) {
 			f.running[i] = append(f.running[i], p.Attempt)
@@ -77,7 +77,7 @@ func (f *fleet) take(commands []Command) {
 }
 
 // work runs the launched jobs until the number of ended jobs reaches most, and returns this number.
-func (f *fleet) work(most int) (done int) {
+func (f *busyHosts) work(most int) (done int) {
 	for done < most {
 		for i, h := range f.hosts {
 			k := min(64, len(f.running[i]))
@@ -129,7 +129,7 @@ func BenchmarkQueues(b *testing.B) {
 					specs[i] = &jobs.Spec{ID: jobs.ID(i + 1), Command: "true", Options: opts[i%queues]}
 				}
 				table := &jobs.Table{Specs: specs, Jobs: make([]jobs.Job, 0, n)}
-				f := newFleet(table)
+				f := newBusyHosts(table)
 				f.c.Step(f.now, Submit{Specs: specs, Last: true})
 				f.connect()
 				start := time.Now()

@@ -173,7 +173,7 @@ func (c *Core) untriedHosts(j *jobs.Job, but *host) iter.Seq[*host] {
 	cl := c.newClass(j)
 	c.updateFits(cl)
 	return func(yield func(*host) bool) {
-		for _, h := range c.hosts {
+		for h := range c.everyHost() {
 			if h != but && c.canTry(h, cl) && !c.hasFailedOn(j, h) && !yield(h) {
 				return
 			}
@@ -224,7 +224,7 @@ func (c *Core) isExpected(h *host) bool {
 
 // hasUntriedHost reports whether jobs of the class can be tried on a host that they do not avoid.
 func (cl *class) hasUntriedHost(c *Core) bool {
-	return slices.ContainsFunc(c.hosts, func(h *host) bool {
+	return c.anyHost(func(h *host) bool {
 		return !(cl.avoid != nil && cl.avoid[h.index]) && c.canTry(h, cl)
 	})
 }
@@ -276,7 +276,7 @@ func (c *Core) judge(j *jobs.Job, last int) verdict {
 	v := atFault
 	enough := len(tried) >= max(c.maxTries(j), minHosts) || c.areJobsAtFault(st)
 	recently := max(evidenceTime, durationOfSeconds(2*st.recent.succeeded))
-	for _, h := range c.hosts {
+	for h := range c.everyHost() {
 		if slices.Contains(tried, h) || !c.canTry(h, cl) {
 			continue
 		}
@@ -329,6 +329,8 @@ func (c *Core) recordFailure(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Ou
 	st := c.statsOf(j.Spec)
 	st.longestFailure = max(st.longestFailure, min(o.Elapsed(), c.maxElapsed(j)))
 	h.recordOf(st).add(id, false)
+	st.hasFailed = true
+	c.countOthers(h)
 	h.probation.addFailure(id, o.Elapsed() < fastFailure)
 	c.startSlowly(h, st)
 	c.considerProbation(h, true)
@@ -382,10 +384,10 @@ func (c *Core) recordSuccess(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Ou
 		}
 	}
 	st.longestFailure = 0
-	if h == nil || h.records[st].succeeded > 1 {
+	if h == nil || h.records[st].succeeded > 1 || !st.hasFailed {
 		return
 	}
-	for _, o := range c.hosts {
+	for o := range c.everyHost() {
 		if q := o.records[st]; q != nil && q.succeeded == 0 {
 			c.uncharge(q.streak, "no job of its queue has succeeded on "+o.spec.Name+", and jobs succeed on "+h.spec.Name)
 		}
@@ -431,6 +433,7 @@ func (c *Core) learnRecords() {
 	each(func(p place, a *jobs.Attempt) {
 		if a.Failed() && showsHost(a.Outcome) && a.Outcome.Ended > lastSuccess[p] {
 			p.h.recordOf(p.st).add(a.ID, false)
+			p.st.hasFailed = true
 		}
 	})
 }

@@ -2,7 +2,6 @@ package sched
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"dcs-tui/jobs"
@@ -23,14 +22,25 @@ const (
 // time in seconds. span is the time that the jobs should last, or 0 for the usual one.
 func highWater(slots int, mean float64, known bool, span time.Duration) int {
 	switch {
-	case !known || slots <= 0:
+	case slots <= 0:
 		return 0
 	case span > 0:
-		return slots * int(min(math.Ceil(span.Seconds()/max(mean, 1e-3)), 1e6))
+		return slots * highPerSlot(mean, known, span)
+	}
+	return min(maxBuffered, slots*highPerSlot(mean, known, span))
+}
+
+// highPerSlot is highWater for a single slot, without maxBuffered.
+func highPerSlot(mean float64, known bool, span time.Duration) int {
+	switch {
+	case !known:
+		return 0
+	case span > 0:
+		return int(min(math.Ceil(span.Seconds()/max(mean, 1e-3)), 1e6))
 	case mean >= maxBufferedRunTime.Seconds():
 		return 0
 	}
-	return min(maxBuffered, slots*max(1, int(math.Ceil(bufferTime.Seconds()/max(mean, 1e-3)))))
+	return max(1, int(math.Ceil(bufferTime.Seconds()/max(mean, 1e-3))))
 }
 
 // expectedSeconds returns the expected run time of a job, in seconds. ok is false if nothing is
@@ -50,37 +60,51 @@ func (c *Core) fillBuffers() {
 	if c.queue.ready == 0 || c.hasWaitingCopies() || c.isNearHalt() || c.cfg.LaunchDelay > 0 || len(c.hosts) > 1 && c.isSlotLimitBinding() {
 		return
 	}
-	slots, ahead := 0, 0
-	for _, h := range c.hosts {
-		if h.acceptsJobs() {
-			slots += h.limit
-			ahead += max(0, -h.freeSlots())
-		}
-	}
+	c.summarize()
+	slots, left := c.total.slots, c.queue.ready+c.total.ahead
 	if slots == 0 {
 		return
 	}
-	left := c.queue.ready + ahead
-	var l candidates
-	for _, h := range c.hosts {
-		if !h.acceptsJobs() || h.limit == 0 || h.numSpecial > 0 || h.reserved != nil || h.keepsSlots() || h.freeSlots() > 0 || h.probation.isOnTrial() {
-			continue
-		}
-		part := left * h.limit / slots
-		if c.cfg.Buffer == 0 {
-			part /= bufferDivisor
-		}
-		if l == nil {
-			l = c.bufferCandidates()
-		}
-		c.fillBuffer(h, &l, part)
+	divisor := bufferDivisor
+	if c.cfg.Buffer > 0 {
+		divisor = 1
 	}
+	// No host with a larger minPart or minHigh gets a job.
+	partPerSlot := float64(left) / float64(slots*divisor) * (1 + 1e-9)
+	if c.nodes[1].minPart > partPerSlot || math.IsInf(c.nodes[1].minHigh, 1) {
+		return
+	}
+	l := c.bufferCandidates()
+	for i := 0; len(l) > 0 && !c.hasLaunchedMost(); i++ {
+		high := float64(c.maxHighPerSlot(l))
+		i = c.next(i, func(s *hostSummary) bool { return s.minPart <= partPerSlot && s.minHigh <= high })
+		if i < 0 {
+			return
+		}
+		h := c.hosts[i]
+		c.numVisits++
+		c.fillBuffer(h, &l, left*h.limit/slots/divisor)
+	}
+}
+
+// mayBuffer reports whether the host, which has no free slot, may get jobs ahead of need.
+func (h *host) mayBuffer() bool {
+	return h.acceptsJobs() && h.limit > 0 && h.numSpecial == 0 && h.reserved == nil && !h.keepsSlots() && !h.probation.isOnTrial()
+}
+
+// maxHighPerSlot returns the largest high-water mark of the candidates, per slot.
+func (c *Core) maxHighPerSlot(l candidates) (high int) {
+	for i := range l {
+		mean, known := c.expectedSeconds(l[i].id)
+		high = max(high, highPerSlot(mean, known, c.cfg.Buffer))
+	}
+	return high
 }
 
 // fillBuffer fills the buffer of one host. part is the host's part of the remaining queue.
 func (c *Core) fillBuffer(h *host, l *candidates, part int) {
 	want := -1
-	for want < 0 || -h.freeSlots() < want {
+	for want < 0 || -h.freeSlots() < want && !c.hasLaunchedMost() {
 		i := l.firstForHost(c, h)
 		if i < 0 {
 			return
@@ -140,12 +164,11 @@ func (c *Core) withdrawSurplus() {
 	if c.isLaunchingClosed() || c.queue.ready > 0 {
 		return
 	}
-	free := -c.numWithdrawing()
-	for _, h := range c.hosts {
-		if h.acceptsJobs() && h.reserved == nil {
-			free += max(0, h.freeSlots())
-		}
+	c.summarize()
+	if c.total.free == 0 || c.total.overfull == 0 {
+		return
 	}
+	free := c.total.free - c.numWithdrawing()
 	for free > 0 {
 		h := c.hostWithLargestSurplus()
 		if h == nil {
@@ -202,7 +225,7 @@ func (c *Core) withdrawBeyondLimit(h *host) {
 // numWithdrawing returns how many jobs are being withdrawn.
 func (c *Core) numWithdrawing() int {
 	n := 0
-	for _, h := range c.hosts {
+	for h := range c.everyHost() {
 		if h.linked && h.occupiedSlots > h.runningSlots {
 			n += h.numInFlight(func(f *inFlight) bool { return f.withdrawn })
 		}
@@ -219,7 +242,7 @@ func (h *host) surplus() int {
 func (c *Core) hostWithLargestSurplus() *host {
 	var best *host
 	most := 0
-	for _, h := range c.hosts {
+	for h := range c.everyHost() {
 		if h.linked && h.occupiedSlots > h.limit {
 			if n := h.surplus(); n > most {
 				best, most = h, n
@@ -232,7 +255,7 @@ func (c *Core) hostWithLargestSurplus() *host {
 // hasRoomElsewhere reports whether another host has a free slot for a buffered job.
 func (c *Core) hasRoomElsewhere(f *inFlight) bool {
 	cl := c.classOf(c.table.Job(f.id.Job))
-	return slices.ContainsFunc(c.hosts, func(h *host) bool {
+	return c.anyHost(func(h *host) bool {
 		free, _ := h.freeFor(cl.key.queue, cl.key.gpus)
 		return h != f.host && free > 0 && c.canRunOn(h, cl, cl.avoid != nil)
 	})

@@ -38,9 +38,13 @@ type class struct {
 	heap      heap.Heap[*bucket]
 	listIndex int // in queue.list; -1: not there
 
-	epoch         int    // value of queue.epoch for which fits and avoid were computed
-	fits          []bool // by host index: whether it could run there at all
+	epoch         int    // value of queue.epoch for which the following was computed
+	numChanges    int    // number of changes of hosts that are included (queue.changed)
+	canRun        []bool // by host index: whether the host has what it needs
+	numCanRun     int    // number of hosts in canRun
+	fits          []bool // by host index: canRun without the excluded hosts
 	avoid         []bool // by host index; nil: none
+	exceeds       string // why it needs more than a pool has; "": it does not
 	unsatisfiable string // why no host of the inventory can ever run it; "": one can
 
 	stuckSince time.Duration // since when its next job has fit on no host; 0: it fits
@@ -154,9 +158,10 @@ func (cl *class) remove(c *Core) {
 	if c.keeper == cl {
 		c.setKeeper(nil)
 	}
-	for _, h := range c.hosts {
+	for h := range c.everyHost() {
 		if h.reserved == cl {
 			h.reserved = nil
+			h.touch()
 		}
 	}
 }
@@ -182,11 +187,37 @@ func (cl *class) head(c *Core) (jobs.ID, rank) {
 }
 
 // updateFits computes on which hosts the class could run, as far as is known, and whether it can
-// never run on any. It does nothing if the hosts' capacities have not changed since the last call.
+// never run on any. It only visits the hosts whose capacities have changed since the last call.
 func (c *Core) updateFits(cl *class) {
-	if cl.epoch == c.queue.epoch {
+	q := &c.queue
+	last := q.firstChange + len(q.changed)
+	switch {
+	case cl.epoch == q.epoch && cl.numChanges == last:
+		return
+	case cl.epoch == q.epoch && cl.numChanges >= q.firstChange:
+		for _, h := range q.changed[cl.numChanges-q.firstChange:] {
+			cl.updateFit(h)
+		}
+	default:
+		c.resetFits(cl)
+	}
+	cl.numChanges = last
+	if cl.unsatisfiable = ""; c.failUnsatisfiableAt > 0 {
 		return
 	}
+	switch {
+	case cl.exceeds != "":
+		cl.unsatisfiable = cl.exceeds
+	case cl.numCanRun > 0, len(c.hostSpecs()) == 0, c.hasProviderFor(cl):
+	case len(c.hosts) == 1:
+		cl.unsatisfiable = c.hosts[0].whyCannotRun(cl)
+	default:
+		cl.unsatisfiable = c.whyUnsatisfiable(cl, c.hosts[0].whyCannotRun(cl))
+	}
+}
+
+// resetFits computes the fits of the class for all hosts.
+func (c *Core) resetFits(cl *class) {
 	cl.epoch = c.queue.epoch
 	if cl.key.avoid != "" {
 		cl.avoid = make([]bool, len(c.hosts))
@@ -196,70 +227,114 @@ func (c *Core) updateFits(cl *class) {
 			}
 		}
 	}
-	excluded := strings.Split(cl.key.excluded, "\n")
-	cl.fits = slices.Grow(cl.fits[:0], len(c.hosts))
-	var why string
-	any := false
-	for _, h := range c.hosts {
-		no := h.whyCannotRun(cl)
-		if no != "" && why == "" {
-			why = no
-		}
-		cl.fits = append(cl.fits, no == "" && !slices.Contains(excluded, h.spec.Name))
-		any = any || no == ""
+	cl.canRun, cl.numCanRun = make([]bool, len(c.hosts)), 0
+	if cl.fits = cl.canRun; cl.key.excluded != "" {
+		cl.fits = make([]bool, len(c.hosts))
 	}
-	if cl.unsatisfiable = ""; c.failUnsatisfiableAt > 0 {
-		return
+	for h := range c.everyHost() {
+		cl.updateFit(h)
 	}
-	cl.unsatisfiable = c.whyExceedsPools(cl)
-	switch {
-	case cl.unsatisfiable != "", any, len(c.hostSpecs()) == 0, c.hasProviderFor(cl):
-	case len(c.hosts) == 1:
-		cl.unsatisfiable = why
-	default:
-		cl.unsatisfiable = c.whyUnsatisfiable(cl, why)
+	cl.exceeds = c.whyExceedsPools(cl)
+}
+
+// updateFit computes whether the class could run on a host.
+func (cl *class) updateFit(h *host) {
+	can := h.lackFor(cl) == lacksNothing
+	switch is := &cl.canRun[h.index]; {
+	case can && !*is:
+		*is = true
+		cl.numCanRun++
+	case !can && *is:
+		*is = false
+		cl.numCanRun--
+	}
+	if cl.key.excluded != "" {
+		cl.fits[h.index] = can && !slices.Contains(strings.Split(cl.key.excluded, "\n"), h.spec.Name)
 	}
 }
 
-// whyCannotRun describes what the host lacks for the class, or returns "". A host that has not sent
-// a hello yet is assumed to have everything that only a hello reports.
-func (h *host) whyCannotRun(cl *class) string {
-	if h.removed {
-		return fmt.Sprintf("host %s is removed from the run", h.spec.Name)
+// lack is what a host lacks for a class.
+type lack uint8
+
+const (
+	lacksNothing lack = iota
+	lacksMembership
+	lacksTag
+	lacksQueue
+	lacksTime
+	lacksSlots
+	lacksGPUs
+	lacksMemory
+)
+
+// lackFor returns what the host lacks for the class. A host that has not sent a hello yet is assumed
+// to have everything that only a hello reports.
+func (h *host) lackFor(cl *class) lack {
+	k := &cl.key
+	keptSlots, keptGPUs := h.keptFrom(cl)
+	switch n := h.maxSlots(); {
+	case h.removed:
+		return lacksMembership
+	case h.missingTag(cl) != "":
+		return lacksTag
+	case cl.stats != nil && !h.spec.IsOpenTo(k.queue):
+		return lacksQueue
+	case h.instance != nil && cl.whyTooLongFor(h.instance.provider.spec) != "":
+		return lacksTime
+	case n > 0 && k.slots > n-keptSlots:
+		return lacksSlots
+	case k.gpus > 0 && (h.hello != nil || h.spec.GPUNumbers(nil) != nil) && k.gpus.Devices() > h.numGPUs()-keptGPUs:
+		return lacksGPUs
+	case k.mem > 0 && h.hello != nil && h.hello.MemBytes > 0 && k.mem > h.hello.MemBytes:
+		return lacksMemory
 	}
+	return lacksNothing
+}
+
+// missingTag returns a tag that the class needs and the host does not have, or "".
+func (h *host) missingTag(cl *class) string {
 	for _, t := range cl.tags {
 		if !slices.Contains(h.spec.Tags, t) {
-			return fmt.Sprintf("host %s has no tag %s", h.spec.Name, t)
+			return t
 		}
 	}
-	keptSlots, keptGPUs := 0, 0
-	if cl.stats != nil {
-		if !h.spec.IsOpenTo(cl.key.queue) {
-			return fmt.Sprintf("host %s is kept for queue %s", h.spec.Name, h.spec.KeptText())
-		}
-		keptSlots, keptGPUs = h.spec.KeptFrom(cl.key.queue)
+	return ""
+}
+
+// keptFrom returns how many slots and devices of the host are kept for other queues.
+func (h *host) keptFrom(cl *class) (slots, gpus int) {
+	if cl.stats == nil || len(h.spec.Queues) == 0 {
+		return 0, 0
 	}
-	if h.instance != nil {
-		if why := cl.whyTooLongFor(h.instance.provider.spec); why != "" {
-			return why
-		}
-	}
-	k := cl.key
+	return h.spec.KeptFrom(cl.key.queue)
+}
+
+// whyCannotRun describes what the host lacks for the class, or returns "".
+func (h *host) whyCannotRun(cl *class) string {
+	name := h.spec.Name
+	keptSlots, keptGPUs := h.keptFrom(cl)
 	has := func(need string, n, kept int) string {
-		text := fmt.Sprintf("it needs %s and host %s has %d", need, h.spec.Name, n)
+		text := fmt.Sprintf("it needs %s and host %s has %d", need, name, n)
 		if kept > 0 {
 			text += fmt.Sprintf(", of which %d are kept for queue %s", kept, h.spec.KeptText())
 		}
 		return text
 	}
-	if n := h.maxSlots(); n > 0 && k.slots > n-keptSlots {
-		return has(text.Plural(k.slots, "slot"), n, keptSlots)
-	}
-	if known := h.spec.GPUNumbers(nil) != nil || h.hello != nil; known && k.gpus > 0 && k.gpus.Devices() > h.numGPUs()-keptGPUs {
-		return has(k.gpus.Text(), h.numGPUs(), keptGPUs)
-	}
-	if k.mem > 0 && h.hello != nil && h.hello.MemBytes > 0 && k.mem > h.hello.MemBytes {
-		return fmt.Sprintf("it needs %s of memory and host %s has %s", text.Size(k.mem), h.spec.Name, text.Size(h.hello.MemBytes))
+	switch h.lackFor(cl) {
+	case lacksMembership:
+		return fmt.Sprintf("host %s is removed from the run", name)
+	case lacksTag:
+		return fmt.Sprintf("host %s has no tag %s", name, h.missingTag(cl))
+	case lacksQueue:
+		return fmt.Sprintf("host %s is kept for queue %s", name, h.spec.KeptText())
+	case lacksTime:
+		return cl.whyTooLongFor(h.instance.provider.spec)
+	case lacksSlots:
+		return has(text.Plural(cl.key.slots, "slot"), h.maxSlots(), keptSlots)
+	case lacksGPUs:
+		return has(cl.key.gpus.Text(), h.numGPUs(), keptGPUs)
+	case lacksMemory:
+		return fmt.Sprintf("it needs %s of memory and host %s has %s", text.Size(cl.key.mem), name, text.Size(h.hello.MemBytes))
 	}
 	return ""
 }
@@ -268,9 +343,9 @@ func (h *host) whyCannotRun(cl *class) string {
 // requirement that every host lacks, it names that one.
 func (c *Core) whyUnsatisfiable(cl *class, first string) string {
 	all := func(k *class) bool { // all hosts lack something for k
-		return !slices.ContainsFunc(c.hosts, func(h *host) bool { return h.whyCannotRun(k) == "" })
+		return !c.anyHost(func(h *host) bool { return h.lackFor(k) == lacksNothing })
 	}
-	if !slices.ContainsFunc(c.hosts, func(h *host) bool { return h.spec.IsOpenTo(cl.key.queue) }) {
+	if !c.anyHost(func(h *host) bool { return h.spec.IsOpenTo(cl.key.queue) }) {
 		return "every host is kept for other queues; for example, " + first
 	}
 	for _, t := range cl.tags {
@@ -308,4 +383,5 @@ func (c *Core) refuseUnsatisfiable() {
 			i-- // another class now has this position in the list
 		}
 	}
+	c.queue.forgetChanges()
 }

@@ -142,7 +142,7 @@ type outbox struct {
 // determines the other commands.
 func (c *Core) collectCommands() []Command {
 	var commands []Command
-	for _, h := range c.hosts {
+	for h := range c.visits() {
 		o := &h.outbox
 		if o.disconnect {
 			commands = append(commands, Disconnect{h.spec.Name})
@@ -194,6 +194,7 @@ func (h *host) kill(id jobs.AttemptID, why string) {
 	if !h.linked {
 		return
 	}
+	h.touch()
 	if n := len(h.outbox.kill); n > 0 && h.outbox.kill[n-1].Why == why {
 		h.outbox.kill[n-1].Attempts = append(h.outbox.kill[n-1].Attempts, id)
 		return
@@ -206,6 +207,7 @@ func (h *host) warnAttempts() {
 	for f := h.oldest; f != nil; f = f.nextOnHost {
 		if f.started && !f.killed && !f.warned && h.linked {
 			f.warned = true
+			h.touch()
 			h.outbox.warn = append(h.outbox.warn, f.id)
 		}
 	}
@@ -221,6 +223,7 @@ func (c *Core) killAttempt(f *inFlight, why string) {
 func (h *host) withdraw(f *inFlight) {
 	if f.isWaiting() && h.linked {
 		f.withdrawn = true
+		h.touch()
 		h.outbox.withdraw = append(h.outbox.withdraw, f.id)
 	}
 }

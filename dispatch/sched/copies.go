@@ -75,7 +75,7 @@ func (c *Core) launchCopies() {
 	})
 	for _, x := range list[:min(len(list), maxPerStep)] {
 		j := c.table.Job(x.attempt.id.Job)
-		if !c.hasFreeSlot() {
+		if !c.hasFreeSlot() || c.hasLaunchedMost() {
 			return
 		}
 		if !c.mayCopy(j) {
@@ -94,7 +94,7 @@ func (c *Core) launchCopies() {
 // hasBacklog reports whether a job waits on a host that has no slot for it. Moving it to another
 // host is better than a copy.
 func (c *Core) hasBacklog() bool {
-	return slices.ContainsFunc(c.hosts, func(h *host) bool { return h.state == jobs.HostUp && h.occupiedSlots > h.limit && h.surplus() > 0 })
+	return c.anyHost(func(h *host) bool { return h.state == jobs.HostUp && h.occupiedSlots > h.limit && h.surplus() > 0 })
 }
 
 // asCopyCandidate reports whether the job of an attempt may be copied, with its priority.

@@ -59,7 +59,7 @@ type Core struct {
 	cfg   Config
 	table *jobs.Table
 	rng   *rand.Rand
-	hosts []*host // in the order of the inventory
+	fleet
 	// Machines with open or lost attempts that cannot be queried (inventory.go).
 	absent []*host
 	byName map[string]*host // those in hosts
@@ -71,6 +71,7 @@ type Core struct {
 	dependencies dependencies
 	requests     []*pendingRequest // not completed yet
 	allQueues                      // queuestats.go
+	results      results           // probation.go
 	stragglers                     // straggler.go
 	hybrid       bool              // local slots take the shortest job first (hybrid.go)
 	etaCache     etaCache
@@ -104,6 +105,7 @@ type step struct {
 	leaves      []Command  // Leave
 	ended       []endedJob // jobs that became terminal, whose dependents were not handled yet
 	cause       string     // name of the request that causes the records; "": none
+	numLaunched int        // number of launches
 	deferring   bool       // emit adds queued jobs to deferred instead of enqueuing them
 	deferred    []jobs.ID
 }
@@ -144,6 +146,7 @@ func New(cfg Config, t *jobs.Table, hs []*hosts.Host) *Core {
 		c.hosts = append(c.hosts, h)
 		c.byName[s.Name] = h
 	}
+	c.rebuild()
 	return c
 }
 
@@ -172,6 +175,7 @@ func (c *Core) Step(now Time, evs ...Event) (records []jobs.Record, commands []C
 	}
 	c.step = step{now: now, records: c.records[:0], deferred: c.deferred[:0]}
 	c.provisions.commands = nil
+	c.beginVisits()
 	switch {
 	case !c.hasBegun:
 		c.takeOverTable()
@@ -179,6 +183,7 @@ func (c *Core) Step(now Time, evs ...Event) (records []jobs.Record, commands []C
 		c.handleStall(gap)
 	}
 	for _, ev := range evs {
+		c.touchFor(ev)
 		if c.admit(ev) {
 			ev.apply(c)
 		}
@@ -191,7 +196,9 @@ func (c *Core) Step(now Time, evs ...Event) (records []jobs.Record, commands []C
 	c.handleDependents()
 	c.provide()
 	c.finishRun()
-	return c.records, slices.Concat(c.leaves, c.collectCommands(), c.inspections, c.provisions.commands, c.finish)
+	commands = slices.Concat(c.leaves, c.collectCommands(), c.inspections, c.provisions.commands, c.finish)
+	c.endVisits()
+	return c.records, commands
 }
 
 // emit folds a record into the table and keeps it for the journal. Only emit makes the queue follow
@@ -257,6 +264,7 @@ func (c *Core) reportUp(h *host) {
 
 // allHosts returns the hosts of the inventory, then the absent ones.
 func (c *Core) allHosts() []*host {
+	c.numVisits += len(c.hosts)
 	if len(c.absent) == 0 {
 		return c.hosts
 	}

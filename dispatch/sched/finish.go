@@ -86,7 +86,7 @@ func (c *Core) waitsForLost() bool {
 	if c.waitLostUntil == 0 {
 		c.waitLostUntil = c.now.Mono + waitLostTime
 	}
-	return c.now.Mono < c.waitLostUntil && slices.ContainsFunc(c.hosts, func(h *host) bool {
+	return c.now.Mono < c.waitLostUntil && c.anyHost(func(h *host) bool {
 		return len(h.orphans) > 0 && (h.linked || h.inherited && h.dialing && h.failures == 0)
 	})
 }
@@ -111,7 +111,7 @@ func (c *Core) isHopeless() bool {
 	// The set of hosts cannot change.
 	hopeless := len(c.hosts) > 0 && len(c.inFlight) == 0 && c.failUnsatisfiableAt == 0 &&
 		len(c.provisions.providers) == 0
-	for _, h := range c.hosts {
+	for h := range c.everyHost() {
 		hopeless = hopeless && (h.state == jobs.HostDisabled && !h.wasUsed || h.ineligible != "")
 	}
 	return hopeless || c.now.Mono-c.lastPossibleAt >= c.cfg.GiveUpAfter
@@ -126,16 +126,15 @@ func (c *Core) isAnythingPossible() bool {
 	if c.table.Paused || c.hasStartingInstance() {
 		return true
 	}
-	if !slices.ContainsFunc(c.hosts, func(h *host) bool { return h.isAnswering() && !h.removed }) {
+	c.summarize()
+	if c.total.answering == 0 {
 		return false
 	}
 	if c.isLaunchingClosed() {
 		return true
 	}
-	for _, h := range c.allHosts() {
-		if h.numOpen > 0 && (h.runningSlots > 0 || !h.linked || h.whyUnfit() == "") {
-			return true
-		}
+	if c.total.progressing > 0 || slices.ContainsFunc(c.absent, (*host).mayProgress) {
+		return true
 	}
 	if c.queue.ready == 0 {
 		return len(c.inFlight) == 0 || len(c.queue.timers) > 0
@@ -145,8 +144,8 @@ func (c *Core) isAnythingPossible() bool {
 			continue
 		}
 		c.updateFits(cl)
-		for _, h := range c.hosts {
-			if cl.fits[h.index] && h.isAnswering() && !h.removed && !h.retiring && h.whyUnfit() == "" {
+		for h := range c.everyHost() {
+			if cl.fits[h.index] && h.isAnswering() && !h.removed && !h.retiring && !h.isUnfit() {
 				return true
 			}
 		}
@@ -154,15 +153,29 @@ func (c *Core) isAnythingPossible() bool {
 	return false
 }
 
-// whyUnfit describes the fault of a host that answers and nevertheless starts no job, as a
-// continuation of its name. It returns "" if it has none. Quiet hours, the load of others, and
-// requests of people are not faults.
-func (h *host) whyUnfit() string {
+// mayProgress reports whether attempts on the host may progress.
+func (h *host) mayProgress() bool {
+	return h.numOpen > 0 && (h.runningSlots > 0 || !h.linked || !h.isUnfit())
+}
+
+// isUnfit reports whether a host that answers starts no job because of a fault. Quiet hours, the
+// load of others, and requests of people are not faults.
+func (h *host) isUnfit() bool { return h.hasFaultyHold() || h.probation.refusals > 0 }
+
+func (h *host) hasFaultyHold() bool {
 	switch h.hold {
 	case jobs.HeldUnleased, jobs.HeldByHungDisk, jobs.HeldByDisk, jobs.HeldByUnknownDisk:
-		return h.whyHeld()
+		return true
 	}
-	if h.probation.refusals > 0 {
+	return false
+}
+
+// whyUnfit describes why the host is unfit, as a continuation of its name. It returns "" if it is not.
+func (h *host) whyUnfit() string {
+	switch {
+	case h.hasFaultyHold():
+		return h.whyHeld()
+	case h.isUnfit():
 		return "starts nothing: " + h.probation.why
 	}
 	return ""
@@ -179,7 +192,7 @@ func (c *Core) whyNoHosts() string {
 	if len(c.hosts) == 0 && why == nil {
 		return "there is no host"
 	}
-	for _, h := range c.hosts {
+	for h := range c.everyHost() {
 		if len(why) == maxNamed {
 			break
 		}
@@ -298,14 +311,14 @@ func (c *Core) checkHalt() {
 		Drain{Why: why}.carryOut(c)
 		if c.cfg.Halt.Now {
 			c.halt.endedRunning = true
-			for _, h := range c.hosts {
+			for h := range c.everyHost() {
 				c.endAttempts(h, haltReason)
 			}
 		}
 		return
 	}
 	if was := c.halt.wasNear; !was && c.isNearHalt() {
-		for _, h := range c.hosts {
+		for h := range c.everyHost() {
 			h.withdrawAll()
 		}
 	}
@@ -340,7 +353,7 @@ func (e Drain) carryOut(c *Core) (refused string) {
 	}
 	c.drainReason, c.drainedByFile = cmp.Or(e.Why, "asked to drain"), e.ByFile
 	c.logf("", 0, "draining: %s", c.drainReason)
-	for _, h := range c.hosts {
+	for h := range c.everyHost() {
 		h.withdrawAll()
 	}
 	return ""

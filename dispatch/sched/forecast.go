@@ -218,7 +218,7 @@ func (c *Core) remainingWork(now Time) (*workload, bool) {
 	for _, st := range c.queues {
 		st.sent, st.sentSlots = 0, 0
 	}
-	for _, h := range c.hosts {
+	for h := range c.everyHost() {
 		w.slots += float64(h.limit)
 	}
 	if n := float64(c.cfg.MaxSlots); n > 0 {

@@ -133,7 +133,7 @@ const reportInterval = time.Minute
 // reportHolds reports when a host stops or resumes starting jobs that wait for it. A change that is
 // reversed within reportInterval is not reported.
 func (c *Core) reportHolds() {
-	for _, h := range c.hosts {
+	for h := range c.visits() {
 		// These holds also affect running jobs, so they are reported even if nothing more is
 		// launched.
 		affectsRunning := (h.hold == jobs.HeldByHungDisk || h.reportedHold == jobs.HeldByHungDisk || h.hold == jobs.HeldByOwner || h.reportedHold == jobs.HeldByOwner) && h.linked && h.numOpen > 0
@@ -148,6 +148,11 @@ func (c *Core) reportHolds() {
 		}
 		c.logf(h.spec.Name, 0, "%s %s", h.spec.Name, what)
 	}
+}
+
+// isHoldUnreported reports whether a hold will be reported as soon as a job is ready for the host.
+func (c *Core) isHoldUnreported(h *host) bool {
+	return h.hold != h.reportedHold && h.hold != jobs.HeldUnmeasured && h.hold != jobs.HeldReceivingFiles
 }
 
 // hasReadyJobFor reports whether a ready job could run on the host.

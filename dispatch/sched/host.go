@@ -18,6 +18,7 @@ type host struct {
 	hello *hosts.Hello        // bounded; nil before the first connection
 	parts []hosts.NetworkPart // that lead to it (outage.go)
 
+	fleetState // fleet.go
 	membership // inventory.go
 	linkState  // link.go
 	absence    // lost.go
@@ -121,7 +122,7 @@ type HostView struct {
 // host.
 func (c *Core) Hosts() []HostView {
 	views := make([]HostView, 0, len(c.hosts))
-	for _, h := range c.hosts {
+	for h := range c.everyHost() {
 		status := h.status()
 		if status.State == jobs.HostUp || status.State == jobs.HostBackingOff && h.probation.paused {
 			if why := c.whyOnTrial(h); why != "" {
@@ -203,7 +204,7 @@ func (c *Core) WhyStuck() string {
 		return ""
 	}
 	var wrong, asked []string
-	for _, h := range c.hosts {
+	for h := range c.everyHost() {
 		switch {
 		// It may accept jobs soon.
 		case h.acceptsJobs() && h.hold == jobs.NotHeld, h.state == jobs.HostConnecting && !h.wasUsed:

@@ -52,7 +52,7 @@ func (c *Core) applyHostRequests() {
 	if c.table.Paused {
 		c.logf("", 0, "launching is still paused, as a person asked")
 	}
-	for _, h := range c.hosts {
+	for h := range c.everyHost() {
 		c.applyHostRequest(h)
 	}
 }

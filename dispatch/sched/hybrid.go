@@ -66,8 +66,8 @@ func (c *Core) launchShortest(l *candidates) {
 	if !c.hybrid {
 		return
 	}
-	for _, h := range c.hosts {
-		for h.isLocal() && h.acceptsJobs() && len(*l) > 0 && !c.isLaunchDelayed() {
+	for h := range c.everyHost() {
+		for h.isLocal() && h.acceptsJobs() && len(*l) > 0 && !c.isLaunchDelayed() && !c.hasLaunchedMost() {
 			best := -1
 			for i := range *l {
 				w := &(*l)[i]

@@ -46,6 +46,15 @@ func Inconsistency(c *Core) string {
 	if at, ok := c.Next(); ok && at != 0 && at <= c.now.Mono {
 		return fmt.Sprintf("Next asks for a tick at %v, and it is %v", at, c.now.Mono)
 	}
+	total := hostTotals{}
+	for _, h := range c.hosts {
+		if total.add(h.totals(), 1); c.nodes[c.firstLeaf+h.index] != c.summaryOf(h) {
+			return fmt.Sprintf("the summary of %s is %+v, and should be %+v", h.spec.Name, c.nodes[c.firstLeaf+h.index], c.summaryOf(h))
+		}
+	}
+	if total != c.total {
+		return fmt.Sprintf("the totals of the hosts are %+v, and should be %+v", c.total, total)
+	}
 	waiting, avoiding := map[queueState]int{}, 0
 	queued := map[*queueStats][2]int{} // jobs and their slots
 	running := c.Running()

@@ -90,7 +90,7 @@ func (c *Core) applyHostSet(set []*hosts.Host) {
 		place[s.Name] = i
 	}
 	fewer := false // a job may now fit on no host
-	for _, h := range c.hosts {
+	for h := range c.everyHost() {
 		i, wanted := place[h.spec.Name]
 		switch {
 		case !wanted && h.removed:
@@ -124,6 +124,7 @@ func (c *Core) handleHostSetChange() {
 	for i, h := range c.hosts {
 		h.index = i
 	}
+	c.rebuild()
 	c.queue.capacityChanged()
 	for _, cl := range c.queue.list {
 		c.updateFits(cl)
@@ -168,7 +169,7 @@ func hasAttempts(j *jobs.Job) bool { return len(j.Attempts) > 0 }
 // hostSpecs returns the hosts that are not removed.
 func (c *Core) hostSpecs() []*hosts.Host {
 	var list []*hosts.Host
-	for _, h := range c.hosts {
+	for h := range c.everyHost() {
 		if !h.removed {
 			list = append(list, h.spec)
 		}
@@ -189,6 +190,7 @@ func (c *Core) addHost(s *hosts.Host) {
 		h.isQuiet, h.quietChangeAt = false, 0
 	}
 	h.machine, h.awaySince = machine, c.now.Mono
+	h.probation.counted = c.results
 	h.setState(jobs.HostConnecting, "")
 	c.hosts = append(c.hosts, h)
 	c.byName[s.Name] = h
@@ -274,19 +276,17 @@ func (c *Core) setHostSpec(h *host, s *hosts.Host) {
 // moveHosts moves hosts to their new addresses and lets removed ones leave, if no attempt is open
 // there.
 func (c *Core) moveHosts() {
-	for i := 0; i < len(c.hosts); i++ {
-		h := c.hosts[i]
+	for _, h := range slices.Collect(c.visits()) {
 		switch {
 		case h.numOpen > 0:
 		case h.nextSpec != nil:
 			c.moveHost(h)
 		case h.removed && (!h.linked || len(h.orphans) == 0 || c.now.Mono >= h.leaveBy):
 			c.reclassify(hasAttempts, func() {
-				c.hosts = slices.Delete(c.hosts, i, i+1)
+				c.hosts = slices.Delete(c.hosts, h.index, h.index+1)
 				c.endHostUse(h)
 				c.handleHostSetChange()
 			})
-			i--
 		}
 	}
 	c.absent = slices.DeleteFunc(c.absent, func(h *host) bool { return h.numOpen == 0 && len(h.orphans) == 0 })
@@ -314,6 +314,7 @@ func (c *Core) moveHost(h *host) {
 func (c *Core) endHostUse(h *host) {
 	name := h.spec.Name
 	delete(c.byName, name)
+	c.countOthers(h)
 	c.leaves = append(c.leaves, Leave{name})
 	c.logf(name, 0, "%s has left the run", name)
 	if len(h.orphans) == 0 {
@@ -407,7 +408,7 @@ func (c *Core) changeMachine(h *host, machine int32) {
 			"which waits until that one has been silent for %s", name, text.Plural(h.numOpen, "attempt"), text.Span(h.spec.LostAfterOrDefault()))
 		o.takeAttemptsOf(h)
 	}
-	h.machine, h.probation = machine, probation{}
+	h.machine, h.probation = machine, probation{counted: c.results}
 	if known >= 0 {
 		h.takeAttemptsOf(c.absent[known])
 		c.absent = slices.Delete(c.absent, known, known+1)

@@ -48,12 +48,14 @@ func (c *Core) connect(h *host) {
 	if h.linked || h.dialing || h.index < 0 {
 		return
 	}
+	h.touch()
 	h.dialing, h.retryAt = true, 0
 	h.outbox.connect = true
 }
 
 // markLinkDown marks the link as down. The fate of all attempts there is unknown from then on.
 func (c *Core) markLinkDown(h *host) {
+	h.touch()
 	if !h.isSilent() {
 		h.cutAt = c.now.Mono
 	}
@@ -121,7 +123,7 @@ func (e HostUp) apply(c *Core) {
 	}
 	c.probeAll(h)
 	c.requestList(h)
-	c.queue.capacityChanged()
+	c.queue.changed = append(c.queue.changed, h)
 }
 
 func (e HostHeartbeat) apply(c *Core) {
@@ -214,7 +216,7 @@ func (e HostDown) apply(c *Core) {
 
 // checkLinks acts on links whose timers have expired.
 func (c *Core) checkLinks() {
-	for _, h := range c.hosts {
+	for h := range c.visits() {
 		if h.linked && c.now.Mono-h.lastSeenAt >= SuspectAfter {
 			c.markLinkDown(h)
 			if h.state != jobs.HostLost {

@@ -32,11 +32,11 @@ type absence struct {
 // changes, or for a longer time if the network may be why the host is silent (outage.go).
 func (c *Core) giveUpLost() {
 	var newest answers
-	for _, h := range c.allHosts() {
+	for h := range c.visitsWithAbsent() {
 		if !h.linked && h.numOpen > 0 {
 			c.giveUpAbandoned(h.abandonedAttempts())
 		}
-		if h.linked || (!h.wasUsed || h.state == jobs.HostLost) && h.numOpen == 0 || c.now.Mono < h.lostAt() {
+		if !c.isOverdue(h) {
 			continue
 		}
 		isAlive := c.isHeartbeatFileChanging(h)
@@ -62,6 +62,11 @@ func (c *Core) giveUpLost() {
 			}
 		}
 	}
+}
+
+// isOverdue reports whether a host has been silent for lost_after, and has attempts or is not lost yet.
+func (c *Core) isOverdue(h *host) bool {
+	return !h.linked && (h.wasUsed && h.state != jobs.HostLost || h.numOpen > 0) && c.now.Mono >= h.lostAt()
 }
 
 // sessionAdvice returns the end of a sentence about an attempt that is lost with the connection if the
@@ -102,6 +107,7 @@ func (c *Core) abandonJob(j *jobs.Job) bool {
 	}
 	for _, f := range open {
 		f.abandoned = true
+		f.host.touch()
 		name := f.host.spec.Name
 		c.logf(name, f.id.Job, "job %d is queued again, as a person asked: %s cannot be reached, and attempt %s may still run there", f.id.Job, name, f.id)
 	}
@@ -211,6 +217,7 @@ func (c *Core) lostPolicy(j *jobs.Job) jobs.OnLost {
 // is asked when it is back, and does not get the job again before it has answered.
 func (c *Core) recordOrphan(h *host, id jobs.AttemptID) {
 	h.orphans = append(h.orphans, id)
+	h.touch()
 	c.orphaned[id] = true
 }
 

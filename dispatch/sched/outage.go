@@ -26,7 +26,7 @@ type answers map[hosts.NetworkPart]time.Duration
 
 func (c *Core) newestAnswers() answers {
 	newest := answers{}
-	for _, h := range c.hosts {
+	for h := range c.everyHost() {
 		if !h.linked || h.isSilent() {
 			continue
 		}
@@ -45,7 +45,7 @@ func (c *Core) suspectedPart(h *host, newest answers) (part hosts.NetworkPart, s
 		if newest[part]-h.lastReceivedAt >= answerLead {
 			continue
 		}
-		if part == (hosts.NetworkPart{}) || slices.ContainsFunc(c.hosts, func(o *host) bool {
+		if part == (hosts.NetworkPart{}) || c.anyHost(func(o *host) bool {
 			apart := o.lastReceivedAt - h.lastReceivedAt
 			return o != h && !o.linked && o.wasUsed && max(apart, -apart) <= c.outageAfter(h) && slices.Contains(o.parts, part)
 		}) {
@@ -79,11 +79,12 @@ func (c *Core) endOutage(h *host) {
 		return
 	}
 	newest := c.newestAnswers()
-	for _, o := range c.hosts {
+	for o := range c.everyHost() {
 		if o == h || o.linked || !o.wasUsed || c.now.Mono >= o.lastReceivedAt+c.outageAfter(o) {
 			continue
 		}
 		if part, suspected := c.suspectedPart(o, newest); suspected && slices.Contains(h.parts, part) {
+			o.touch()
 			o.graceUntil = c.now.Mono + max(o.spec.LostAfterOrDefault(), c.cfg.MaxBackoff+dialSlack)
 		}
 	}
@@ -106,6 +107,7 @@ const stallReportInterval = time.Minute
 // expired. Waits without consequences, such as that for the next connection attempt, continue
 // during a stall.
 func (c *Core) handleStall(gap time.Duration) {
+	c.touchAll()
 	shift := gap - TickInterval
 	var always, ifSet []*time.Duration // 0 is "not set" for those of ifSet
 	always = append(always, &c.lastPossibleAt)

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"iter"
 	"slices"
 
 	"dcs-tui/jobs"
@@ -9,6 +10,7 @@ import (
 // place launches what can be launched now: the most urgent job first, each on the host with the
 // most free slots. Then it fills the buffers of hosts.
 func (c *Core) place() {
+	c.checkPolicyInputs()
 	c.updateLimits()
 	if c.keeper != nil && !c.canKeep(c.keeper) {
 		c.setKeeper(nil)
@@ -25,7 +27,7 @@ func (c *Core) place() {
 		line := c.candidates()
 		c.launchShortest(&line)
 		stuck := c.launchFrom(&line)
-		if wide {
+		if wide && !c.hasLaunchedMost() {
 			c.reserve(stuck, line)
 		}
 	}
@@ -36,7 +38,7 @@ func (c *Core) place() {
 // launchFrom launches the candidates that have space now. It returns the classes whose next job
 // does not, in the order of their ranks.
 func (c *Core) launchFrom(l *candidates) (stuck []*class) {
-	for len(*l) > 0 && c.hasFreeSlot() {
+	for len(*l) > 0 && c.hasFreeSlot() && !c.hasLaunchedMost() {
 		i := l.first()
 		w := &(*l)[i]
 		h := c.chooseHost(w.class)
@@ -75,6 +77,13 @@ func (c *Core) launchAt(l *candidates, i int, h *host) {
 // isLaunchDelayed reports whether the next launch waits for the delay after the last one.
 func (c *Core) isLaunchDelayed() bool { return c.cfg.LaunchDelay > 0 && c.now.Mono < c.launchAfter }
 
+// maxLaunches bounds the launches of a Step, so that reports of hosts and requests of people do not
+// wait for those of a large fleet. The rest follows in the next Step, at once.
+const maxLaunches = 4000
+
+// hasLaunchedMost reports whether the Step may launch no more.
+func (c *Core) hasLaunchedMost() bool { return c.numLaunched >= maxLaunches }
+
 // isLaunchingClosed reports whether nothing more may be launched.
 func (c *Core) isLaunchingClosed() bool {
 	return c.Paused() || c.drainReason != "" || c.stopped || c.fenced || c.finished || c.reconcileUntil > 0 || len(c.requests) > 0 ||
@@ -86,12 +95,7 @@ func (c *Core) hasFreeSlot() bool {
 	if c.slots.used >= c.slots.limit && c.isSlotLimitBinding() || c.isLaunchDelayed() {
 		return false
 	}
-	for _, h := range c.hosts {
-		if h.limit > h.occupiedSlots {
-			return true
-		}
-	}
-	return false
+	return c.hasFreeSlots()
 }
 
 // HasUsableSlot reports whether a slot that may be used is idle.
@@ -186,14 +190,14 @@ type placement struct {
 	}
 }
 
-// placementOf looks for the host for a class's next job. It chooses the host with the most free
+// placementOf looks among hosts for the one for a class's next job. It chooses the host with the most free
 // slots, weighted, and among equals the first of the inventory. A job that has failed prefers a
 // host where other jobs succeed.
-func (c *Core) placementOf(cl *class) (p placement) {
+func (c *Core) placementOf(cl *class, among iter.Seq[*host]) (p placement) {
 	picky := cl.isAvoidingHosts(c)
 	var score float64
 	proven := false
-	for _, h := range c.hosts {
+	for h := range among {
 		free, why := c.freeOn(h, cl, picky)
 		if why != notPassed {
 			if r := &p.passed[why]; r.n == 0 {
@@ -216,7 +220,14 @@ func (c *Core) chooseHost(cl *class) *host {
 	if c.waitsForPool(cl) {
 		return nil
 	}
-	return c.placementOf(cl).host
+	if cl.avoid != nil {
+		return c.placementOf(cl, c.withSpace()).host
+	}
+	c.summarize()
+	return c.best(func(h *host) (float64, bool) {
+		free, why := c.freeOn(h, cl, false)
+		return float64(free) * weight(h), why == notPassed
+	})
 }
 
 func weight(h *host) float64 { return orDefault(h.spec.Weight, 1) }
@@ -291,7 +302,7 @@ func (cl *class) isAvoidingHosts(c *Core) bool { return cl.avoid != nil && cl.ha
 // hasUsableHost reports whether a host other than but could start a job of the class now or as soon
 // as a slot is free, and has not failed any of its jobs.
 func (cl *class) hasUsableHost(c *Core, but *host) bool {
-	return slices.ContainsFunc(c.hosts, func(h *host) bool {
+	return c.anyHost(func(h *host) bool {
 		return h != but && h.acceptsJobs() && h.limit > 0 && cl.fits[h.index] && !(cl.avoid != nil && cl.avoid[h.index])
 	})
 }

@@ -201,7 +201,7 @@ func (c *Core) setKeeper(cl *class) {
 
 // canKeep reports whether a host could take a job of the class as soon as it has free slots.
 func (c *Core) canKeep(cl *class) bool {
-	return c.whyExceedsPools(cl) == "" && slices.ContainsFunc(c.hosts, func(h *host) bool {
+	return c.whyExceedsPools(cl) == "" && c.anyHost(func(h *host) bool {
 		return h.limitFor(cl) >= cl.key.slots && c.canRunOn(h, cl, cl.isAvoidingHosts(c))
 	})
 }

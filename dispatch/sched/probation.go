@@ -28,10 +28,10 @@ type probation struct {
 	since         time.Duration // since when it starts slowly, or is on probation
 	reportedAt    time.Duration // when that was last reported; 0: never
 	isReported    bool          // its end must be reported, too
-	// Results of the other hosts since the first failure of the streak.
-	othersSince tally
-	// Recent results of the other hosts, with lower weights for older ones.
-	othersBefore tally
+	// Results of the other hosts since the first failure of the streak, and recent results with lower
+	// weights for older ones. They are up to date for the results in counted (see countOthers).
+	othersSince, othersBefore tally
+	counted                   results
 }
 
 // tally counts results.
@@ -43,6 +43,40 @@ func (t *tally) add(ok bool) {
 	} else {
 		t.failed++
 	}
+}
+
+// results counts the results of all hosts that show how often jobs fail.
+type results struct {
+	n      int
+	all    tally
+	recent tally // with lower weights for older results
+}
+
+func (r *results) add(ok bool) {
+	r.n++
+	r.all.add(ok)
+	r.recent = r.recent.weighted(decayPerResult)
+	r.recent.add(ok)
+}
+
+// weighted returns the counts with a factor.
+func (t tally) weighted(factor float64) tally { return tally{t.succeeded * factor, t.failed * factor} }
+
+// addDifference adds a less b.
+func (t *tally) addDifference(a, b tally) {
+	t.succeeded += a.succeeded - b.succeeded
+	t.failed += a.failed - b.failed
+}
+
+// countOthers adds the results of the other hosts since the last call. It is called before each
+// result of the host itself, so that a result costs nothing for the other hosts.
+func (c *Core) countOthers(h *host) {
+	r, now := &h.probation, &c.results
+	kept := math.Pow(decayPerResult, float64(now.n-r.counted.n))
+	r.othersSince.addDifference(now.all, r.counted.all)
+	r.othersBefore = r.othersBefore.weighted(kept)
+	r.othersBefore.addDifference(now.recent, r.counted.recent.weighted(kept))
+	r.counted = *now
 }
 
 // failureRate returns the share of failures. It is never 0, because few results prove little.
@@ -66,6 +100,7 @@ const (
 
 // pauseHost pauses a host for the nth time in a row, with backoff.
 func (c *Core) pauseHost(h *host, n int, why string) {
+	h.touch()
 	h.probation.paused, h.probation.why = true, why
 	h.probation.until = c.now.Mono + c.backoff(n, shortAway)
 	h.reserved = nil
@@ -102,7 +137,7 @@ func (c *Core) countReturned(h *host, why string) {
 
 // endPauses ends the pauses and probations that are over.
 func (c *Core) endPauses() {
-	for _, h := range c.hosts {
+	for h := range c.visits() {
 		if h.probation.paused && c.now.Mono >= h.probation.until {
 			h.probation.paused = false
 			if h.isOnProbation() {
@@ -130,14 +165,9 @@ func (c *Core) learnFromOutcome(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs
 	if h == nil || h.probation.all.succeeded == 0 || h.probation.isOnTrial() {
 		return
 	}
-	for _, other := range c.hosts {
-		if r := &other.probation; other != h {
-			r.othersBefore.succeeded *= decayPerResult
-			r.othersBefore.failed *= decayPerResult
-			r.othersBefore.add(o.OK())
-			r.othersSince.add(o.OK())
-		}
-	}
+	c.countOthers(h)
+	c.results.add(o.OK())
+	h.probation.counted = c.results
 }
 
 // addFailure adds a failure of a job by itself.
@@ -167,6 +197,7 @@ func (c *Core) endTrial(h *host, why string) {
 	if !r.isOnTrial() {
 		return
 	}
+	h.touch()
 	if h.isOnProbation() && r.refusals == 0 {
 		r.paused = false
 	}
@@ -186,7 +217,7 @@ func (c *Core) startSlowly(h *host, st *queueStats) {
 		return
 	}
 	if c.areJobsAtFault(st) {
-		for _, o := range c.hosts {
+		for o := range c.everyHost() {
 			if o.probation.startsSlowly {
 				c.endTrial(o, "jobs fail alike on all hosts, and none has succeeded, so the jobs are at fault")
 			}
@@ -217,7 +248,7 @@ func (c *Core) rests(h *host) bool { return h.probation.startsSlowly && c.now.Mo
 // host, or one that has run far longer than those that failed.
 func (c *Core) areJobsAtFault(st *queueStats) bool {
 	failing, answering := 0, 0
-	for _, h := range c.hosts {
+	for h := range c.everyHost() {
 		q := h.records[st]
 		switch {
 		case q != nil && q.succeeded > 0:
@@ -251,6 +282,7 @@ func (c *Core) considerProbation(h *host, failed bool) {
 	if r.numProbations > 0 && (!failed || r.paused) || r.all.numStreak < minStreak {
 		return
 	}
+	c.countOthers(h)
 	contradicted := 0
 	for _, f := range r.all.streak {
 		if f.isContradicted {

@@ -87,6 +87,7 @@ func (c *Core) manageInstance(in *instance) {
 	}
 	slots := 0
 	for _, h := range in.hosts {
+		h.touch()
 		h.retiring = in.isRetiring()
 		open += h.numOpen
 		if !h.linked {
@@ -253,7 +254,7 @@ func (c *Core) slotsNeeded(p *provider) int {
 	_, known := c.remainingWork(c.now) // sets the distribution of each queue
 	oldest := map[*queueStats]float64{}
 	horizon, free, slots := p.startup.Seconds(), 0.0, 0
-	for _, h := range c.hosts {
+	for h := range c.everyHost() {
 		switch {
 		case h.acceptsJobs():
 			slots += h.limit
@@ -318,7 +319,7 @@ func (st *queueStats) meanOr(known bool, oldest float64) float64 {
 // hasHostFor reports whether a host that accepts jobs could run the class.
 func (c *Core) hasHostFor(cl *class) bool {
 	c.updateFits(cl)
-	return slices.ContainsFunc(c.hosts, func(h *host) bool {
+	return c.anyHost(func(h *host) bool {
 		return cl.fits[h.index] && h.acceptsJobs() && c.hasTimeFor(h, cl.key.maxRunTime)
 	})
 }

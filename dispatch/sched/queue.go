@@ -33,6 +33,10 @@ type queue struct {
 	list    []*class // classes with ready jobs, in no meaningful order
 	// Version of the hosts' capacities; a class of an older one computes fits again.
 	epoch int
+	// Hosts whose capacities have changed in this epoch, without the first ones that were forgotten.
+	// firstChange is the number of those of all epochs.
+	changed     []*host
+	firstChange int
 	// When the timer of a job fires, which ends the wait for a retry or for another host.
 	timerAt map[jobs.ID]time.Duration
 	// Ready jobs that have waited long enough for hosts where they have not failed.
@@ -54,7 +58,23 @@ func (q *queue) grow(n int) {
 }
 
 // capacityChanged makes classes compute again on which hosts they fit.
-func (q *queue) capacityChanged() { q.epoch++ }
+func (q *queue) capacityChanged() {
+	q.epoch++
+	q.firstChange += len(q.changed)
+	q.changed = q.changed[:0]
+}
+
+// maxChanges is the number of changes of hosts that are remembered for classes without ready jobs.
+const maxChanges = 1024
+
+// forgetChanges forgets the changes of hosts if there are many. It is called when all classes with
+// ready jobs have seen them.
+func (q *queue) forgetChanges() {
+	if len(q.changed) > maxChanges {
+		q.firstChange += len(q.changed)
+		q.changed = q.changed[:0]
+	}
+}
 
 // enqueue puts a queued job into the wait state that applies to it. It ignores other jobs, and jobs
 // that have a wait state.

@@ -20,6 +20,7 @@ type queueStats struct {
 	estimateSum float64 // sum of those estimates, in seconds
 
 	longestFailure time.Duration // run time of the longest failure since the last success
+	hasFailed      bool          // a job has failed in a way that may show that its host is bad
 
 	// Set only while a forecast is computed.
 	sent, sentSlots int // attempts given to hosts and not known to have started

@@ -67,7 +67,7 @@ func untilQuiet(spans []hosts.Quiet, at time.Duration) time.Duration {
 
 // updateQuietHours begins and ends quiet hours.
 func (c *Core) updateQuietHours() {
-	for _, h := range c.hosts {
+	for h := range c.visits() {
 		if len(h.spec.Quiet) == 0 || !h.isAnswering() {
 			continue
 		}

@@ -115,7 +115,8 @@ func (c *Core) startReconciling() {
 // awaitEveryHost stops launching until every host has listed all its attempts.
 func (c *Core) awaitEveryHost() {
 	c.reconcileUntil = 0
-	for _, h := range c.hosts {
+	c.touchAll()
+	for h := range c.everyHost() {
 		h.listed = false
 		h.listUntil = c.listDeadline(h)
 		c.reconcileUntil = max(c.reconcileUntil, h.listUntil)
@@ -195,7 +196,7 @@ func (c *Core) reconcile() {
 		return
 	}
 	all, by := c.missingHostsUntil == 0, c.missingHostsUntil
-	for _, h := range c.hosts {
+	for h := range c.everyHost() {
 		if !h.listed {
 			all, by = false, max(by, h.listUntil)
 		}
@@ -220,7 +221,7 @@ func (c *Core) reconcile() {
 // come up, or 0.
 func (c *Core) reconcileDeadline() time.Duration {
 	by := time.Duration(0)
-	for _, h := range c.hosts {
+	for h := range c.everyHost() {
 		switch {
 		case h.listed:
 		case h.linked:
@@ -259,7 +260,7 @@ func (c *Core) requestList(h *host) {
 		return // a host that comes and goes is awaited only once
 	}
 	c.lastUpAt, h.listUntil = c.now.Mono, c.now.Mono+listTime
-	if !slices.ContainsFunc(c.hosts, func(o *host) bool { return o != h && o.linked }) {
+	if !c.anyHost(func(o *host) bool { return o != h && o.linked }) {
 		c.reconcileUntil = h.listUntil // nothing could be launched until now
 	}
 }
@@ -280,7 +281,7 @@ func (e HostListed) apply(c *Core) {
 			c.recordUnrecorded(h.spec.Name, e.Msg.Jobs[i].Attempt)
 			c.leaveSeqsFree()
 			c.awaitEveryHost()
-			for _, other := range c.hosts {
+			for other := range c.everyHost() {
 				other.outbox.list = other.linked
 			}
 			return
@@ -335,7 +336,7 @@ func (c *Core) isUnclear(p hosts.ProbedJob) bool {
 
 // requestListsAgain requests the lists again that were not complete.
 func (c *Core) requestListsAgain() {
-	for _, h := range c.hosts {
+	for h := range c.visits() {
 		if h.linked && h.listAt > 0 && c.now.Mono >= h.listAt {
 			h.listAt, h.outbox.list = 0, true
 		}

@@ -32,7 +32,7 @@ func (c *Core) reserve(stuck []*class, rest candidates) {
 			continue
 		}
 		var best *host
-		for _, h := range c.hosts {
+		for h := range c.everyHost() {
 			if h.limitFor(cl) < cl.key.slots || !c.canRunOn(h, cl, cl.isAvoidingHosts(c)) || c.isKeptFrom(h.reserved, cl) || c.isWantedBefore(h, stuck[:i]) {
 				continue
 			}
@@ -42,6 +42,7 @@ func (c *Core) reserve(stuck []*class, rest candidates) {
 		}
 		if best != nil {
 			best.reserved = cl
+			best.touch()
 			best.withdrawAll()
 		}
 	}
@@ -56,7 +57,7 @@ func (c *Core) hasWideJob() bool {
 }
 
 func (c *Core) hasReserved(cl *class) bool {
-	return slices.ContainsFunc(c.hosts, func(h *host) bool { return h.reserved == cl })
+	return c.anyHost(func(h *host) bool { return h.reserved == cl })
 }
 
 // isKeptFrom reports whether the slots that are kept for the class r, which may be nil, are kept
@@ -108,6 +109,7 @@ func (c *Core) releaseReservation(h *host) {
 	}
 	if c.updateFits(r); h.limitFor(r) < r.key.slots || !c.canRunOn(h, r, r.isAvoidingHosts(c)) || c.waitsForPool(r) {
 		h.reserved = nil
+		h.touch()
 	}
 }
 

@@ -156,7 +156,7 @@ func (c *Core) memoryRequest(j *jobs.Job) int64 {
 		return asked
 	}
 	most := asked
-	for _, h := range c.hosts {
+	for h := range c.everyHost() {
 		if h.hello != nil {
 			most = max(most, h.hello.MemBytes)
 		}

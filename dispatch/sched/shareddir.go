@@ -56,7 +56,7 @@ func (c *Core) isSharedDirSettled(h *host) bool {
 
 // inspectAbsentHosts requests an inspection of every absent host that may have attempts of ours.
 func (c *Core) inspectAbsentHosts() {
-	for _, h := range c.allHosts() {
+	for h := range c.visitsWithAbsent() {
 		l := &h.sharedDir
 		if h.linked || h.numOpen == 0 && len(h.orphans) == 0 || c.stopped || c.fenced {
 			l.nextAt = 0

@@ -78,7 +78,8 @@ func (h *host) busySlots() int { return max(h.runningSlots, min(h.occupiedSlots,
 
 // updateLimits computes how many slots each host may have busy, and sends changes to the helpers.
 func (c *Core) updateLimits() {
-	for _, h := range c.hosts {
+	for h := range c.visits() {
+		h.markStale()
 		h.hold = jobs.NotHeld
 		if !h.linked {
 			h.limit, h.usable = 0, 0
@@ -123,6 +124,9 @@ func (c *Core) updateLimits() {
 			n = 0
 		}
 		hasFallen := n < h.limit
+		if n != h.limit {
+			h.touch()
+		}
 		if h.limit = n; n != h.sentLimit {
 			h.sentLimit = n
 			h.outbox.setLimit = true
@@ -194,12 +198,15 @@ func (c *Core) sendShare(h *host, n int) {
 	}
 	s := hosts.Share{Slots: max(n, 1), Weight: c.cfg.RunShare, Want: h.occupiedSlots}
 	if h.acceptsJobs() && !c.isLaunchingClosed() && len(c.hosts) > 0 { // our part of the waiting jobs
-		s.Want += (c.queue.ready + len(c.hosts) - 1) / len(c.hosts)
+		s.Want += c.readyPerHost()
 	}
 	if s.Want = min(s.Want, s.Slots); s != h.sentShare {
 		h.sentShare, h.shareSentAt, h.outbox.setShare = s, c.now.Mono, true
 	}
 }
+
+// readyPerHost returns the number of ready jobs per host, rounded up.
+func (c *Core) readyPerHost() int { return (c.queue.ready + len(c.hosts) - 1) / max(1, len(c.hosts)) }
 
 // memoryOfOthers returns how many bytes jobs of other runs may use on the host.
 func (c *Core) memoryOfOthers(h *host) int64 {

@@ -13,7 +13,7 @@ import (
 func (c *Core) takeOverTable() {
 	c.hasBegun, c.beganAt = true, c.now.Wall
 	c.lastPossibleAt = c.now.Mono
-	for _, h := range c.hosts {
+	for h := range c.everyHost() {
 		h.lastSeenAt, h.lastReceivedAt, h.cutAt, h.awaySince, h.inherited = c.now.Mono, c.now.Mono, c.now.Mono, c.now.Mono, true
 		c.connect(h)
 	}

@@ -35,14 +35,14 @@ func (c *Core) updateStragglers() {
 	for _, st := range c.queues {
 		st.censored = censored{}
 	}
-	for _, h := range c.hosts {
+	for h := range c.everyHost() {
 		for f := h.oldest; f != nil; f = f.nextOnHost {
 			if f.hasMeaningfulAge() {
 				f.stats.addCensored(f.age(c.now.Mono).Seconds())
 			}
 		}
 	}
-	for _, h := range c.hosts {
+	for h := range c.everyHost() {
 		for f := h.oldest; f != nil; f = f.nextOnHost {
 			if age := f.age(c.now.Mono); !f.isStraggler && age >= minStragglerAge && f.hasMeaningfulAge() {
 				c.checkStraggler(f, age)

@@ -18,7 +18,7 @@ func (c *Core) handleTimers() {
 	c.refuseUnsatisfiable()
 	c.updateStragglers()
 	c.checkDeadlines()
-	for _, h := range c.hosts {
+	for h := range c.visits() {
 		c.endWarned(h)
 		switch {
 		case h.isAnswering() && !h.removed:
@@ -44,36 +44,9 @@ func (c *Core) Next() (time.Duration, bool) {
 	if c.stopped || c.fenced {
 		return 0, false
 	}
-	for _, h := range c.allHosts() {
-		if h.linked {
-			soon(h.lastSeenAt + SuspectAfter)
-		} else if h.wasUsed || h.numOpen > 0 {
-			soon(h.graceUntil)
-			soon(h.lastReceivedAt + c.outageAfter(h))
-			soon(h.lostAt())
-			if h.numOpen > 0 {
-				soon(c.leaseEnd(h))
-			}
-			soon(h.sharedDir.nextAt)
-			if h.sharedDir.firstAskedAt > 0 {
-				soon(h.sharedDir.firstAskedAt + inspectAnswerTimeout)
-				soon(h.sharedDir.firstAnswerAt + inspectInterval)
-				soon(h.sharedDir.firstAnswerAt + inspectInterval + inspectAnswerTimeout)
-			}
-			soon(h.lostAt() + inspectAnswerTimeout)
-			soon(h.sharedDir.changedAt + heartbeatFileTimeout)
-		}
-		soon(h.leaveBy)
-		soon(h.warnBy)
-		soon(h.retryAt)
-		soon(h.probeAt)
-		soon(h.listAt)
-		if h.probation.paused || h.probation.startsSlowly {
-			soon(h.probation.until)
-		}
-		if h.linked {
-			soon(h.quietChangeAt)
-		}
+	soon(c.nodes[1].wakeAt)
+	for _, h := range c.absent {
+		soon(c.nextWake(h))
 	}
 	c.nextProvision(soon)
 	if len(c.queue.timers) > 0 {
@@ -87,7 +60,7 @@ func (c *Core) Next() (time.Duration, bool) {
 	if len(c.requests) > 0 && !c.mustDelayEdit() {
 		soon(c.now.Mono + 1)
 	}
-	if c.hasJobsToSkip() && !c.mustDelaySkipping() {
+	if c.hasLaunchedMost() || c.hasJobsToSkip() && !c.mustDelaySkipping() {
 		soon(c.now.Mono + 1)
 	}
 	for _, cl := range c.queue.list {
@@ -109,4 +82,62 @@ func (c *Core) Next() (time.Duration, bool) {
 		soon(c.lastPossibleAt + c.cfg.GiveUpAfter)
 	}
 	return at, at != timeNever
+}
+
+// nextWake returns the next time at which a timer of the host expires, which needs a Tick.
+func (c *Core) nextWake(h *host) time.Duration {
+	at := timeNever
+	soon := func(t time.Duration) {
+		if t > c.now.Mono && t < at {
+			at = t
+		}
+	}
+	if h.linked {
+		soon(h.lastSeenAt + SuspectAfter)
+	} else if h.wasUsed || h.numOpen > 0 {
+		soon(h.graceUntil)
+		soon(h.lastReceivedAt + c.outageAfter(h))
+		soon(h.lostAt())
+		if h.numOpen > 0 {
+			soon(c.leaseEnd(h))
+		}
+		soon(h.sharedDir.nextAt)
+		if h.sharedDir.firstAskedAt > 0 {
+			soon(h.sharedDir.firstAskedAt + inspectAnswerTimeout)
+			soon(h.sharedDir.firstAnswerAt + inspectInterval)
+			soon(h.sharedDir.firstAnswerAt + inspectInterval + inspectAnswerTimeout)
+		}
+		soon(h.lostAt() + inspectAnswerTimeout)
+		soon(h.sharedDir.changedAt + heartbeatFileTimeout)
+	}
+	soon(h.leaveBy)
+	soon(h.warnBy)
+	soon(h.retryAt)
+	soon(h.probeAt)
+	soon(h.listAt)
+	if h.probation.paused || h.probation.startsSlowly {
+		soon(h.probation.until)
+	}
+	if h.linked {
+		soon(h.quietChangeAt)
+	}
+	return at
+}
+
+// nextVisit returns the next time at which a timer of the host expires that needs no Tick: it takes
+// effect in the next Step.
+func (c *Core) nextVisit(h *host) time.Duration {
+	at := timeNever
+	soon := func(t time.Duration) {
+		if t > c.now.Mono && t < at {
+			at = t
+		}
+	}
+	soon(h.shareSentAt + shareInterval)
+	soon(h.processes.growAt)
+	soon(h.sharedDir.nextAt)
+	if h.hold != h.reportedHold {
+		soon(h.holdReportedAt + reportInterval)
+	}
+	return at
 }

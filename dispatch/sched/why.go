@@ -131,7 +131,7 @@ func (c *Core) whyReady(j *jobs.Job) string {
 		return "there is no host" + c.whyNoInstance(c.classOf(j))
 	}
 	cl := c.classOf(j)
-	p := c.placementOf(cl)
+	p := c.placementOf(cl, slices.Values(c.hosts))
 	unfit, closed := p.passed[passedUnfit].n, &p.passed[passedClosed]
 	fit := len(c.hosts) - unfit
 	up := fit - closed.n
@@ -251,7 +251,7 @@ type ProgressView struct {
 func (c *Core) Running() RunningView {
 	var v RunningView
 	n := 0
-	for _, h := range c.hosts {
+	for h := range c.everyHost() {
 		n += len(h.heartbeat.Progress)
 	}
 	v.Progress = make([]ProgressView, 0, n)

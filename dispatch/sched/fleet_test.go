@@ -1,0 +1,74 @@
+package sched
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// TestEventsVisitFewHosts checks that the number of hosts that an event visits does not grow with the
+// number of hosts: for heartbeats, jobs that start, and jobs that end while others wait.
+func TestEventsVisitFewHosts(t *testing.T) {
+	for _, cfg := range []Config{{}, {RunShare: 1}, {Copies: 2}} {
+		for _, n := range []int{16, 1024} {
+			var list []*hosts.Host
+			for i := range n {
+				list = append(list, testHost(fmt.Sprint("h", i), 2))
+			}
+			s := stageWithJobs(t, 100*n, cfg, list...)
+			for _, h := range list {
+				s.started(h.Name, s.attemptsOn(h.Name)[0].String())
+			}
+			for range 4 { // the run times are known now, so that the buffers are filled
+				s.endFirst("h1", jobs.Outcome{Started: s.now().Wall - 1e9, Ended: s.now().Wall})
+				s.step(Tick{})
+			}
+			visits := func(what string, ev Event) {
+				s.at += time.Millisecond
+				s.c.numVisits = 0
+				s.step(ev)
+				s.c.Next()
+				wantBetween(t, fmt.Sprintf("hosts visited by %s with %d hosts", what, n), s.c.numVisits, 1, 64)
+			}
+			for i := range 8 {
+				name := list[i*n/8].Name
+				first := s.attemptsOn(name)[0]
+				visits("a heartbeat", HostHeartbeat{Host: name, Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1, Running: 9}})
+				visits("an end", AttemptsEnded{name, &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: first, Slot: 1,
+					Outcome: jobs.Outcome{Started: s.now().Wall - 1e9, Ended: s.now().Wall}}}}})
+				second := s.attemptsOn(name)[1]
+				visits("a start", AttemptsStarted{name, &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: second, Slot: 1, At: s.now().Wall}}}})
+			}
+		}
+	}
+}
+
+// TestTimersOfUnvisitedHosts checks that a host to which nothing happens is noticed when its time has
+// come: it is suspected, lost, and dialed again.
+func TestTimersOfUnvisitedHosts(t *testing.T) {
+	var list []*hosts.Host
+	for i := range 20 {
+		list = append(list, testHost(fmt.Sprint("h", i), 1))
+	}
+	s := stageWithJobs(t, 20, Config{}, list...)
+	s.wait(2*time.Minute, "h1", "h2")
+	want(t, "suspected hosts", s.numEvents("connecting again"), 18)
+	want(t, "lost hosts", s.numEvents("is lost"), 18)
+}
+
+// TestLaunchesOfAStepAreBounded checks that a Step launches at most maxLaunches jobs, and that the
+// rest follows in the next Step, which comes at once.
+func TestLaunchesOfAStepAreBounded(t *testing.T) {
+	s := stageWithJobs(t, 2*maxLaunches, Config{}, testHost("melon", maxLaunches), testHost("kiwi", 10))
+	want(t, "launched at first", s.numRecords(jobs.KindLaunching), maxLaunches)
+	at, ok := s.c.Next()
+	if !ok || at > s.at+1 {
+		t.Errorf("the next Step comes at %v, %v", at, ok)
+	}
+	s.at = at
+	s.step(Tick{})
+	want(t, "launched then", s.numRecords(jobs.KindLaunching), maxLaunches+10)
+}
