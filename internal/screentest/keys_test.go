@@ -149,8 +149,8 @@ func TestEveryKeyWorks(t *testing.T) {
 
 	t.Log("hosts: drain and back, stop")
 	x.press("2", `\[2 Hosts`)
-	x.press("d", `(?i)drain`)
-	x.press("d", `here`)
+	x.press("d", `drain(ing|ed)`)
+	x.pressUntilGone("d", `drain(ing|ed)`)
 	x.press("x", `(?i)stop here`)
 	x.pressUntilGone("n", `(?i)stop here.*\?`)
 
