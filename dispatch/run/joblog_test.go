@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"dcs-tui/dispatch"
 	"dcs-tui/jobs"
@@ -46,5 +47,54 @@ func TestJobLogKeepsItsLinesOnAFullDisk(t *testing.T) {
 	b, err := os.ReadFile(real)
 	if err != nil || !strings.HasPrefix(string(b), results.JobLogHeader) || strings.Count(string(b), "\n") != 4 {
 		t.Errorf("the job log: got %q, %v; want the header and 3 lines", b, err)
+	}
+}
+
+// TestJobLogIsContinued checks that a later dispatcher writes only what a job log lacks, and that the
+// log then equals one that was written at once.
+func TestJobLogIsContinued(t *testing.T) {
+	run, table := disktest.NewRun(t), &jobs.Table{}
+	for i := range 3 {
+		id := jobs.ID(i + 1)
+		table.Specs = append(table.Specs, &jobs.Spec{ID: id, Command: "true", Options: jobs.NoOptions})
+		for _, r := range []jobs.Record{{Kind: jobs.KindAccepted, At: 1, Job: id, Count: 1},
+			{Kind: jobs.KindLaunching, At: 1, Job: id, N: 1, Host: "a"},
+			{Kind: jobs.KindExited, At: 2, Job: id, N: 1, Slot: 1, Next: jobs.Succeeded, Seq: int64(i + 1),
+				Outcome: &jobs.Outcome{Started: 1e9, Ended: 2e9}}} {
+			must(t, jobs.Fold(table, &r))
+		}
+	}
+	write := func(path, had string) (string, int) {
+		must(t, os.WriteFile(path, []byte(had), 0o600))
+		l, err := openJobLog(path, run, table, func(err error) { t.Error(err) })
+		must(t, err)
+		kept := int(l.kept)
+		must(t, l.Close())
+		b, err := os.ReadFile(path)
+		must(t, err)
+		return string(b), kept
+	}
+	path := filepath.Join(t.TempDir(), "log")
+	whole, _ := write(path, "")
+	if strings.Count(whole, "\n") != 4 {
+		t.Fatalf("got %q, want the header and 3 lines", whole)
+	}
+	second := strings.LastIndex(whole[:len(whole)-1], "\n") + 1 // the beginning of the last line
+	for had, want := range map[string]int{whole: len(whole), whole[:second]: second, whole[:second+5]: second,
+		whole + "7\tb\n": len(whole), "x": 0, strings.Replace(whole, "Seq", "Job", 1): 0} {
+		got, kept := write(path, had)
+		if got != whole {
+			t.Errorf("with %q: got %q, want %q", had, got, whole)
+		}
+		if kept != want {
+			t.Errorf("with %q: kept %d bytes, want %d", had, kept, want)
+		}
+	}
+	old := time.Now().Add(-time.Hour).Truncate(time.Second)
+	must(t, os.Chtimes(path, old, old))
+	l, err := openJobLog(path, run, table, func(err error) { t.Error(err) })
+	must(t, errors.Join(err, l.Close()))
+	if info, err := os.Stat(path); err != nil || !info.ModTime().Equal(old) {
+		t.Errorf("a log that lacks nothing was written again: %v", err)
 	}
 }

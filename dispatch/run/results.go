@@ -1,7 +1,8 @@
 package run
 
 import (
-	"cmp"
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -193,8 +194,9 @@ func haveComeUp(views []sched.HostView, names []string) bool {
 	return up == len(names)
 }
 
-// jobLog writes a job log in the format of GNU parallel. Each dispatcher writes it again from the
-// journal, because a killed dispatcher may have omitted lines. Lines that cannot be written wait in
+// jobLog writes a job log in the format of GNU parallel. Each dispatcher compares it with the journal,
+// because a killed dispatcher may have omitted lines, and writes it again from the first difference
+// on. Lines that cannot be written wait in
 // memory, so a job log never ends a run. It is safe for concurrent use. Only callers that add lines
 // wait for the disk.
 type jobLog struct {
@@ -205,6 +207,7 @@ type jobLog struct {
 	mu           sync.Mutex
 	f            *os.File // nil after a failure: must be opened again
 	isTruncated  bool     // the file has been truncated
+	kept         int64    // bytes at the beginning of the file that were right
 	buf          []byte   // lines, or a part of one, that are not written yet
 	failure      error    // error of the last write
 	hasLostLines bool     // lines were dropped because too many waited
@@ -217,22 +220,55 @@ const maxJobLogBuffer = 16 << 20
 // retryInterval is the time between attempts to write to a disk that fails.
 const retryInterval = time.Second
 
-// openJobLog opens a log and writes the earlier results. If it returns an error, the path is wrong,
-// but the log can be used.
+// openJobLog opens a log and writes the earlier results that it lacks. If it returns an error, the
+// path is wrong, but the log can be used.
 func openJobLog(path string, run *rundir.Run, t *jobs.Table, report func(error)) (*jobLog, error) {
-	l := &jobLog{path: path, report: report, buf: []byte(results.JobLogHeader)}
-	ended := metrics.Locations(run).Finished(t)
-	slices.SortStableFunc(ended, func(a, b results.Result) int { return cmp.Compare(a.Seq, b.Seq) })
-	for i := range ended {
-		l.buf = results.AppendJobLog(l.buf, &ended[i])
-	}
+	l := &jobLog{path: path, report: report}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.flush()
+	had := readJobLog(path)
+	defer had.Close()
+	old := bufio.NewReaderSize(had, 1<<20)
+	add := func(line []byte) {
+		if old != nil {
+			if same, _ := old.Peek(len(line)); bytes.Equal(same, line) {
+				_, _ = old.Discard(len(line)) // has been peeked
+				l.kept += int64(len(line))
+				return
+			}
+			old = nil
+		}
+		if l.buf = append(l.buf, line...); len(l.buf) > 1<<20 && l.failure == nil {
+			l.flush()
+		}
+	}
+	add([]byte(results.JobLogHeader))
+	rows := metrics.Locations(run).Rows(t, jobs.JobState.Terminal)
+	rows.SortBySeq()
+	var line []byte
+	for i := range rows.Len() {
+		line = results.AppendJobLog(line[:0], rows.Result(i))
+		add(line)
+	}
+	if l.failure == nil { // otherwise a retry is due
+		l.flush()
+	}
 	if l.failure != nil && !l.isTruncated && !dispatch.IsDiskFault(l.failure) {
 		return l, fmt.Errorf("the job log: %w", l.failure)
 	}
 	return l, nil
+}
+
+// readJobLog opens an existing log for reading. A file that is not regular, such as a pipe, is not
+// read.
+func readJobLog(path string) io.ReadCloser {
+	info, err := os.Stat(path)
+	if err == nil && info.Mode().IsRegular() {
+		if f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0); err == nil {
+			return f
+		}
+	}
+	return io.NopCloser(strings.NewReader(""))
 }
 
 // Add appends a line.
@@ -276,10 +312,13 @@ func (l *jobLog) write() {
 	if l.f == nil {
 		// A pipe may have lost its reader.
 		flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND | syscall.O_NONBLOCK
-		if !l.isTruncated {
+		if !l.isTruncated && l.kept == 0 {
 			flags = os.O_CREATE | os.O_WRONLY | os.O_TRUNC
 		}
 		l.f, l.failure = os.OpenFile(l.path, flags, 0o600)
+		if l.failure == nil && !l.isTruncated && l.kept > 0 {
+			l.failure = l.truncate()
+		}
 		if l.failure != nil {
 			l.f = nil
 			return
@@ -296,6 +335,18 @@ func (l *jobLog) write() {
 		l.f.Close() // its error adds nothing to err
 		l.f = nil
 	}
+}
+
+// truncate removes what follows the lines that were right, if anything does.
+func (l *jobLog) truncate() error {
+	info, err := l.f.Stat()
+	if err == nil && info.Size() != l.kept {
+		err = l.f.Truncate(l.kept)
+	}
+	if err != nil {
+		l.f.Close() // its error adds nothing to err
+	}
+	return err
 }
 
 // Close tries a last time to write, and returns an error if the log is incomplete.

@@ -66,7 +66,7 @@ func newSearcher(r *Run, o *Owned, s *Search) *searcher {
 	for _, spec := range o.Specs() {
 		w.add(spec)
 	}
-	w.pendingResults = metrics.Locations(o.Run).Finished(o.Table)
+	w.pendingResults = metrics.Locations(o.Run).Rows(o.Table, jobs.JobState.Terminal).All()
 	columns, _ := metrics.Declared(o.Run.Settings)
 	for _, c := range columns {
 		w.names = append(w.names, c.Name)
@@ -167,7 +167,7 @@ func (s *searcher) handleResults(ctx context.Context) {
 	if len(list) == 0 {
 		return
 	}
-	found, err := s.reader.Read(ctx, list, func(int) string { return s.cwd })
+	found, err := s.reader.Read(ctx, results.RowsOf(list), func(int) string { return s.cwd })
 	if err != nil {
 		s.mu.Lock()
 		s.pendingResults = append(list, s.pendingResults...)

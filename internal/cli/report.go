@@ -80,9 +80,8 @@ func (a *app) runReport(ctx context.Context, args []string, output string, asked
 	if !state.IsDispatched() {
 		known = last.Time() // the state of running jobs is not known after this time
 	}
-	at := metrics.Locations(run)
-	list := append(at.Finished(state.Table), at.Unfinished(state.Table)...)
-	table, notes, err := readResultTable(ctx, run, state.Table, list, a.resultColumns(run, asked), nil)
+	rows := metrics.Locations(run).Rows(state.Table, nil)
+	table, notes, err := readResultTable(ctx, run, state.Table, rows, a.resultColumns(run, asked), nil)
 	if err != nil {
 		return err
 	}

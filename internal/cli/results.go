@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -185,26 +184,24 @@ func (a *app) runResults(cmd *cobra.Command, args []string, flags *resultsFlags)
 	if err != nil {
 		return err
 	}
-	at := metrics.Locations(state.Run)
-	list := at.Finished(state.Table)
 	columns := a.resultColumns(state.Run, flags.metrics)
 	params := len(paramNames(state.Table)) > 0
+	keep := jobs.JobState.Terminal
 	isTable := wants != "" || !flags.json && !flags.failed && (params || len(columns) > 0)
 	if isTable { // unfinished jobs are missing in its numbers
-		list = append(list, at.Unfinished(state.Table)...)
+		keep = nil
 	}
 	if flags.failed {
-		list = slices.DeleteFunc(list, func(r results.Result) bool {
-			return r.State != jobs.Failed && r.State != jobs.TimedOut
-		})
+		keep = func(s jobs.JobState) bool { return s == jobs.Failed || s == jobs.TimedOut }
 	}
+	rows := metrics.Locations(state.Run).Rows(state.Table, keep)
 	if flags.json { // by end; otherwise by job number
-		slices.SortStableFunc(list, func(a, b results.Result) int { return cmp.Compare(a.Seq, b.Seq) })
+		rows.SortBySeq()
 	}
 	if isTable {
-		err = a.printTable(cmd.Context(), state, list, columns, flags)
+		err = a.printTable(cmd.Context(), state, rows, columns, flags)
 	} else {
-		err = a.writeResults(list, flags.json)
+		err = a.writeResults(rows, flags.json)
 	}
 	if errors.Is(err, syscall.EPIPE) {
 		return nil
@@ -212,16 +209,16 @@ func (a *app) runResults(cmd *cobra.Command, args []string, flags *resultsFlags)
 	return err
 }
 
-func (a *app) writeResults(list []results.Result, asJSON bool) error {
+func (a *app) writeResults(rows *results.Rows, asJSON bool) error {
 	w := bufio.NewWriterSize(a.stdout, 64<<10)
 	style := newConsole(a.stdout)
 	var buf []byte
-	for i := range list {
+	for i := range rows.Len() {
 		buf = buf[:0]
-		if asJSON {
-			buf = list[i].AppendJSON(buf)
+		if r := rows.Result(i); asJSON {
+			buf = r.AppendJSON(buf)
 		} else {
-			buf = append(append(buf, style.JobLine(&list[i])...), '\n')
+			buf = append(append(buf, style.JobLine(r)...), '\n')
 		}
 		if _, err := w.Write(buf); err != nil {
 			return err
@@ -286,9 +283,9 @@ func (a *app) resultColumns(run *rundir.Run, asked []*metrics.Metric) []*metrics
 }
 
 // printTable prints the table. Notes about it go to standard error.
-func (a *app) printTable(ctx context.Context, state *runState, list []results.Result, columns []*metrics.Metric,
+func (a *app) printTable(ctx context.Context, state *runState, rows *results.Rows, columns []*metrics.Metric,
 	flags *resultsFlags) error {
-	whole, read, err := readResultTable(ctx, state.Run, state.Table, list, columns, nil)
+	whole, read, err := readResultTable(ctx, state.Run, state.Table, rows, columns, nil)
 	if err != nil {
 		return err
 	}
@@ -314,17 +311,11 @@ func (a *app) printTable(ctx context.Context, state *runState, list []results.Re
 
 // readResultTable reads the metrics of jobs and returns the table of them, with notes about what
 // could not be read. The columns of others have no values.
-func readResultTable(ctx context.Context, run *rundir.Run, table *jobs.Table, list []results.Result, columns,
+func readResultTable(ctx context.Context, run *rundir.Run, table *jobs.Table, rows *results.Rows, columns,
 	others []*metrics.Metric) (*results.Table, []string, error) {
 	reader := metrics.NewReader(run, columns)
 	reader.UseCache()
-	ownDir := func(i int) string {
-		if s := table.Job(list[i].Job).Spec; s.Options != nil {
-			return s.Cwd
-		}
-		return ""
-	}
-	found, err := reader.Read(ctx, list, ownDir)
+	found, err := reader.Read(ctx, rows, func(i int) string { return table.Spec(rows.Job(i)).Cwd })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -332,7 +323,7 @@ func readResultTable(ctx context.Context, run *rundir.Run, table *jobs.Table, li
 	for _, c := range slices.Concat(columns, others) {
 		names = append(names, c.Name)
 	}
-	return results.NewTable(results.TableInput{Jobs: list, Params: paramNames(table), Names: names,
+	return results.NewTable(results.TableInput{Rows: rows, Params: paramNames(table), Names: names,
 		Metrics: found.Values,
 		Suggest: metrics.Suggestions(columns)}), found.Notes, nil
 }

@@ -80,24 +80,20 @@ func (a *app) selectJobs(ctx context.Context, run *rundir.Run, table *jobs.Table
 // filter names a declared metric.
 func (a *app) matchingJobs(ctx context.Context, run *rundir.Run, t *jobs.Table,
 	filters []*query.Query) (map[jobs.ID]bool, error) {
-	at := metrics.Locations(run)
-	list := append(at.Finished(t), at.Unfinished(t)...)
-	for i := range list {
-		r := &list[i]
-		if j := t.Job(r.Job); !j.State.Terminal() {
-			if last := j.Last(); last != nil {
-				r.Host = cmp.Or(r.Host, last.Host)
-			}
-			r.Outcome = runview.LastOutcome(j)
+	rows := metrics.Locations(run).Rows(t, nil)
+	rows.Amend(func(j *jobs.Job, r *results.Result) {
+		if last := j.Last(); last != nil {
+			r.Host = cmp.Or(r.Host, last.Host)
 		}
-	}
+		r.Outcome = runview.LastOutcome(j)
+	})
 	columns := a.resultColumns(run, nil)
-	empty, _, err := readResultTable(ctx, run, t, list, nil, columns)
+	empty, _, err := readResultTable(ctx, run, t, rows, nil, columns)
 	if err != nil {
 		return nil, err
 	}
 	named, others := namedMetrics(empty, columns, filters)
-	table, notes, err := readResultTable(ctx, run, t, list, named, others)
+	table, notes, err := readResultTable(ctx, run, t, rows, named, others)
 	if err != nil {
 		return nil, err
 	}

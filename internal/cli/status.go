@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -85,6 +86,8 @@ func (a *app) openState(args []string) (*runState, error) {
 
 // newRunState returns the state of a run that has not been read yet. Its table is packed.
 func newRunState(run *rundir.Run) *runState {
+	// Nearly all memory of a command is a table without pointers, which is cheap to collect.
+	debug.SetGCPercent(25)
 	return &runState{Reader: journal.NewReader(run, journal.Follow(run).Packed()), HostEvents: map[string]runview.HostEvent{}}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
 )
 
 // longAgo returns a lab of n jobs that ended an hour ago, with acc and a text of two lines.
@@ -47,7 +48,7 @@ func TestCacheIsWrittenOnTheWay(t *testing.T) {
 	r := l.reader("acc")
 	r.UseCache()
 	r.part, r.saveInterval = worthCache, 0
-	if _, err := r.Read(ctx, l.list, nil); !errors.Is(err, context.Canceled) {
+	if _, err := r.Read(ctx, results.RowsOf(l.list), nil); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	f, opened := l.cached("acc")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -41,6 +42,14 @@ func (n *dirListings) list(dir string) (map[string]struct{}, error) {
 	}
 	n.mu.Unlock()
 	return list()
+}
+
+// forget drops the listings of the directories below dir. They would take as much memory as all
+// results of the run.
+func (n *dirListings) forget(dir string) {
+	maps.DeleteFunc(n.dirs, func(listed string, _ func() (map[string]struct{}, error)) bool {
+		return filepath.Dir(listed) == dir
+	})
 }
 
 // read lists dir. If dir cannot be seen, it lists the parent directory, which makes the name

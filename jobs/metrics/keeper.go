@@ -112,7 +112,7 @@ func (k *Keeper) readQueued() {
 		list := k.waiting
 		k.waiting = nil
 		k.mu.Unlock()
-		_, err := k.reader.Read(k.ctx, list, nil)
+		_, err := k.reader.Read(k.ctx, results.RowsOf(list), nil)
 		k.mu.Lock()
 		for _, res := range list {
 			if _, ok := k.reader.known[res.Attempt]; !ok || err != nil {
@@ -142,7 +142,7 @@ func (k *Keeper) Close(ctx context.Context) (notes []string) {
 	if len(list) == 0 {
 		return nil
 	}
-	f, err := k.reader.Read(ctx, list, nil)
+	f, err := k.reader.Read(ctx, results.RowsOf(list), nil)
 	if err != nil {
 		return []string{"the metrics of " + text.Plural(len(list), "job") +
 			" are not all kept: the hosts that have the outputs did not answer in time"}

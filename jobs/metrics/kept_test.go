@@ -65,7 +65,7 @@ func TestMetricsAreKept(t *testing.T) {
 func TestKeptOfAHostWithoutAPlace(t *testing.T) {
 	l := farLab(t, 2)
 	r := fetching(l.reader("acc"), new(atomic.Int64))
-	if _, err := r.Read(t.Context(), l.list[:1], nil); err != nil {
+	if _, err := r.Read(t.Context(), results.RowsOf(l.list[:1]), nil); err != nil {
 		t.Fatal(err)
 	}
 	for i := range l.list {

@@ -125,7 +125,7 @@ func (l *lab) reader(columns ...string) *Reader {
 
 func (l *lab) read(r *Reader) *Found {
 	l.t.Helper()
-	f, err := r.Read(context.Background(), l.list, func(i int) string { return l.cwds[i] })
+	f, err := r.Read(context.Background(), results.RowsOf(l.list), func(i int) string { return l.cwds[i] })
 	if err != nil {
 		l.t.Fatal(err)
 	}

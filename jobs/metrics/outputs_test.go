@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -161,7 +162,7 @@ func TestReadEndsWithItsContext(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if f, err := l.reader("acc").Read(ctx, l.list, nil); !errors.Is(err, context.Canceled) || f != nil {
+	if f, err := l.reader("acc").Read(ctx, results.RowsOf(l.list), nil); !errors.Is(err, context.Canceled) || f != nil {
 		t.Errorf("Read: got %v, %v; want context.Canceled", f, err)
 	}
 }

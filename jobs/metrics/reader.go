@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -73,26 +74,31 @@ type Found struct {
 // job i, or "" for that of the run; cwd may be nil. The error is that of ctx. Read saves what it
 // has found at intervals, because reading a hundred thousand outputs on a slow file server takes
 // minutes.
-func (r *Reader) Read(ctx context.Context, list []results.Result, cwd func(i int) string) (*Found, error) {
-	f := &Found{Values: make([][]string, len(list))}
+func (r *Reader) Read(ctx context.Context, rows *results.Rows, cwd func(i int) string) (*Found, error) {
+	f := &Found{Values: make([][]string, rows.Len())}
 	if len(r.columns) == 0 {
 		return f, nil
 	}
-	p := reading{Reader: r, list: list, cwd: cwd, values: f.Values,
+	if !slices.ContainsFunc(r.files, func(file string) bool { return file != "" }) {
+		cwd = nil // no file is looked for there
+	}
+	p := reading{Reader: r, cwd: cwd, values: f.Values,
 		names: &dirListings{disk: r.disk,
 			dirs: map[string]func() (map[string]struct{}, error){}}, problems: newProblems()}
 	saved := time.Now()
-	for from := 0; from < len(list) && ctx.Err() == nil; from += r.part {
-		p.read(ctx, from, min(from+r.part, len(list)))
+	for from := 0; from < rows.Len() && ctx.Err() == nil; from += r.part {
+		p.first, p.list = from, rows.Slice(from, min(from+r.part, rows.Len()))
+		p.read(ctx)
+		p.names.forget(filepath.Join(r.runDir, rundir.AttemptsDir))
 		if time.Since(saved) >= r.saveInterval {
-			p.saveCache()
+			p.saveCache(rows.Len())
 			saved = time.Now()
 		}
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, errors.Join(err, r.kept.write(1)) // keep what was found
 	}
-	p.saveCache()
+	p.saveCache(rows.Len())
 	f.Notes = p.problems.notes()
 	if err := r.kept.write(1); err != nil {
 		f.Notes = append(f.Notes, err.Error())
@@ -103,37 +109,37 @@ func (r *Reader) Read(ctx context.Context, list []results.Result, cwd func(i int
 // reading is one call of Read.
 type reading struct {
 	*Reader
-	list     []results.Result
+	list     []results.Result // the part that is being read
+	first    int              // index of the first result in list
 	cwd      func(i int) string
-	values   [][]string // values of each result in list
+	values   [][]string // values of each result
 	names    *dirListings
 	mu       sync.Mutex
 	problems problems
 }
 
-// read finds the metrics of results first to end-1 of the list.
-func (p *reading) read(ctx context.Context, first, end int) {
+// read finds the metrics of the list.
+func (p *reading) read(ctx context.Context) {
 	var (
 		next  atomic.Int64
 		tasks sync.WaitGroup
 		fresh = map[jobs.AttemptID][]string{} // the workers read p.known concurrently
 	)
-	next.Store(int64(first))
-	for range workers(end - first) {
+	for range workers(len(p.list)) {
 		tasks.Go(func() {
 			w := worker{Reader: p.Reader, ctx: ctx, names: p.names, fresh: map[jobs.AttemptID][]string{},
 				problems: newProblems()}
 			for ctx.Err() == nil {
 				from := int(next.Add(batch)) - batch
-				if from >= end {
+				if from >= len(p.list) {
 					break
 				}
-				for i := from; i < min(from+batch, end) && ctx.Err() == nil; i++ {
+				for i := from; i < min(from+batch, len(p.list)) && ctx.Err() == nil; i++ {
 					own := ""
 					if p.cwd != nil {
-						own = p.cwd(i)
+						own = p.cwd(p.first + i)
 					}
-					p.values[i] = w.readJob(&p.list[i], own)
+					p.values[p.first+i] = w.readJob(&p.list[i], own)
 				}
 			}
 			p.mu.Lock()
@@ -143,16 +149,16 @@ func (p *reading) read(ctx context.Context, first, end int) {
 		})
 	}
 	tasks.Wait()
-	if ctx.Err() == nil {
+	if ctx.Err() == nil && p.cache == nil { // a cache knows them
 		maps.Copy(p.known, fresh)
 	}
 }
 
-// saveCache writes the cache if enough is new. A table that is remade often during a run therefore
+// saveCache writes the cache if enough is new, compared with n outputs in all. A table that is remade often during a run therefore
 // does not write it each time.
-func (p *reading) saveCache() {
+func (p *reading) saveCache(n int) {
 	if p.cache != nil {
-		_ = p.cache.write(max(worthCache, len(p.list)/20)) // an error only costs time
+		_ = p.cache.write(max(worthCache, n/20)) // an error only costs time
 	}
 }
 

@@ -246,7 +246,7 @@ func TestReportOfAnEmptyRun(t *testing.T) {
 		table.AcceptStored()
 		place := results.RunInfo{Name: "r"}
 		page := write(t, &Input{Run: "r", At: time.Now(), Jobs: table,
-			Table: results.NewTable(results.TableInput{Jobs: place.Unfinished(table)})})
+			Table: results.NewTable(results.TableInput{Rows: place.Rows(table, isOpen)})})
 		if want := "0 of " + text.Plural(n, "job"); !strings.Contains(page, want) {
 			t.Errorf("no %q", want)
 		}

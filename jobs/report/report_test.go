@@ -100,7 +100,7 @@ func sample(t testing.TB, n, numHosts int, text string) *Input {
 	}
 	in.Known = in.At
 	place := results.RunInfo{UID: "u", Name: in.Run, Dir: in.Dir}
-	list := append(place.Finished(table), place.Unfinished(table)...)
+	list := slices.Concat(place.Rows(table, jobs.JobState.Terminal).All(), place.Rows(table, isOpen).All())
 	values := make([][]string, len(list))
 	for i := range list {
 		x, y := float64(i%4), float64(i/4%6)
@@ -192,7 +192,7 @@ func TestFailuresNameTheirHosts(t *testing.T) {
 	}
 	place := results.RunInfo{Dir: "/d"}
 	page := write(t, &Input{Run: "r", At: time.Now(), Jobs: table,
-		Table: results.NewTable(results.TableInput{Jobs: place.Finished(table)})})
+		Table: results.NewTable(results.TableInput{Rows: place.Rows(table, nil)})})
 	_, row, _ := strings.Cut(page, `<td class="cause">`)
 	row, _, _ = strings.Cut(row, "</tr>")
 	row = regexp.MustCompile(`<[^>]*>`).ReplaceAllString(row, "")
@@ -290,3 +290,5 @@ func BenchmarkWrite(b *testing.B) {
 		}
 	}
 }
+
+func isOpen(s jobs.JobState) bool { return !s.Terminal() }

@@ -65,9 +65,11 @@ func (t *writer) writePage(columns []int, widths []int, numbers []bool) {
 func (t *writer) widths() []int {
 	widths := make([]int, len(t.columns))
 	for i, c := range t.columns {
-		widths[i] = utf8.RuneCountInString(t.name(c))
-		for row := range t.s.Len() {
-			widths[i] = max(widths[i], utf8.RuneCountInString(t.text(row, c)), 1)
+		widths[i] = max(utf8.RuneCountInString(t.name(c)), min(t.s.Len(), 1))
+	}
+	for row := range t.s.Len() {
+		for i, c := range t.columns {
+			widths[i] = max(widths[i], utf8.RuneCountInString(t.text(row, c)))
 		}
 	}
 	return widths

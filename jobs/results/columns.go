@@ -15,6 +15,7 @@ const elapsedColumn = "elapsed_seconds"
 // TableInput holds the data of a table of jobs.
 type TableInput struct {
 	Jobs    []Result
+	Rows    *Rows      // the jobs, if it is not nil
 	Params  []string   // parameters that have a column even if none of Jobs has them
 	Names   []string   // of the metrics
 	Metrics [][]string // of each job its metrics, in the order of Names; nil: none
@@ -29,16 +30,17 @@ type TableInput struct {
 // have the same name, the parameter keeps it, a metric becomes result.NAME, and a fact becomes
 // dcs.NAME.
 func NewTable(in TableInput) *Table {
-	s := &Table{unit: "job", rows: make([]int32, len(in.Jobs)), numElsewhere: in.Elsewhere}
+	list := cmp.Or(in.Rows, RowsOf(in.Jobs))
+	s := &Table{unit: "job", rows: make([]int32, list.Len()), numElsewhere: in.Elsewhere}
 	for i := range s.rows {
 		s.rows[i] = int32(i)
 	}
-	slices.SortStableFunc(s.rows, func(a, b int32) int { return cmp.Compare(in.Jobs[a].Job, in.Jobs[b].Job) })
-	s.job = func(i int) jobs.ID { return in.Jobs[i].Job }
-	s.over = func(i int) bool { return in.Jobs[i].State.Terminal() }
-	s.solved = func(i int) bool { return in.Jobs[i].State == jobs.Succeeded }
+	slices.SortStableFunc(s.rows, func(a, b int32) int { return cmp.Compare(list.Job(int(a)), list.Job(int(b))) })
+	s.job = list.Job
+	s.over = func(i int) bool { return list.State(i).Terminal() }
+	s.solved = func(i int) bool { return list.State(i) == jobs.Succeeded }
 
-	params := paramColumns(in.Jobs, in.Params)
+	params := paramColumns(list, in.Params)
 	var taken []string
 	for _, c := range params {
 		taken = append(taken, c.Name)
@@ -62,7 +64,7 @@ func NewTable(in TableInput) *Table {
 			s.Columns = append(s.Columns, c)
 		}
 	}
-	for i, c := range factColumns(in.Jobs) {
+	for i, c := range factColumns(list) {
 		c.Name = uniqueName(taken, c.Name, "dcs.")
 		taken = append(taken, c.Name)
 		switch i {
@@ -79,13 +81,13 @@ func NewTable(in TableInput) *Table {
 
 // paramColumns returns the known parameters, followed by those of the jobs in the order in which
 // they first occur.
-func paramColumns(list []Result, known []string) []Column {
+func paramColumns(list *Rows, known []string) []Column {
 	var names jobs.Numbering[string]
 	for _, name := range known {
 		names.Number(name)
 	}
-	for i := range list {
-		for k, p := range list[i].Params {
+	for i := range list.list { // all parameters of a run are known
+		for k, p := range list.list[i].Params {
 			if k >= len(names.Values) || names.Values[k] != p.Name { // in the usual case it is known
 				names.Number(p.Name)
 			}
@@ -94,7 +96,7 @@ func paramColumns(list []Result, known []string) []Column {
 	var columns []Column
 	for at, name := range names.Values {
 		columns = append(columns, Column{Name: name, Role: Param, value: func(i int) query.Value {
-			ps := list[i].Params
+			ps := list.facts(i).Params
 			if at < len(ps) && ps[at].Name == name {
 				return query.ValueOf(ps[at].Value)
 			}
@@ -111,12 +113,16 @@ func paramColumns(list []Result, known []string) []Column {
 
 // factColumns returns the columns that every job has, named as in `results --json`. The first five
 // are shown unless others are requested; name only if there are no parameters.
-func factColumns(list []Result) []Column {
+func factColumns(list *Rows) []Column {
 	fact := func(name string, t query.Type, f func(r *Result) query.Value) Column {
-		return Column{Name: name, Type: t, value: func(i int) query.Value { return f(&list[i]) }}
+		return Column{Name: name, Type: t, value: func(i int) query.Value { return f(list.facts(i)) }}
 	}
 	text := func(name string, f func(r *Result) string) Column {
 		return fact(name, query.TextType, func(r *Result) query.Value { return query.TextValue(f(r)) })
+	}
+	path := func(name string, f func(r *Result) string) Column {
+		return Column{Name: name, Type: query.TextType,
+			value: func(i int) query.Value { return query.TextValue(f(list.Result(i))) }}
 	}
 	count := func(name string, f func(r *Result) int) Column {
 		return fact(name, query.NumberType, func(r *Result) query.Value { return query.NumberValue(float64(f(r))) })
@@ -144,7 +150,7 @@ func factColumns(list []Result) []Column {
 		return Cause(r.State, r.Reason, r.Outcome)
 	})
 	cause.kind = func(i int) string {
-		if r := &list[i]; r.Outcome != nil && (r.State == jobs.Failed || r.State == jobs.TimedOut) {
+		if r := list.facts(i); r.Outcome != nil && (r.State == jobs.Failed || r.State == jobs.TimedOut) {
 			return FailureKind(r.Outcome)
 		}
 		return ""
@@ -184,8 +190,8 @@ func factColumns(list []Result) []Column {
 		ran("max_rss_bytes", query.SizeType, func(o *jobs.Outcome) float64 { return float64(o.MaxRSSBytes) }),
 		count("round", func(r *Result) int { return int(r.Round) }),
 		text("command", func(r *Result) string { return r.Command }),
-		text("stdout", func(r *Result) string { return r.Stdout }),
-		text("stderr", func(r *Result) string { return r.Stderr }),
+		path("stdout", func(r *Result) string { return r.Stdout }),
+		path("stderr", func(r *Result) string { return r.Stderr }),
 		text("reason", func(r *Result) string { return r.Reason }),
 	}
 }

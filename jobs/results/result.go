@@ -249,49 +249,31 @@ func (p *RunInfo) row(j *jobs.Job) Result {
 
 // Result makes the result of a terminal job, with the paths of its host.
 func (p *RunInfo) Result(j *jobs.Job) Result {
-	r := p.row(j)
+	r, a := p.facts(j)
 	r.UID = p.UID + "." + strconv.Itoa(int(j.Spec.ID)) + "." + strconv.Itoa(int(j.Round))
-	r.Seq, r.Key, r.Reason = j.Seq, j.Spec.Key(), j.Reason
-	a := CountedAttempt(j)
-	if a == nil {
+	if a == nil || a.Outcome == nil && a.Started == 0 {
 		return r
 	}
-	r.Attempt, r.Host, r.Slot, r.Outcome = a.ID, a.Host, int(a.Slot), a.Outcome
 	dir := p.Dir
-	if there := p.HostDirs[a.Host]; there != "" {
-		r.Apart = true
-		if p.Here == nil || !p.Here(a.ID) {
-			dir = there
-		}
+	if r.Apart && (p.Here == nil || !p.Here(a.ID)) {
+		dir = p.HostDirs[a.Host]
 	}
-	if a.Outcome != nil || a.Started != 0 {
-		r.Stdout = jobs.AttemptFile(dir, a.ID, jobs.FileOut)
-		r.Stderr = strings.TrimSuffix(r.Stdout, string(jobs.FileOut)) + string(jobs.FileErr)
-	}
+	r.Stdout = jobs.AttemptFile(dir, a.ID, jobs.FileOut)
+	r.Stderr = strings.TrimSuffix(r.Stdout, string(jobs.FileOut)) + string(jobs.FileErr)
 	return r
 }
 
-// Finished returns the results of the finished jobs, in the order of the jobs. They share no
-// mutable data with t. A requeued job has no result until it has ended again; see Unfinished.
-func (p *RunInfo) Finished(t *jobs.Table) []Result {
-	var list []Result
-	for i := range t.NumJobs() {
-		if id := jobs.ID(i + 1); t.State(id).Terminal() {
-			list = append(list, p.Result(t.Job(id)))
-		}
+// facts makes the result of a terminal job without its UID and its paths. It also returns the
+// attempt that counts.
+func (p *RunInfo) facts(j *jobs.Job) (Result, *jobs.Attempt) {
+	r := p.row(j)
+	r.Seq, r.Key, r.Reason = j.Seq, j.Spec.Key(), j.Reason
+	a := CountedAttempt(j)
+	if a != nil {
+		r.Attempt, r.Host, r.Slot, r.Outcome = a.ID, a.Host, int(a.Slot), a.Outcome
+		r.Apart = p.HostDirs[a.Host] != ""
 	}
-	return list
-}
-
-// Unfinished returns the unfinished jobs as results without an outcome.
-func (p *RunInfo) Unfinished(t *jobs.Table) []Result {
-	var list []Result
-	for i := range t.NumJobs() {
-		if id := jobs.ID(i + 1); !t.State(id).Terminal() {
-			list = append(list, p.UnfinishedResult(t.Job(id)))
-		}
-	}
-	return list
+	return r, a
 }
 
 // UnfinishedResult returns an unfinished job as a result without an outcome.

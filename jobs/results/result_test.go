@@ -160,7 +160,7 @@ func TestAnyHistoryHasItsResults(t *testing.T) {
 			if i%20 > 0 {
 				continue
 			}
-			over, open := p.Finished(table), p.Unfinished(table)
+			over, open := p.Rows(table, jobs.JobState.Terminal).All(), p.Rows(table, func(s jobs.JobState) bool { return !s.Terminal() }).All()
 			if len(over)+len(open) != len(table.Jobs) || len(open) != table.Unfinished() {
 				t.Fatalf("seed %d: %d and %d of %d jobs", seed, len(over), len(open), len(table.Jobs))
 			}

@@ -160,19 +160,15 @@ func FormatDigits(c *Column, v query.Value) string {
 
 // numericColumns returns which columns hold only numbers. These are right-aligned.
 func (t *writer) numericColumns() []bool {
-	numbers := make([]bool, len(t.columns))
-	for i, c := range t.columns {
-		some := false
-		numbers[i] = true
-		for row := 0; row < t.s.Len() && numbers[i]; row++ {
-			switch t.s.At(row, c).Kind {
-			case query.Number:
-				some = true
-			case query.Text:
-				numbers[i] = false
+	numbers, texts := make([]bool, len(t.columns)), make([]bool, len(t.columns))
+	for row := range t.s.Len() {
+		for i, c := range t.columns {
+			if !texts[i] {
+				kind := t.s.At(row, c).Kind
+				texts[i] = kind == query.Text
+				numbers[i] = !texts[i] && (numbers[i] || kind == query.Number)
 			}
 		}
-		numbers[i] = numbers[i] && some
 	}
 	return numbers
 }

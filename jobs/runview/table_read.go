@@ -275,7 +275,7 @@ func (f *tableMetrics) readSome(t *tables, places []int) ([]string, error) {
 	for i, at := range places {
 		list[i] = d.list[at]
 	}
-	got, err := f.reader.Read(t.ctx, list, func(i int) string { return d.cwds[places[i]] })
+	got, err := f.reader.Read(t.ctx, results.RowsOf(list), func(i int) string { return d.cwds[places[i]] })
 	if err != nil {
 		return nil, err
 	}
