@@ -547,6 +547,7 @@ func TestLimitMayExceedTheSlots(t *testing.T) {
 		f.launch(j)
 	}
 	first := ""
+	f.started("1.1", "2.1", "3.1", "4.1") // the helper knows their slots
 	for _, id := range []string{"1.1", "2.1", "3.1", "4.1"} {
 		if f.probe(id).Slot == 1 {
 			first = id

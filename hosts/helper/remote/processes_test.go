@@ -113,11 +113,12 @@ func TestJobAtPidsMax(t *testing.T) {
 	f.started("2.1")
 	limit := box.limit(box.current())
 	w.say(gate)
-	if o := f.exit("2.1"); o.OK() || o.ProcessLimit != limit {
-		t.Errorf("at the limit: %+v, want %v", o, limit)
-	}
 	kept := limit
 	kept.Path = ""
+	// The helper may read the sentinel before the report.
+	if o := f.exit("2.1"); o.OK() || o.ProcessLimit != limit && o.ProcessLimit != kept {
+		t.Errorf("at the limit: %+v, want %v", o, limit)
+	}
 	if s := w.status("2.1"); s.Outcome.ProcessLimit != kept {
 		t.Errorf("sentinel: %+v", s)
 	}
