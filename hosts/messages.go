@@ -130,7 +130,8 @@ type Limit struct{ Slots int }
 
 // Share describes how many slots the run wants on a host that others use, too.
 type Share struct {
-	Slots  int // slots of the host for all runs that share it
+	Rule   int // slots of the host by the run's inventory, which it divides with other runs and users
+	Slots  int // the same less the load of others: at least 1
 	Want   int // slots that the run would use
 	Weight int // weight of the run among the runs of its user; 0: it does not share slots
 }

@@ -15,6 +15,7 @@ type SlotClaim struct {
 	User   int    // uid
 	Run    string // unique among the claims of a user
 	Weight int    // share of the run among the runs of its user
+	Slots  int    // slots of the host by its inventory, which it divides; 0: unknown
 	Want   int    // slots that it would use, those that it holds included
 	Held   int    // slots that its supervisors hold
 	Memory int64  // bytes that its running jobs may use
@@ -107,6 +108,18 @@ func maxMin(total float64, demand, weight []float64) []float64 {
 	return parts
 }
 
+// SharedSlots returns how many slots of a host are divided among the claims: the most that any of
+// them divides, so that whoever divides fewer finds some, less the load of others that the run of
+// own respects. Claims of others count up to cores, which limits the effect of a forged one.
+func SharedSlots(own Share, cores int, claims []SlotClaim) int {
+	rule := max(own.Rule, own.Slots)
+	all := rule
+	for _, c := range claims {
+		all = max(all, min(c.Slots, cores))
+	}
+	return all - (rule - own.Slots)
+}
+
 // HeldSlots returns the number of slots that are held by runs other than the one with index
 // without (-1: by all). A user counts with at most one slot more than the host has.
 func HeldSlots(slots int, claims []SlotClaim, without int) int {
@@ -149,9 +162,11 @@ func SlotBound(slots int, weights map[int]int, claims []SlotClaim, me int, offse
 
 // SlotsFit reports whether a run may keep the slots that it has just claimed. With last, a
 // user may hold one slot even if the others hold all, so that neither a forged claim nor
-// long jobs of others keep a user from a host forever.
+// long jobs of others keep a user from a host forever. So may one of the user's runs beside
+// the others.
 func SlotsFit(slots int, claims []SlotClaim, me int, last bool) bool {
-	if HeldSlots(slots, claims, -1) <= slots {
+	held := HeldSlots(slots, claims, -1)
+	if held <= slots {
 		return true
 	}
 	own := 0
@@ -160,7 +175,8 @@ func SlotsFit(slots int, claims []SlotClaim, me int, last bool) bool {
 			own += c.Held
 		}
 	}
-	return last && own <= 1
+	held += own - min(own, slots+1) // HeldSlots has bounded it
+	return last && (own <= 1 || claims[me].Held <= 1 && held <= slots+1)
 }
 
 // Text lists the users of a shared host and what each of them uses.

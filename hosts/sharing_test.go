@@ -85,6 +85,39 @@ func TestDivisionIsFair(t *testing.T) {
 	}
 }
 
+// TestWhoDividesFewerSlotsFindsSome checks that runs with different inventories divide the slots of the
+// largest, less the load of others that each of them respects, and that a forged claim counts up to
+// the cores of the host.
+func TestWhoDividesFewerSlotsFindsSome(t *testing.T) {
+	const cores = 8
+	claim := func(user, slots, held int) SlotClaim {
+		return SlotClaim{User: user, Run: string(rune('a' + slots)), Weight: 1, Slots: slots, Want: slots, Held: held}
+	}
+	for name, tt := range map[string]struct {
+		own    Share
+		claims []SlotClaim // the first one is that of own
+		want   int
+		bound  int
+	}{
+		"alone":                       {Share{Rule: 4, Slots: 4}, []SlotClaim{claim(1, 4, 0)}, 4, 4},
+		"equal":                       {Share{Rule: 4, Slots: 4}, []SlotClaim{claim(1, 4, 0), claim(2, 4, 2)}, 4, 2},
+		"fewer than another user":     {Share{Rule: 4, Slots: 4}, []SlotClaim{claim(1, 4, 0), claim(2, 8, 4)}, 8, 4},
+		"more than another user":      {Share{Rule: 8, Slots: 8}, []SlotClaim{claim(1, 8, 0), claim(2, 4, 4)}, 8, 4},
+		"fewer than an own run":       {Share{Rule: 1, Slots: 1}, []SlotClaim{claim(1, 1, 0), claim(1, 2, 1)}, 2, 1},
+		"an own run holds all":        {Share{Rule: 1, Slots: 1}, []SlotClaim{claim(1, 1, 0), claim(1, 2, 2)}, 2, 0},
+		"load of others is respected": {Share{Rule: 8, Slots: 6}, []SlotClaim{claim(1, 8, 0), claim(2, 8, 4)}, 6, 2},
+		"a forged claim":              {Share{Rule: 4, Slots: 4}, []SlotClaim{claim(1, 4, 0), claim(2, 1<<20, 9)}, 8, 0},
+		"a claim without a number":    {Share{Rule: 4, Slots: 4}, []SlotClaim{claim(1, 4, 0), {User: 2, Held: 3}}, 4, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := SharedSlots(tt.own, cores, tt.claims)
+			if bound := SlotBound(got, nil, tt.claims, 0, 0); got != tt.want || bound != tt.bound {
+				t.Errorf("%d slots are divided and %d may be used, want %d and %d", got, bound, tt.want, tt.bound)
+			}
+		})
+	}
+}
+
 // TestSlotsThatOthersHoldAreNotUsed checks that a user who has waited may use one slot although
 // others hold all of them, and no more.
 func TestSlotsThatOthersHoldAreNotUsed(t *testing.T) {
@@ -94,6 +127,13 @@ func TestSlotsThatOthersHoldAreNotUsed(t *testing.T) {
 	}
 	if claims[0].Held = 2; SlotsFit(4, claims, 0, true) {
 		t.Error("a user may use two slots that are not there")
+	}
+	runs := []SlotClaim{{User: 1, Run: "me", Held: 1}, {User: 1, Run: "mine", Held: 4}}
+	if SlotsFit(4, runs, 0, false) || !SlotsFit(4, runs, 0, true) {
+		t.Error("a run may use one slot beside another run of its user only if it has waited")
+	}
+	if runs = append(runs, SlotClaim{User: 1, Run: "third", Held: 1}); SlotsFit(4, runs, 0, true) {
+		t.Error("the runs of a user may use two slots that are not there")
 	}
 	if got := SlotBound(4, nil, claims, 0, 0); got != 0 {
 		t.Errorf("%d slots may be used while others hold all", got)

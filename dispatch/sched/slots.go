@@ -196,7 +196,7 @@ func (c *Core) sendShare(h *host, n int) {
 	if !c.sharesSlots(h) || h.sentShare.Weight > 0 && c.now.Mono-h.shareSentAt < shareInterval {
 		return
 	}
-	s := hosts.Share{Slots: max(n, 1), Weight: c.cfg.RunShare, Want: h.occupiedSlots}
+	s := hosts.Share{Rule: max(h.slots(), n, 1), Slots: max(n, 1), Weight: c.cfg.RunShare, Want: h.occupiedSlots}
 	if h.acceptsJobs() && !c.isLaunchingClosed() && len(c.hosts) > 0 { // our part of the waiting jobs
 		s.Want += c.readyPerHost()
 	}

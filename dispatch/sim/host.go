@@ -47,11 +47,10 @@ type host struct {
 	generation int
 
 	// Other users of the host (sharing.go).
-	wantedShare     hosts.Share // what the run wants
-	neighbor        *neighbor
-	lastSlotAllowed bool          // one slot may be used although others hold all
-	starvedSince    time.Duration // since when the run may use no slot
-	retries         bool
+	wantedShare hosts.Share // what the run wants
+	neighbor    *neighbor
+	starved     lastSlot
+	retries     bool
 
 	spool        []spooled
 	everSpooled  map[jobs.AttemptID]bool // every attempt that ever was in the spool

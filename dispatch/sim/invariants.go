@@ -40,6 +40,7 @@ var (
 	KeptHolds           = invariant("what a host keeps for a queue is given to no other")
 	DevicesHold         = invariant("no half of a device has two jobs")
 	SharedSlotsHold     = invariant("no more slots of a shared host are held than there are")
+	NobodyStarves       = invariant("a run that shares a host has a slot of it within the time of the rule")
 	CopiesHold          = invariant("no more copies of a job than allowed, within its tries, each on a host of its own")
 	UnknownNotRerun     = invariant("a job with an attempt of unknown fate is not run again")
 	SettledByItsMachine = invariant("an attempt is settled only by the machine on which it was launched")

@@ -123,7 +123,9 @@ var mutations = []mutation{
 	{name: "jobs are started on a host whose owner is there", file: "dispatch/sched/hold.go", edits: []edit{
 		{"\tcase b.Owner.Who != \"\":\n\t\treturn jobs.HeldByOwner\n", ""}}},
 	{name: "two users get the last slot of a host", file: "hosts/sharing.go", edits: []edit{
-		{"	if HeldSlots(slots, claims, -1) <= slots {", "	if HeldSlots(slots, claims, -1) <= slots+1 {"}}},
+		{"	if held <= slots {", "	if held <= slots+1 {"}}},
+	{name: "a run beside another one of its user waits for it", file: "hosts/sharing.go", edits: []edit{
+		{" || claims[me].Held <= 1 && held <= slots+1)", ")"}}},
 	{name: "the slots of a user who has gone stay his", file: "dispatch/sched/hold.go", edits: []edit{
 		{"\th.heartbeat, h.isMeasured = *b, true\n", "\tif b.Sharing == nil && h.isMeasured {\n\t\tb.Sharing = h.heartbeat.Sharing\n\t}\n\th.heartbeat, h.isMeasured = *b, true\n"}}},
 	{name: "a copy more than allowed", file: "dispatch/sched/copies.go", edits: []edit{

@@ -10,20 +10,55 @@ import (
 	"dcs-tui/jobs"
 )
 
-// neighbor is the dispatcher of another user, reduced to what its run has on a host. It obeys the
-// same rules as helpers and supervisors. It has its own random source, so it does not change worlds
-// without neighbors.
+// neighbor is the dispatcher of another user, or another one of ours, with an inventory of its own,
+// reduced to what its run has on a host. It obeys the same rules as helpers and supervisors. It has
+// its own random source, so it does not change worlds without neighbors.
 type neighbor struct {
 	h         *host
 	boot      int // of the host; what was started in an earlier boot is dead
 	rng       *rand.Rand
+	user      int
+	slots     int // of the host, by its inventory
 	want      int
 	held      int
 	numDeaths int // number of times that it died
+	starved   lastSlot
+	// Since when it wants a slot of a host that has no more jobs than slots, and has none; 0: does not
+	// apply.
+	hungrySince time.Duration
 }
 
-// lastSlotDelay is how long a user waits before it uses a slot although others hold all.
+// lastSlot determines whether a run may use a slot although others hold all.
+type lastSlot struct {
+	since time.Duration // since when it has no slot; 0: it has
+	isDue bool
+}
+
+// bound returns how many slots the run may use if its part is n.
+func (l *lastSlot) bound(n int, now time.Duration) int {
+	switch {
+	case n > 0:
+		*l = lastSlot{}
+	case l.since == 0:
+		l.since = now
+	case now-l.since > lastSlotDelay:
+		l.isDue, n = true, 1
+	}
+	return n
+}
+
+// lastSlotDelay is how long a run waits before it uses a slot although others hold all.
 const lastSlotDelay = 30 * time.Second
+
+// slotsFor returns how many slots the host has for the claim with index me, which is ours or that of
+// the neighbor.
+func (h *host) slotsFor(claims []hosts.SlotClaim, me int) int {
+	own := h.wantedShare
+	if me == 1 {
+		own = hosts.Share{Rule: h.neighbor.slots, Slots: h.neighbor.slots}
+	}
+	return hosts.SharedSlots(own, jobs.MaxSlots, claims)
+}
 
 // hasOtherUsers reports whether the hosts of this world have other users.
 func (w *World) hasOtherUsers() bool { return len(w.specs)%3 == 1 }
@@ -36,7 +71,9 @@ func (p *helper) setShare(m hosts.Share) {
 	}
 	h.wantedShare = m
 	if h.neighbor == nil {
-		h.neighbor = &neighbor{h: h, boot: h.boot, rng: rand.New(rand.NewPCG(uint64(len(h.w.specs)), uint64(h.idx)))}
+		b := &neighbor{h: h, boot: h.boot, rng: rand.New(rand.NewPCG(uint64(len(h.w.specs)), uint64(h.idx)))}
+		b.user, b.slots = 1+b.rng.IntN(2), max(1, m.Rule-1+b.rng.IntN(4))
+		h.neighbor = b
 		h.neighbor.useHost()
 	}
 	h.fill()
@@ -56,11 +93,16 @@ func (b *neighbor) useHost() {
 		w.logf("the neighbor on %s dies", h.name)
 		b.numDeaths, b.held, b.want = b.numDeaths+1, 0, 0
 	case n < 6:
-		b.want = b.rng.IntN(h.wantedShare.Slots + 2)
+		b.want = b.rng.IntN(b.slots + 1)
 	}
-	for b.held < hosts.SlotBound(h.wantedShare.Slots, nil, h.claims(0), 1, 0.5) {
+	bound := func() int {
+		claims := h.claims(0)
+		return b.starved.bound(hosts.SlotBound(h.slotsFor(claims, 1), nil, claims, 1, 0.5), w.now)
+	}
+	for b.held < min(b.want, bound()) {
 		b.held++ // publish first, then count
-		if !hosts.SlotsFit(h.wantedShare.Slots, h.claims(0), 1, false) {
+		claims := h.claims(0)
+		if !hosts.SlotsFit(h.slotsFor(claims, 1), claims, 1, b.starved.isDue) {
 			b.held--
 			break
 		}
@@ -73,28 +115,44 @@ func (b *neighbor) useHost() {
 			}
 		})
 	}
+	b.checkHunger()
 	if b.want > 0 || b.held > 0 || !w.faultsAreOver() {
 		w.after(time.Second+time.Duration(b.rng.Int64N(int64(4*time.Second))), b.useHost)
+	}
+}
+
+// checkHunger checks that the neighbor gets a slot in time.
+func (b *neighbor) checkHunger() {
+	claims := b.h.claims(0)
+	switch now := b.h.w.now; {
+	case b.want == 0 || b.held > 0 || claims[0].Held > b.h.slotsFor(claims, 1):
+		b.hungrySince = 0
+	case b.hungrySince == 0:
+		b.hungrySince = now
+	case now-b.hungrySince > lastSlotDelay+10*time.Second: // useHost runs every five seconds
+		b.h.w.fail(NobodyStarves, "the neighbor on %s has no slot since %v", b.h.name, b.hungrySince)
 	}
 }
 
 // claims returns the published claims on the host: that of the run, plus more slots that it is
 // about to use, and that of the neighbor.
 func (h *host) claims(more int) []hosts.SlotClaim {
-	us := hosts.SlotClaim{User: 1, Run: "us", Weight: 1, Held: h.numBusy() + more}
+	us := hosts.SlotClaim{User: 1, Run: "us", Weight: 1, Slots: h.wantedShare.Rule, Held: h.numBusy() + more}
 	if p := h.helper; p != nil && p.alive {
 		us.Want = max(h.wantedShare.Want, 1)
 	}
 	if h.neighbor == nil || h.neighbor.boot != h.boot {
 		return []hosts.SlotClaim{us}
 	}
-	return []hosts.SlotClaim{us, {User: 2, Run: "neighbor", Weight: 1, Want: h.neighbor.want, Held: h.neighbor.held}}
+	return []hosts.SlotClaim{us, {User: h.neighbor.user, Run: "neighbor", Weight: 1, Slots: h.neighbor.slots,
+		Want: h.neighbor.want, Held: h.neighbor.held}}
 }
 
 // hasSpace reports whether a supervisor that has published n slots may keep them. Otherwise it
 // tries again later.
 func (h *host) hasSpace(n int) bool {
-	if h.wantedShare.Weight == 0 || hosts.SlotsFit(h.wantedShare.Slots, h.claims(n), 0, h.lastSlotAllowed) {
+	claims := h.claims(n)
+	if h.wantedShare.Weight == 0 || hosts.SlotsFit(h.slotsFor(claims, 0), claims, 0, h.starved.isDue) {
 		return true
 	}
 	if !h.retries {
@@ -111,33 +169,28 @@ func (h *host) hasSpace(n int) bool {
 func (h *host) sharing() *hosts.Sharing {
 	claims := h.claims(0)
 	if h.wantedShare.Weight == 0 || len(claims) == 1 || claims[1].Want+claims[1].Held == 0 {
-		h.lastSlotAllowed, h.starvedSince = false, 0
+		h.starved = lastSlot{}
 		return nil
 	}
-	bound := hosts.SlotBound(h.wantedShare.Slots, nil, claims, 0, 0.5)
-	switch {
-	case bound > 0:
-		h.lastSlotAllowed, h.starvedSince = false, 0
-	case h.starvedSince == 0:
-		h.starvedSince = h.w.now
-	case h.w.now-h.starvedSince > lastSlotDelay:
-		h.lastSlotAllowed, bound = true, 1
-	}
+	bound := h.starved.bound(hosts.SlotBound(h.slotsFor(claims, 0), nil, claims, 0, 0.5), h.w.now)
 	return &hosts.Sharing{Slots: bound, Held: claims[1].Held, Users: []hosts.SharedUser{{Name: "neighbor", Slots: claims[1].Held}}}
 }
 
 // checkShared checks, after a start on a shared host, that no more slots are held than there are.
-// Only a user's last slot may exceed the limit.
+// Only the last slot of a run may exceed the limit.
 func (w *World) checkShared(h *host, ours bool) {
 	if h.neighbor == nil || h.wantedShare.Weight == 0 || h.neighbor.boot != h.boot {
 		return
 	}
-	held := h.numBusy()
-	if ours && held == 1 && h.lastSlotAllowed {
-		return
+	b, held, claims := h.neighbor, h.numBusy(), h.claims(0)
+	slots := h.slotsFor(claims, 0)
+	isLast := held == 1 && h.starved.isDue
+	if !ours {
+		slots = h.slotsFor(claims, 1)
+		isLast = b.held == 1 && b.starved.isDue
 	}
-	if slots := h.wantedShare.Slots; held+h.neighbor.held > slots && h.neighbor.held > 0 && (ours || held <= slots) {
-		w.fail(SharedSlotsHold, "%s has %d slots for all; the run has %d of them and its neighbor %d", h.name, slots, held, h.neighbor.held)
+	if !isLast && held+b.held > slots && b.held > 0 && (ours || held <= slots) {
+		w.fail(SharedSlotsHold, "%s has %d slots for all; the run has %d of them and its neighbor %d", h.name, slots, held, b.held)
 	}
 }
 

@@ -90,7 +90,7 @@ func forgeClaims(t *testing.T, share string) {
 			t.Fatal(ferr)
 		}
 		t.Cleanup(func() { f.Close() })
-		_, werr := f.WriteString("DSH2 and more\n")
+		_, werr := f.WriteString("DSH3 and more\n")
 		err = errors.Join(err, werr, f.Truncate(size), f.Chown(evil, evil),
 			unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}))
 	}

@@ -45,7 +45,8 @@ const (
 	ctlAllowed         // 1 plus the last limit that a dispatcher set; 0: none was set
 	ctlSuspended       // ns: how long jobs have been suspended, including the time until ctlSuspendTo
 	ctlSuspendTo       // boot clock, ns: until when jobs are suspended; 0: they are not
-	ctlShared          // slots of the host if they are shared with other runs and users, else 0
+	ctlShared          // hosts.Share.Slots if slots are shared with other runs and users, else 0
+	ctlRule            // hosts.Share.Rule
 	ctlLast            // 1: the run may use one slot although others hold all of them
 	ctlServing    = 16 // one word per slot: pid of the supervisor that takes specs in it
 )

@@ -189,13 +189,13 @@ func TestDamagedSentinelKeepsTheOutcome(t *testing.T) {
 				t.Fatalf("%s: %s %d: %+v, %v", path, what, at, f, err)
 			}
 			if n%997 == 0 { // examine scans all processes, which is slow
-				if p := h.settleFate(c.Attempt, pgroup{}); p.Answer != hosts.Dead {
+				if p := settledFate(h, c.Attempt); p.Answer != hosts.Dead {
 					t.Fatalf("%s: %s %d: %+v", path, what, at, p)
 				}
 			}
 		})
 		placeKeptFiles(h.spool, &h.config, holder{0, 1, 1})
-		if p := h.settleFate(c.Attempt, pgroup{}); p.Answer != hosts.Dead {
+		if p := settledFate(h, c.Attempt); p.Answer != hosts.Dead {
 			t.Errorf("%s: %+v", path, p)
 		}
 	}
@@ -211,10 +211,20 @@ func TestDamageHidesNothing(t *testing.T) {
 	for _, pair := range [][2]string{{whole, whole[:600]}, {whole[:600], whole}, {string(c.Encode()), whole}} {
 		write(t, w.file("1.1", jobs.FileStatus), pair[0])
 		write(t, h.spool.path(dirDone, "1.1"), pair[1])
-		if p := h.settleFate(c.Attempt, pgroup{}); p.Answer != hosts.HasExited || p.Outcome.Exit != 3 {
+		if p := settledFate(h, c.Attempt); p.Answer != hosts.HasExited || p.Outcome.Exit != 3 {
 			t.Errorf("settleFate: got %+v, want exit code 3", p)
 		}
 	}
+}
+
+// settledFate asks for the fate of an attempt until it is known, as a dispatcher does. It is not
+// known while a process of the machine does not answer.
+func settledFate(h *helper, id jobs.AttemptID) (p hosts.ProbedJob) {
+	polltest.Within(polltest.Patience, func() bool {
+		p = h.settleFate(id, pgroup{})
+		return p.Answer != hosts.Unknown
+	})
+	return p
 }
 
 // TestDamagedClaimNeverStarts checks that a damaged claim never lets its attempt start, and that no
@@ -257,7 +267,7 @@ func TestDamagedClaimNeverStarts(t *testing.T) {
 				t.Fatalf("%s %d: it was changed to %q, %v", what, at, b, err)
 			}
 		})
-		if p := h.settleFate(c.Attempt, pgroup{}); p.Answer != hosts.Dead {
+		if p := settledFate(h, c.Attempt); p.Answer != hosts.Dead {
 			t.Errorf("settleFate: got %+v, want Dead", p)
 		}
 		t.Logf("%d damaged claims", n)

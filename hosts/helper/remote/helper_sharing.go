@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +30,7 @@ import (
 type sharing struct {
 	mu             sync.Mutex // held during I/O in the shared directory
 	claim          claim
-	starvingSince  time.Duration // boot clock: since when the user wants slots and has none; 0: does not apply
+	starvingSince  time.Duration // boot clock: since when the run has no slot; 0: it has
 	mayUseLastSlot bool          // the run may therefore use one slot
 	claimRemoved   bool          // the claim was removed at the end of the run
 	reported       map[string]bool
@@ -45,11 +46,13 @@ const maxReportedClaims = 8
 // setShare records what the run wants.
 func (h *helper) setShare(m *hosts.Share) {
 	m.Slots, m.Want = min(max(m.Slots, 1)+h.otherSlots, maxSlots), min(max(m.Want, 0), maxSlots)
+	m.Rule = min(max(m.Rule+h.otherSlots, m.Slots), maxSlots)
 	h.sharing.request.Store(m)
 	shared := 0
 	if m.Weight > 0 {
 		shared = m.Slots
 	}
+	h.control.word(ctlRule).Store(int64(m.Rule))
 	h.control.word(ctlShared).Store(int64(shared)) // before the next Launch is handled
 	select {
 	case h.sharing.changed <- struct{}{}:
@@ -89,19 +92,23 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 		return
 	}
 	active := request != nil && request.Weight > 0
+	number := hosts.Share{Rule: h.slots + h.otherSlots, Slots: h.slots + h.otherSlots}
+	if active {
+		number = *request
+	}
 	own := claimGroup(h.config.Run, h.config.Host)
 	dirfd, err := openShare(dir, active)
 	if err == nil {
 		defer closeFile(dirfd, dir)
 		if active {
 			err = s.claim.write(dirfd, dir, claimText{run: h.config.Run, group: own, name: h.config.RunName,
-				want: request.Want, weight: request.Weight})
+				want: request.Want, weight: request.Weight, slots: request.Rule})
 		}
 	}
 	var invalid map[string]string
 	var claims []seenClaim
 	if err == nil {
-		claims, invalid, err = readClaims(dirfd, dir, own, h.config.Run, h.slots+h.otherSlots)
+		claims, invalid, err = readClaims(dirfd, dir, own, h.config.Run)
 	}
 	if err != nil {
 		s.current.Store(nil)
@@ -112,10 +119,6 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 	}
 	for name, text := range invalid {
 		h.reportOnce(name, text)
-	}
-	slots := h.slots + h.otherSlots
-	if active {
-		slots = request.Slots
 	}
 	me := indexOfOwn(claims, own)
 	if me < 0 { // compute the part that the run would get
@@ -132,9 +135,10 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 	}
 	list := plainClaims(claims)
 	list[me].Want = max(list[me].Want, 1) // the part that it would get if it wanted something
+	slots := hosts.SharedSlots(number, runtime.NumCPU(), list)
 	bound := hosts.SlotBound(slots, userWeights(dir, list), list, me, offset(dirfd, dir))
 	bound = min(bound, h.allowed.slotBound(list, me, offset(dirfd, dir)))
-	s.markStarving(list, me, bound, patience)
+	s.markStarving(bound, patience)
 	var last int64
 	if s.mayUseLastSlot {
 		bound, last = max(bound, 1), 1
@@ -144,17 +148,11 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 		Memory: h.allowed.memoryOfOthers(readMemory().total, list, me), Users: usersOf(claims, gpus)})
 }
 
-// markStarving sets mayUseLastSlot if the user has wanted a slot for longer than patience and had none. The
-// run may then use one slot although others hold all of them.
-func (s *sharing) markStarving(claims []hosts.SlotClaim, me, bound int, patience time.Duration) {
-	others := 0 // slots of the user's other runs
-	for i, c := range claims {
-		if i != me && c.User == claims[me].User {
-			others += c.Held
-		}
-	}
+// markStarving sets mayUseLastSlot if the run has had no slot for longer than patience. It may then
+// use one slot although others hold all of them.
+func (s *sharing) markStarving(bound int, patience time.Duration) {
 	switch now := uptime(); {
-	case bound > 0 || others > 0:
+	case bound > 0:
 		s.mayUseLastSlot, s.starvingSince = false, 0
 	case s.starvingSince == 0:
 		s.starvingSince = now

@@ -19,7 +19,7 @@ import (
 // what the run wants, or what the supervisor uses. docs/sharing.md describes the file.
 const (
 	claimPrefix = "claim-"
-	claimMagic  = "DSH2"
+	claimMagic  = "DSH3"
 	claimBytes  = 512 // of every claim, so that a write never changes the size
 	maxRunName  = 200 // bytes of the name of a run in a claim
 	readTries   = 8   // to read a claim that is being written
@@ -32,17 +32,20 @@ type claimText struct {
 	name   string // of the run
 	want   int    // slots
 	weight int    // of the run; 0 in the claim of a supervisor
+	slots  int    // of the host by the inventory of the run
 	held   int    // slots
 	memory int64  // bytes that the job of the supervisor may use
 }
 
-// claimFields are the fields of the file.
-type claimFields struct{ Run, Group, Name, Want, Weight, Held, Memory string }
+// claimFields are the fields of the file, in the order of claimText. Later versions may append more.
+type claimFields struct{ Fields []string }
+
+const numClaimFields = 8
 
 func (c *claimText) bytes() []byte {
 	name := strings.ToValidUTF8(c.name[:min(len(c.name), maxRunName)], "")
-	b := appendSealed(nil, claimMagic, claimFields{c.run, c.group, name,
-		strconv.Itoa(c.want), strconv.Itoa(c.weight), strconv.Itoa(c.held), strconv.FormatInt(c.memory, 10)})
+	b := appendSealed(nil, claimMagic, claimFields{[]string{c.run, c.group, name, strconv.Itoa(c.want),
+		strconv.Itoa(c.weight), strconv.Itoa(c.slots), strconv.Itoa(c.held), strconv.FormatInt(c.memory, 10)}})
 	return append(b, make([]byte, max(0, claimBytes-len(b)))...)
 }
 
@@ -58,9 +61,13 @@ func parseClaim(b []byte) (c claimText, err error) {
 		}
 		return n
 	}
-	c = claimText{run: f.Run, group: f.Group, name: f.Name}
-	c.want, c.weight = int(number(f.Want, maxSlots)), int(number(f.Weight, hosts.MaxShareWeight))
-	c.held, c.memory = int(number(f.Held, maxSlots)), number(f.Memory, 1<<60)
+	if len(f.Fields) < numClaimFields {
+		return c, fmt.Errorf("%w: wrong fields", errSeal)
+	}
+	c = claimText{run: f.Fields[0], group: f.Fields[1], name: f.Fields[2]}
+	c.want, c.weight = int(number(f.Fields[3], maxSlots)), int(number(f.Fields[4], hosts.MaxShareWeight))
+	c.slots, c.held = int(number(f.Fields[5], maxSlots)), int(number(f.Fields[6], maxSlots))
+	c.memory = number(f.Fields[7], 1<<60)
 	return c, err
 }
 
@@ -127,7 +134,7 @@ func indexOfOwn(claims []seenClaim, group string) int {
 // readClaims returns the claims in the shared directory by user and group, and messages about files
 // that are no claims, at most maxReportedClaims, with a key for each. Of the claims of our own run,
 // only those of the group own count: a run may have this machine under several names.
-func readClaims(dirfd int, dir, own, run string, slots int) (claims []seenClaim, invalid map[string]string, err error) {
+func readClaims(dirfd int, dir, own, run string) (claims []seenClaim, invalid map[string]string, err error) {
 	invalid = map[string]string{}
 	ignored := func(name string, why error) {
 		text := fmt.Sprintf("%s/%s does not count as a claim of slots: %s", dir, name, why)
@@ -167,8 +174,8 @@ func readClaims(dirfd int, dir, own, run string, slots int) (claims []seenClaim,
 				name: text.name})
 		}
 		c := &claims[i]
-		c.Want, c.Weight = max(c.Want, text.want), max(c.Weight, text.weight)
-		c.Held = min(c.Held+text.held, slots+1)
+		c.Want, c.Weight, c.Slots = max(c.Want, text.want), max(c.Weight, text.weight), max(c.Slots, text.slots)
+		c.Held = min(c.Held+text.held, maxSlots)
 		c.Memory += min(text.memory, 1<<60-c.Memory)
 	}, ignored)
 	for i := range claims {

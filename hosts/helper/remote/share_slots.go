@@ -4,6 +4,7 @@ package remote
 
 import (
 	mathrand "math/rand/v2"
+	"runtime"
 	"time"
 
 	"dcs-tui/hosts"
@@ -13,11 +14,12 @@ import (
 // releases all if that exceeds the slots of the host. If the shared directory cannot be used, slots
 // are not shared and hold succeeds. The helper reports that.
 func (s *slot) holdSlots(n int) bool {
-	slots, held := int(s.control.word(ctlShared).Load()), s.claim.text.held
+	number := hosts.Share{Rule: int(s.control.word(ctlRule).Load()), Slots: int(s.control.word(ctlShared).Load())}
+	held := s.claim.text.held
 	text := claimText{run: s.config.Run, group: claimGroup(s.config.Run, s.config.Host), name: s.config.RunName,
-		held: n}
+		slots: number.Rule, held: n}
 	switch {
-	case slots == 0 || n == held:
+	case number.Slots == 0 || n == held:
 		return true
 	case n < held:
 		s.claim.update(text)
@@ -35,9 +37,14 @@ func (s *slot) holdSlots(n int) bool {
 	if hasOnly(dirfd, dir, claimPrefix, claimFiles(text.group)) {
 		return true // nobody else is here; our own limit is enforced elsewhere
 	}
-	claims, _, err := readClaims(dirfd, dir, text.group, s.config.Run, slots)
+	claims, _, err := readClaims(dirfd, dir, text.group, s.config.Run)
 	me := indexOfOwn(claims, text.group)
-	if err != nil || me < 0 || hosts.SlotsFit(slots, plainClaims(claims), me, s.control.word(ctlLast).Load() != 0) {
+	if err != nil || me < 0 {
+		return true
+	}
+	list := plainClaims(claims)
+	slots := hosts.SharedSlots(number, runtime.NumCPU(), list)
+	if hosts.SlotsFit(slots, list, me, s.control.word(ctlLast).Load() != 0) {
 		return true
 	}
 	s.releaseSlots()

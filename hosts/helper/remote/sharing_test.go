@@ -70,6 +70,26 @@ func TestSlotsAreShared(t *testing.T) {
 	}
 }
 
+// TestRunIsNotStarvedByItsUser checks that a run that has waited for a slot starts one job although
+// another run of the same user holds all slots.
+func TestRunIsNotStarvedByItsUser(t *testing.T) {
+	w := newWorld(t, lastSlotEnv+"=300ms")
+	f := w.start(w.open())
+	f.send(&hosts.Share{Slots: 2, Want: 2, Weight: 1}, &hosts.Limit{Slots: 2})
+	f.hold("1.1", "")
+	f.hold("2.1", "")
+	w2, o := w.sameHost(t)
+	g := w2.start(o)
+	g.send(&hosts.Share{Slots: 1, Want: 1, Weight: 1}, &hosts.Limit{Slots: 1})
+	g.shares(1)
+	g.launch(job("1.1", "exit 7"))
+	g.exits("1.1", 7)
+	w.release("1.1")
+	w.release("2.1")
+	f.exit("1.1")
+	f.exit("2.1")
+}
+
 // TestMemoryIsShared checks that other runs know how much memory a running job may use, for as long
 // as the job runs or its supervisor lives.
 func TestMemoryIsShared(t *testing.T) {
@@ -184,7 +204,7 @@ func TestForgedClaimsGainNothing(t *testing.T) {
 	}
 	file("forged", forged, 0)
 	file("huge", forged, 1<<40)
-	file("garbage", []byte("DSH2 and more"), 0)
+	file("garbage", []byte("DSH3 and more"), 0)
 	err = errors.Join(os.Symlink("/etc/passwd", o.ShareDir+"/"+claimPrefix+"link"),
 		unix.Mkfifo(o.ShareDir+"/"+claimPrefix+"fifo", 0o666),
 		os.Mkdir(o.ShareDir+"/"+claimPrefix+"dir", 0o777))
