@@ -40,7 +40,7 @@ func FindInventory(flag string) (string, error) {
 		return flag, nil
 	}
 	candidates := []string{"hosts.toml"}
-	if dir := configDir(); dir != "" {
+	if dir := ConfigDir(); dir != "" {
 		candidates = append(candidates, filepath.Join(dir, "dcs-tui", "hosts.toml"))
 	}
 	candidates = append(candidates, siteInventory)
@@ -56,8 +56,8 @@ func FindInventory(flag string) (string, error) {
 	return "", nil
 }
 
-// configDir returns $XDG_CONFIG_HOME if it is absolute, else ~/.config.
-func configDir() string {
+// ConfigDir returns the directory of the user's settings: $XDG_CONFIG_HOME if it is absolute, else ~/.config.
+func ConfigDir() string {
 	if dir := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
 		return dir
 	}

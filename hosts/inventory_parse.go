@@ -426,6 +426,10 @@ var tomlStatement = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\s*(\[[\s[]*)?` + key + `(?:\.\s*` + key + `[^=\]]*)?[=\]]`)
 })
 
+// KeyLine returns the line of a key in a table of a TOML file, whose name is "" for a key outside of
+// tables. If the key is not found, it returns the line of the table, or 1.
+func KeyLine(text []byte, table, key string) int { return locate(text).line(table, 0, key) }
+
 func locate(text []byte) *positions {
 	p := &positions{tables: map[string][]int{}, keys: map[keyPosition]int{}}
 	// Of strings with several lines and of comments only the line ends are left.

@@ -20,10 +20,12 @@ const staleAge = 4 * time.Second
 // header returns the rows over the view: whether the data is live, the progress of the run, the
 // slots, what prevents progress, and the tabs.
 func (m *model) header() []string {
+	m.titles.row = 0
 	if m.isSmall() {
 		return append([]string{m.summaryRow()}, m.banner()...)
 	}
 	rows := append([]string{m.runRow(), m.progressRow(), m.slotsRow()}, m.banner()...)
+	m.titles.row = len(rows)
 	return append(append(rows, m.tabsRow()), m.summaryRows()...)
 }
 
@@ -259,7 +261,32 @@ func (m *model) tabsRow() string {
 			left = tight
 		}
 	}
+	plain, from := plainText(left), 0
+	for i, name := range tabNames { // where they can be clicked
+		from += strings.Index(plain[from:], string('1'+rune(i))+" "+name)
+		m.titles.from[i] = width(plain[:from])
+	}
+	m.titles.end = width(left)
 	return m.justify(left, m.cut(right, max(0, m.w-width(left)-2)), m.w)
+}
+
+// tabTitles are the places of the titles of the views on the screen.
+type tabTitles struct {
+	row  int          // 0: they are not shown
+	from [numTabs]int // first cells, in order
+	end  int          // the cell after the last title
+}
+
+// at returns the view whose title is at a place.
+func (t *tabTitles) at(x, y int) (tab, bool) {
+	if t.row == 0 || y != t.row || x < t.from[0] || x >= t.end {
+		return 0, false
+	}
+	i := numTabs - 1
+	for x < t.from[i] {
+		i--
+	}
+	return i, true
 }
 
 // tabCount returns the number beside the name of a view.

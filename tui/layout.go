@@ -299,11 +299,18 @@ func (m *model) showJob(id jobs.ID) tea.Cmd {
 	return nil
 }
 
-// handleMouse gives the pane under the mouse the focus, and moves its cursor to the clicked row.
+// handleMouse opens the view whose title is clicked. Otherwise, it gives the pane under the mouse the
+// focus, and moves its cursor to the clicked row.
 func (m *model) handleMouse(msg tea.MouseMsg) tea.Cmd {
 	at := msg.Mouse()
 	if m.modal != nil {
 		return nil
+	}
+	if click, ok := msg.(tea.MouseClickMsg); ok && click.Button == tea.MouseLeft {
+		if t, ok := m.titles.at(at.X, at.Y); ok {
+			m.openView(t)
+			return nil
+		}
 	}
 	for _, p := range m.placed {
 		if at.X < p.x || at.X >= p.x+p.w || at.Y < p.y || at.Y >= p.y+p.h {

@@ -65,6 +65,7 @@ type model struct {
 	undo          *undo
 	answeredID    int64        // ID of the newest question that was answered here
 	placed        []placedPane // panes as last drawn
+	titles        tabTitles    // titles of the views as last drawn
 }
 
 // message is the line above the footer: the result of the last key.
@@ -102,6 +103,7 @@ func newModel(o Options, now func() time.Time) *model {
 	m.jobs, m.hosts, m.failed, m.results, m.events = &jobsPane{}, &hostsPane{}, newFailedPane(), newResultsPane(), &eventsPane{}
 	m.cursorOutput = newOutputPane(0, false)
 	m.panes = [numTabs]pane{m.jobs, m.hosts, m.failed, m.results, m.events}
+	m.applySettings()
 	return m
 }
 

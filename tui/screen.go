@@ -29,9 +29,11 @@ type Options struct {
 	In, Out *os.File // the terminal; nil: standard input and output
 	ASCII   bool     // the terminal has no UTF-8
 	NoColor bool
-	Colors  string // "16" or "256"; "": what the terminal can show
-	Mouse   bool   // enable the mouse: rows can be clicked, but text can no longer be selected
-	Signals bool   // end the screen on SIGTERM, SIGHUP, SIGINT, and SIGQUIT
+	Colors  string              // "16" or "256"; "": what the terminal can show
+	Mouse   bool                // enable the mouse: rows can be clicked, but text can no longer be selected
+	View    string              // the first view: one of viewNames; "": the jobs
+	Columns map[string][]string // headings of the columns by view; nil: those that fit
+	Signals bool                // end the screen on SIGTERM, SIGHUP, SIGINT, and SIGQUIT
 
 	// Suspended is called with true when the terminal is returned for a while (ctrl+z), and with
 	// false when the screen has it again. It is called by the screen's goroutine. It may be nil.

@@ -310,6 +310,7 @@ func (m *model) beginsWithBar(s string) bool {
 // their headings.
 type columnChoices struct {
 	chosen   map[string]bool
+	only     []string        // the others are hidden unless they are chosen; nil: none is
 	headings []string        // of all columns, in the newest frame
 	shown    map[string]bool // the visible columns
 }
@@ -321,6 +322,9 @@ func applyChoices[R any](c *columnChoices, all []column[R]) []column[R] {
 	for _, col := range all {
 		c.headings = append(c.headings, col.heading)
 		shown, is := c.chosen[col.heading]
+		if !is && c.only != nil {
+			shown, is = slices.Contains(c.only, col.heading), true
+		}
 		if is && shown {
 			col.rank = min(col.rank, 1)
 		}

@@ -180,7 +180,7 @@ var manFiles = [][2]string{
 
 // manEnvironment are the variables of the manual's section ENVIRONMENT.
 var manEnvironment = [][2]string{
-	{"XDG_CONFIG_HOME", "directory of dcs-tui/hosts.toml instead of ~/.config"},
+	{"XDG_CONFIG_HOME", "directory of dcs-tui/hosts.toml and dcs-tui/config.toml instead of ~/.config"},
 	{"SSH_AUTH_SOCK", "socket of the agent that has keys for ssh"},
 	{"PAGER, LESS", "what shows pages of the help, and the output of a job, and its options"},
 	{"NO_COLOR", "if set, no colors are used"},

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -71,7 +70,12 @@ func (a *app) runWithoutCommand(cmd *cobra.Command, args []string) error {
 		if older > 0 {
 			footer = fmt.Sprintf("and %d older  %s", older, footer)
 		}
-		o := tui.Options{In: keys, Out: a.stdout, ASCII: a.con.ascii, NoColor: os.Getenv("NO_COLOR") != ""}
+		o, err := a.screenOptions(screenFlags{})
+		if err != nil {
+			keys.Close()
+			return err
+		}
+		o.In, o.Out = keys, a.stdout
 		row, key, err := tui.Choose(context.Background(), o, rows[0], rows[1:], footer, "enter", "r", "p")
 		keys.Close()
 		if err != nil {

@@ -68,6 +68,10 @@ func (a *app) runAttach(args []string, o screenFlags) error {
 	if plainTerminal() || !isTerminal(a.stdout) {
 		return text.Errorf("this terminal cannot show the screen").WithAdvice(instead, ref, ref)
 	}
+	options, err := a.screenOptions(o)
+	if err != nil {
+		return err
+	}
 	keys, err := a.keyboard()
 	if err != nil {
 		return text.Errorf("there is no terminal for input: %w", err).WithAdvice(instead, ref, ref)
@@ -78,7 +82,7 @@ func (a *app) runAttach(args []string, o screenFlags) error {
 	if err := s.Ready(context.Background()); err != nil {
 		return err
 	}
-	return a.showScreen(s, keys, o)
+	return a.showScreen(s, keys, options)
 }
 
 // runOnScreen shows the run of this command line on a screen, while a background process dispatches
@@ -97,6 +101,10 @@ func (a *app) runOnScreen(flags *runFlags, typed bool) (done bool, err error) {
 	if plainTerminal() {
 		a.con.Line("this terminal cannot show the screen; printing lines, as with --no-tui")
 		return false, nil
+	}
+	options, err := a.screenOptions(flags.screen)
+	if err != nil { // before the run begins
+		return true, err
 	}
 	process, dir, err := a.startBackground()
 	if err != nil {
@@ -117,7 +125,7 @@ func (a *app) runOnScreen(flags *runFlags, typed bool) (done bool, err error) {
 	s := a.openScreen(run)
 	s.process.Store(process)
 	defer s.Close()
-	return true, a.showScreen(s, keys, flags.screen)
+	return true, a.showScreen(s, keys, options)
 }
 
 // plainTerminal reports whether the terminal cannot move its cursor.
@@ -221,7 +229,7 @@ func (a *app) viewOptions(run *rundir.Run) runview.Options {
 }
 
 // showScreen shows a run until the user leaves the screen, and then reports its status.
-func (a *app) showScreen(s *runScreen, keys *os.File, o screenFlags) error {
+func (a *app) showScreen(s *runScreen, keys *os.File, o tui.Options) error {
 	a.con.Hold()
 	last, err := a.drawScreen(s, keys, o)
 	a.con.Release()
@@ -233,14 +241,12 @@ func (a *app) showScreen(s *runScreen, keys *os.File, o screenFlags) error {
 
 // drawScreen draws the screen until the user leaves it, and restores the terminal. last is the last
 // snapshot that was shown; it may be nil.
-func (a *app) drawScreen(s *runScreen, keys *os.File, o screenFlags) (last *runview.Snapshot, err error) {
+func (a *app) drawScreen(s *runScreen, keys *os.File, o tui.Options) (last *runview.Snapshot, err error) {
 	// Without a guard only this process restores the terminal.
 	endGuard, _ := ttyguard.Start(keys, a.stdout)
-	left, err := tui.Run(context.Background(), tui.Options{
-		Source: s, In: keys, Out: a.stdout, ASCII: a.con.ascii || o.ascii, NoColor: os.Getenv("NO_COLOR") != "",
-		Mouse: o.mouse, Signals: true, Suspended: ttyguard.SetSuspended,
-		Shell: func(host string) (*exec.Cmd, error) { return shellCommand(s.run, host) },
-	})
+	o.Source, o.In, o.Out, o.Signals, o.Suspended = s, keys, a.stdout, true, ttyguard.SetSuspended
+	o.Shell = func(host string) (*exec.Cmd, error) { return shellCommand(s.run, host) }
+	left, err := tui.Run(context.Background(), o)
 	endGuard()
 	var crash *tui.Crash
 	if errors.As(err, &crash) { // a report of the defect needs the stack

@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/BurntSushi/toml"
+
+	"dcs-tui/hosts"
+	"dcs-tui/internal/text"
+	"dcs-tui/tui"
+)
+
+// screenOptions returns the options of a screen: those of the flags, of the environment, and of the
+// user's configuration file.
+func (a *app) screenOptions(flags screenFlags) (tui.Options, error) {
+	o := tui.Options{NoColor: os.Getenv("NO_COLOR") != ""}
+	err := readScreenConfig(filepath.Join(hosts.ConfigDir(), "dcs-tui", "config.toml"), &o)
+	o.ASCII = o.ASCII || a.con.ascii || flags.ascii
+	o.Mouse = o.Mouse || flags.mouse
+	return o, err
+}
+
+// readScreenConfig applies the settings of a file. A missing file has none. An error names the first
+// line that is wrong.
+func readScreenConfig(path string, o *tui.Options) error {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return text.Errorf("the settings of the screen cannot be read: %w", err)
+	}
+	var root map[string]any
+	if _, err := toml.Decode(string(data), &root); err != nil {
+		if bad, ok := errors.AsType[toml.ParseError](err); ok {
+			return text.Errorf("%s:%d: %s", text.Path(path), bad.Position.Line, text.Line(bad.Message))
+		}
+		return text.Errorf("%s: %w", text.Path(path), err)
+	}
+	var first error
+	line := 0
+	set := func(table, key string, value any) {
+		if err := o.Set(table, key, value); err != nil {
+			if at := hosts.KeyLine(data, table, key); first == nil || at < line {
+				first, line = text.Errorf("%s:%d: %w", text.Path(path), at, err).
+					WithAdvice("dcs-tui help screen lists the settings"), at
+			}
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(root)) {
+		table, is := root[key].(map[string]any)
+		if !is {
+			set("", key, root[key])
+		}
+		for _, k := range slices.Sorted(maps.Keys(table)) {
+			set(key, k, table[k])
+		}
+	}
+	return first
+}

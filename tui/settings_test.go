@@ -1,0 +1,71 @@
+package tui
+
+import (
+	"strings"
+	"testing"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// TestSettings checks what each setting of the configuration file changes, and the error of each
+// wrong one.
+func TestSettings(t *testing.T) {
+	var o Options
+	for _, s := range []struct {
+		table, key string
+		value      any
+		err        string // "": none
+	}{
+		{"", "mouse", true, ""},
+		{"", "colors", "256", ""},
+		{"", "view", "hosts", ""},
+		{"columns", "jobs", []any{"id", "NAME"}, ""},
+		{"", "mosue", true, `there is no setting "mosue" (did you mean "mouse"?)`},
+		{"", "mouse", "yes", "mouse is true or false"},
+		{"", "colors", int64(16), `colors is one of "auto", "none", "16", "256"`},
+		{"", "view", "job", `view is one of "jobs", "hosts"`},
+		{"columns", "job", []any{"ID"}, `there is no view "job" (did you mean "jobs"?)`},
+		{"columns", "jobs", "ID", "columns.jobs is a list of headings"},
+		{"columns", "jobs", []any{"IDS"}, `there is no column "IDS"`},
+		{"columns", "events", []any{"ID"}, "the view events has no columns to choose"},
+		{"columns", "results", []any{"acc"}, ""},
+		{"colums", "jobs", []any{"ID"}, `there is no table "colums" (did you mean "columns"?)`},
+	} {
+		err := o.Set(s.table, s.key, s.value)
+		switch {
+		case s.err == "" && err != nil:
+			t.Errorf("%s.%s = %v: %v", s.table, s.key, s.value, err)
+		case s.err != "" && (err == nil || !strings.Contains(err.Error(), s.err)):
+			t.Errorf("%s.%s = %v: got %v, want %q", s.table, s.key, s.value, err, s.err)
+		}
+	}
+	equal(t, o.Mouse, true, "the mouse")
+	equal(t, o.Colors, "256", "the colors")
+	o.Source = sample()
+	m := newScreenOf(t, o, 80, 24)
+	shows(t, m, "[2 Hosts")
+	press(t, m, "1", "ID NAME")
+	hides(t, m, "STATE", "PROGRESS")
+	press(t, m, "C j space esc", "STATE") // the user's choice on the screen comes first
+}
+
+// TestTitlesOfViewsAreClicked checks that a click on the title of a view opens it, at sizes with
+// long and short titles, and that a click beside them does nothing.
+func TestTitlesOfViewsAreClicked(t *testing.T) {
+	for _, size := range [][2]int{{60, 15}, {80, 24}, {160, 48}} {
+		m := newScreenOf(t, Options{Source: sample(), Mouse: true}, size[0], size[1])
+		click := func(x, y int) { m.Update(tea.MouseClickMsg{X: x, Y: y, Button: tea.MouseLeft}); refresh(t, m) }
+		for _, view := range []tab{tabFailed, tabJobs, tabEvents, tabResults, tabHosts} {
+			row := strings.Split(plainScreen(m), "\n")[m.titles.row]
+			at := strings.Index(row, string('1'+rune(view))+" "+tabNames[view][:4])
+			if at < 0 {
+				t.Fatalf("no title of view %d in %q", view+1, row)
+			}
+			click(width(row[:at])+2, m.titles.row)
+			equal(t, m.focus(), m.panes[view], "the pane after a click on the title of view %d at %v", view+1, size)
+		}
+		before := m.focus()
+		click(m.titles.end+1, m.titles.row)
+		equal(t, m.focus(), before, "the pane after a click beside the titles")
+	}
+}
