@@ -21,15 +21,15 @@ func (m *model) jobKeys() []binding {
 	onJobs := (*model).focusHasJobs
 	const noJobs = "this is no list of jobs; tab, 1, or enter leads to one"
 	return withGroup("Jobs",
-		key("u", "undo", "undo the cancel, for ten seconds", (*model).undoCancel).onlyIf((*model).canUndo).thatActs(),
-		key("c", textIf(m.hasEffect(action.Cancel), "cancel"), "cancel: a queued job at once, else it asks first",
+		key("undo", "undo", "undo the cancel, for ten seconds", (*model).undoCancel).onlyIf((*model).canUndo).thatActs(),
+		key("cancel", textIf(m.hasEffect(action.Cancel), "cancel"), "cancel: a queued job at once, else it asks first",
 			(*model).cancelSelected).onlyIf(onJobs).orSay(noJobs).thatActs(),
-		key("r", "requeue", "run finished jobs again", (*model).requeueSelected).onlyIf(onJobs).orSay(noJobs).thatActs(),
-		key("e", "edit", "change the command of a job that is queued or over", (*model).editCurrent).onlyIf(onJobs).orSay(noJobs).thatActs(),
-		key("w", "why", "why is it not running, or what is it doing", onCurrent((*model).showWhy)).onlyIf(onJobs).orSay(noJobs),
-		key("+ =", "", "more urgent: its priority number gets smaller",
+		key("requeue", "requeue", "run finished jobs again", (*model).requeueSelected).onlyIf(onJobs).orSay(noJobs).thatActs(),
+		key("edit", "edit", "change the command of a job that is queued or over", (*model).editCurrent).onlyIf(onJobs).orSay(noJobs).thatActs(),
+		key("why", "why", "why is it not running, or what is it doing", onCurrent((*model).showWhy)).onlyIf(onJobs).orSay(noJobs),
+		key("more", "", "more urgent: its priority number gets smaller",
 			func(m *model) tea.Cmd { return m.prioritize(-1, true) }).onlyIf(onJobs).orSay(noJobs).thatActs(),
-		key("-", "", "less urgent", func(m *model) tea.Cmd { return m.prioritize(1, true) }).onlyIf(onJobs).orSay(noJobs).thatActs(),
+		key("less", "", "less urgent", func(m *model) tea.Cmd { return m.prioritize(1, true) }).onlyIf(onJobs).orSay(noJobs).thatActs(),
 	)
 }
 
@@ -41,9 +41,9 @@ func (m *model) runKeys() []binding {
 		pause, help = "continue", "launch again: ends a pause and a drain"
 	}
 	return withGroup("Run",
-		key(":", "cmd", "a command, tab completes it", func(m *model) tea.Cmd { return m.openCommand("") }),
-		key("p", textIf(m.hasEffect(action.Pause), pause), help, (*model).togglePause).thatActs(),
-		key("u", "", "", func(m *model) tea.Cmd { m.showMessage("there is nothing to undo"); return nil }),
+		key("command", "cmd", "a command, tab completes it", func(m *model) tea.Cmd { return m.openCommand("") }),
+		key("pause", textIf(m.hasEffect(action.Pause), pause), help, (*model).togglePause).thatActs(),
+		key("undo", "", "", func(m *model) tea.Cmd { m.showMessage("there is nothing to undo"); return nil }),
 	)
 }
 

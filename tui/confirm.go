@@ -90,22 +90,22 @@ func (m *model) leave() tea.Cmd {
 type leaveModal struct{}
 
 func (l *leaveModal) keys(m *model) []binding {
-	drain := key("r", "drain", "what runs finishes, nothing more starts, then the run ends", func(m *model) tea.Cmd {
+	drain := key("drain", "drain", "what runs finishes, nothing more starts, then the run ends", func(m *model) tea.Cmd {
 		m.modal = nil
 		return m.startAction(action.Request{Do: action.DrainRun})
 	})
 	if m.snap.Draining != "" {
-		drain = key(pauseKey, "continue", "launch again: the drain is over, the run is not", func(m *model) tea.Cmd {
+		drain = key("pause", "continue", "launch again: the drain is over, the run is not", func(m *model) tea.Cmd {
 			m.modal = nil
 			return m.startAction(action.Request{Do: action.Continue})
 		})
 	}
-	return []binding{
-		key("d ctrl+c q", "detach", "the run continues in the background", func(*model) tea.Cmd { return tea.Quit }),
+	return m.withKeys([]binding{
+		key("detach leave", "detach", "the run continues in the background", func(*model) tea.Cmd { return tea.Quit }),
 		drain,
-		key("c", "cancel", "everything that runs or waits is ended (asks again)", (*model).cancelRun),
-		key("esc n", "stay", "back to the screen", func(m *model) tea.Cmd { m.modal = nil; return nil }),
-	}
+		key("cancel", "cancel", "everything that runs or waits is ended (asks again)", (*model).cancelRun),
+		key("back", "stay", "back to the screen", func(m *model) tea.Cmd { m.modal = nil; return nil }),
+	})
 }
 
 func (l *leaveModal) key(m *model, msg tea.KeyPressMsg) tea.Cmd {

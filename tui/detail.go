@@ -60,7 +60,7 @@ func (p *detailPane) hasJobs() bool { return true }
 func (p *detailPane) currentJob(*model) (runview.Row, bool) { return p.row, p.row.ID == p.job }
 
 func (p *detailPane) keys() []binding {
-	log := key("l", "log", "what the job prints", func(m *model) tea.Cmd { return m.openOutput(p.job) })
+	log := key("log", "log", "what the job prints", func(m *model) tea.Cmd { return m.openOutput(p.job) })
 	return append(withGroup("Details", log, shellKey()), moveKeys(p.visibleRows, p.scroll)...)
 }
 

@@ -30,6 +30,6 @@
 //     undone for ten seconds.
 //  10. Texts from jobs, hosts, and users are cleaned before they are shown.
 //  11. Whatever ends the screen, the terminal is restored.
-//  12. One table of bindings (keys.go) defines what each key does. The footer and the help are
-//     generated from it.
+//  12. One table (keytable.go) defines the keys and their meanings, which are the same in all views.
+//     The footer, the help, and the list in docs/screen.md are generated from it and the bindings.
 package tui

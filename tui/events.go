@@ -193,7 +193,7 @@ func (p *eventsPane) draw(m *model, w, h int, focused bool) []string {
 	case events == nil && p.filter != "":
 		return []string{" no event matches " + m.clean(p.filter) + ": esc shows all", p.olderHint(m)}
 	case events == nil:
-		return []string{m.waitingText("no important events yet: a shows all records")}
+		return []string{m.waitingText("no important events yet: v shows all records")}
 	}
 	at := p.cursorPosition(events)
 	if at < 0 {
@@ -251,14 +251,14 @@ func (p *eventsPane) keys() []binding {
 	something := func(m *model) bool { e := p.currentEvent(m); return e != nil && (e.Job != 0 || e.Host != "") }
 	job := func(m *model) bool { e := p.currentEvent(m); return e != nil && e.Job != 0 }
 	return append(withGroup("Events",
-		key("enter", "details", "details of the job of the event, or of its host", p.openCurrent).onlyIf(something),
-		key("l", "log", "output of the job of the event",
+		key("open", "details", "details of the job of the event, or of its host", p.openCurrent).onlyIf(something),
+		key("log", "log", "output of the job of the event",
 			func(m *model) tea.Cmd { return m.openOutput(p.currentEvent(m).Job) }).onlyIf(job),
-		key("f", "in list", "the job of the event in the list of jobs",
+		key("list", "in list", "the job of the event in the list of jobs",
 			func(m *model) tea.Cmd { return m.showJob(p.currentEvent(m).Job) }).onlyIf(job),
-		key("a", "all records", "all records of the journal, or only important events",
+		key("all-records", "all records", "all records of the journal, or only important events",
 			screenAction(func() { p.showsAll = !p.showsAll })),
-		key("/", "filter", "only events with a text, host=ws01, job=17", p.openFilter),
+		key("find", "filter", "only events with a text, host=ws01, job=17", p.openFilter),
 	), moveKeys(func() int { return p.h }, p.move)...)
 }
 

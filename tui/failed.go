@@ -239,12 +239,12 @@ func (p *failedPane) lineText(m *model, l failedLine, w int) string {
 func (p *failedPane) keys() []binding {
 	some := func(m *model) bool { _, ok := p.currentLine(m); return ok }
 	return append(withGroup("Failed",
-		key("enter space", "jobs",
+		key("open", "jobs",
 			"show some jobs of the cause, or hide them; details of a job", p.openCurrent).onlyIf(some),
-		key("r", "requeue all", "requeue all jobs of this cause; on a job, only that one", p.requeue).onlyIf(some).thatActs(),
-		key("l", "log", "stderr of the job, of a cause that of its newest job", p.openStderr).onlyIf(some),
-		key("/", "", "filter what failed, in the list of jobs", p.filterJobs),
-		key("f", "select", "select all jobs of this cause in the list of jobs", p.selectInJobs).onlyIf(some).thatActs(),
+		key("requeue", "requeue all", "requeue all jobs of this cause; on a job, only that one", p.requeue).onlyIf(some).thatActs(),
+		key("log", "log", "stderr of the job, of a cause that of its newest job", p.openStderr).onlyIf(some),
+		key("find", "", "filter what failed, in the list of jobs", p.filterJobs),
+		key("list", "select", "select all jobs of this cause in the list of jobs", p.selectInJobs).onlyIf(some).thatActs(),
 	), moveKeys(func() int { return p.h }, p.move)...)
 }
 

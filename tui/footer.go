@@ -84,17 +84,17 @@ func (m *model) hintsRow() string {
 		}
 		seen = append(seen, b.firstKey())
 		hint := styleBold.Render(m.keyName(b.firstKey())) + " " + b.label
-		switch b.firstKey() {
-		case "q":
+		switch b.names {
+		case "leave":
 			always = "  " + hint + always
 			continue
-		case "?":
+		case "help":
 			always += "  " + hint
 			continue
 		}
 		// These hints come first if they get the run going again.
 		hints = append(hints, hint)
-		if b.firstKey() == resumeKey || b.firstKey() == pauseKey && m.isPausedOrDraining() {
+		if b.names == "resume" || b.names == "pause" && m.isPausedOrDraining() {
 			hints = append([]string{hint}, hints[:len(hints)-1]...)
 		}
 	}
@@ -143,7 +143,7 @@ func (m *model) summaryRows() []string {
 	}
 	out = append(out, trouble...)
 	var next []string
-	for _, b := range m.resumeKeys() {
+	for _, b := range m.withKeys(m.resumeKeys()) {
 		if b.isOffered(m) {
 			next = append(next, styleBold.Render(b.firstKey())+" "+b.label)
 		}
@@ -175,9 +175,9 @@ func (m *model) resumeKeys() []binding {
 	resume := func(m *model) tea.Cmd { return m.startAction(action.Request{Do: action.Resume}) }
 	requeue := func(m *model) tea.Cmd { return m.requeueJobs(m.allFailedJobs()) }
 	return withGroup("Run",
-		key(resumeKey, "resume", "resume the run: a dispatcher is started, what still runs is adopted", resume).
+		key("resume", "resume", "resume the run: a dispatcher is started, what still runs is adopted", resume).
 			onlyIf(func(m *model) bool { return m.isUndispatched() && left(m) }).thatActs(),
-		key(resumeKey, "requeue what failed", "when the run is over: run again what has failed", requeue).
+		key("resume", "requeue what failed", "when the run is over: run again what has failed", requeue).
 			onlyIf(func(m *model) bool { return m.isUndispatched() && !left(m) && tallyOf(m.snap).failed > 0 }).
 			orSay("there is nothing to resume: the run has a dispatcher, or all its jobs succeeded").thatActs(),
 	)

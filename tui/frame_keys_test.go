@@ -31,10 +31,10 @@ func TestEachKeyRequestsItsAction(t *testing.T) {
 		keys   string // after the number of the view
 		want   []action.Request
 	}{
-		{"drain a host", nil, heavy, "2 j d", []action.Request{{Do: action.DrainHost, Host: "ws02"}}},
-		{"add a host", nil, heavy, "2 a w s 7 7 space s l o t s = 4 enter",
+		{"drain a host", nil, heavy, "2 j D", []action.Request{{Do: action.DrainHost, Host: "ws02"}}},
+		{"add a host", nil, heavy, "2 A w s 7 7 space s l o t s = 4 enter",
 			[]action.Request{{Do: action.AddHost, Host: "ws77", Options: "slots=4"}}},
-		{"use a draining one again", nil, heavy, "2 G d", []action.Request{{Do: action.UseHost, Host: "ws12"}}},
+		{"use a draining one again", nil, heavy, "2 G D", []action.Request{{Do: action.UseHost, Host: "ws12"}}},
 		{"stop one, confirmed", nil, heavy, "2 x y", []action.Request{{Do: action.StopHost, Host: "ws01"}}},
 		{"stop one: No is the default", nil, heavy, "2 x enter", nil},
 		{"stop one: esc", nil, heavy, "2 x esc", nil},
@@ -43,7 +43,7 @@ func TestEachKeyRequestsItsAction(t *testing.T) {
 		{"a slot less", nil, heavy, "2 j j -",
 			[]action.Request{{Do: action.Slots, Host: "ws03", Number: -1, Relative: true}}},
 		{"no slot below none", func(snap *runview.Snapshot) { snap.Hosts[0].Slots = 0 }, heavy, "2 -", nil},
-		{"trouble first, then its first", nil, heavy, "2 S g d",
+		{"trouble first, then its first", nil, heavy, "2 s g D",
 			[]action.Request{{Do: action.DrainHost, Host: "ws05"}}},
 		{"a group again", nil, runview.Cost{Over: 14}, "3 r",
 			[]action.Request{{Do: action.Requeue, Jobs: jobs.Ranges{{First: 50120, Last: 50133}}}}},
@@ -58,7 +58,7 @@ func TestEachKeyRequestsItsAction(t *testing.T) {
 			snap.Groups = []runview.Group{{Cause: "exit 1", Count: 500, Which: jobs.Ranges{{First: 1, Last: 500}}}}
 		}, runview.Cost{Over: 500}, "3 r 5 0 0 enter",
 			[]action.Request{{Do: action.Requeue, Jobs: jobs.Ranges{{First: 1, Last: 500}}}}},
-		{"drain the run", nil, heavy, "q r", []action.Request{{Do: action.DrainRun}}},
+		{"drain the run", nil, heavy, "q D", []action.Request{{Do: action.DrainRun}}},
 		{"stay", nil, heavy, "q esc", nil},
 		{"cancel the run: y is not enough", nil, heavy, "q c y y", nil},
 		{"cancel the run: another number", nil, heavy, "q c 1 2 6 enter", nil},
@@ -77,7 +77,7 @@ func TestEachKeyRequestsItsAction(t *testing.T) {
 		{"again what has failed", states["ended"], runview.Cost{Over: 17}, "2 R",
 			[]action.Request{{Do: action.Requeue,
 				Jobs: jobs.Ranges{{First: 50120, Last: 50133}, {First: 50140, Last: 50142}}}}},
-		{"nobody drains hosts of a dead run", states["dead"], heavy, "2 d x + -", nil},
+		{"nobody drains hosts of a dead run", states["dead"], heavy, "2 D x + -", nil},
 		{"nothing to resume while it lives", nil, heavy, "2 R", nil},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestLeavingEndsNoRun(t *testing.T) {
 		{"out of the help", nil, "? ctrl+c ctrl+c", "ctrl+c", true},
 		{"out of a host", nil, "2 enter ctrl+c ctrl+c", "ctrl+c", true},
 		{"stay", nil, "q", "esc", false},
-		{"drain stays", nil, "q", "r", false},
+		{"drain stays", nil, "q", "D", false},
 		{"over", states["ended"], "", "q", true},
 		{"dead", states["dead"], "", "q", true},
 	} {
@@ -219,7 +219,8 @@ func keyScreens(t *testing.T) map[string]*model {
 // key has two meanings in one context (rule 12).
 func TestEveryKeyHasHelpAndOneMeaning(t *testing.T) {
 	for name, m := range keyScreens(t) {
-		for where, list := range map[string][]binding{"the pane": m.focus().keys(), "all panes": m.generalKeys()} {
+		for where, list := range map[string][]binding{"the pane": m.withKeys(m.focus().keys()),
+			"all panes": m.withKeys(m.generalKeys())} {
 			taken := map[string]string{}
 			for _, b := range list {
 				if len(b.keys) == 0 || b.do == nil {
@@ -250,7 +251,8 @@ func TestHintsDoSomething(t *testing.T) {
 			m := newView(t, Options{Source: sample()}, v, 200, 24)
 			return m
 		}
-		for _, b := range fresh().focus().keys() {
+		first := fresh()
+		for _, b := range first.withKeys(first.focus().keys()) {
 			m := fresh()
 			if b.label == "" || !b.isOffered(m) {
 				continue
@@ -269,16 +271,11 @@ func TestHintsDoSomething(t *testing.T) {
 // TestTheHeaderNamesRealKeys checks that the keys named in the header are in the table of keys.
 func TestTheHeaderNamesRealKeys(t *testing.T) {
 	m := newScreen(t, sampleWith(states["paused"]), 80, 24)
-	press(t, m, pauseKey)
+	press(t, m, "p")
 	checkActions(t, m.src.(*fakeSource), action.Request{Do: action.Continue})
 	m = newScreen(t, sampleWith(states["draining"]), 80, 24)
-	press(t, m, "q esc "+pauseKey+" q "+pauseKey)
+	press(t, m, "q esc p q p")
 	checkActions(t, m.src.(*fakeSource), action.Request{Do: action.Continue}, action.Request{Do: action.Continue})
-	for _, b := range m.resumeKeys() {
-		if !slices.Contains(b.keys, resumeKey) {
-			t.Errorf("%s is not %s", b.label, resumeKey)
-		}
-	}
 }
 
 // TestEachCursorStaysOnItsItem checks that each cursor stays on its host, cause, or job when the
@@ -357,7 +354,7 @@ func pasteMessage(s string) tea.PasteMsg { return tea.PasteMsg{Content: s} }
 // feedback, on a screen that is too small to show what keys act on.
 func TestOnlyLeavingWorksOnATinyScreen(t *testing.T) {
 	m := newScreen(t, sample(), 39, 9)
-	press(t, m, "2 d p c x r")
+	press(t, m, "2 D p c x r")
 	checkActions(t, m.src.(*fakeSource)) // keys for what is not seen have no effect
 	press(t, m, "q", "detach")
 	if !endsScreen(m, "d") {

@@ -217,12 +217,12 @@ func TestEventsAreFiltered(t *testing.T) {
 	}
 	press(t, m, "5")
 	want("at first", runview.EventsWindow{})
-	press(t, m, "a")
+	press(t, m, "v")
 	want("a", runview.EventsWindow{All: true})
 	typeLine(t, m, "/", "host=ws05")
 	want("/", runview.EventsWindow{All: true, Filter: "host=ws05"})
-	press(t, m, "esc a")
-	want("esc a", runview.EventsWindow{})
+	press(t, m, "esc v")
+	want("esc v", runview.EventsWindow{})
 }
 
 // TestTheHelpIsWhole checks that the help contains the keys of the view, the commands, and the

@@ -330,28 +330,28 @@ func (m *model) banner() []string {
 		switch {
 		case snap.Status == runview.StatusSilent:
 			add(styleBad, "NO HEARTBEAT", "of the dispatcher; "+text.Thousands(max(0, snap.Total-t.over))+
-				" jobs are left: "+resumeKey+" resumes")
+				" jobs are left: "+m.keyFor("resume")+" resumes")
 		case m.isCrashed():
 			add(styleBad, "DISPATCHER DIED", text.Thousands(max(0, snap.Total-t.over))+
-				" jobs are left, and jobs that ran may still run: "+resumeKey+" resumes")
+				" jobs are left, and jobs that ran may still run: "+m.keyFor("resume")+" resumes")
 		case m.isUndispatched() && snap.Total > t.over:
-			add(styleWarn, "STOPPED", text.Thousands(snap.Total-t.over)+" jobs are left: "+resumeKey+" resumes")
+			add(styleWarn, "STOPPED", text.Thousands(snap.Total-t.over)+" jobs are left: "+m.keyFor("resume")+" resumes")
 		case m.isUndispatched() && t.done < snap.Total:
 			add(styleWarn, "ENDED", m.clean(snap.Over))
 		case m.isUndispatched():
 			add(styleGood, "ENDED", m.clean(snap.Over))
 		}
 		if n := snap.Requests; n > 0 && m.isUndispatched() {
-			add(styleWarn, "WAITING", text.Plural(n, "request")+" for a dispatcher: "+resumeKey+" resumes")
+			add(styleWarn, "WAITING", text.Plural(n, "request")+" for a dispatcher: "+m.keyFor("resume")+" resumes")
 		}
 		if snap.Problem != "" {
 			add(styleBad, "PROBLEM", m.clean(snap.Problem))
 		}
 		if snap.Draining != "" && !m.isUndispatched() {
-			add(styleWarn, "DRAINING", "nothing more is launched until "+pauseKey+" continues: "+m.clean(snap.Draining))
+			add(styleWarn, "DRAINING", "nothing more is launched until "+m.keyFor("pause")+" continues: "+m.clean(snap.Draining))
 		}
 		if snap.Paused && !m.isUndispatched() {
-			add(styleWarn, "PAUSED", "nothing is launched until "+pauseKey+" continues")
+			add(styleWarn, "PAUSED", "nothing is launched until "+m.keyFor("pause")+" continues")
 		}
 	}
 	if snap := m.snap; snap != nil && !m.isUndispatched() && !snap.Paused && snap.Draining == "" {
@@ -397,12 +397,6 @@ func (m *model) banner() []string {
 	}
 	return rows
 }
-
-// The keys that the header names. A test checks that they are in the table.
-const (
-	resumeKey = "R"
-	pauseKey  = "p"
-)
 
 // allHosts iterates over the hosts of the newest snapshot.
 func (m *model) allHosts() iter.Seq2[int, *live.Host] {

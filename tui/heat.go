@@ -268,12 +268,12 @@ func (p *resultsPane) heatKeys() []binding {
 		}
 	}
 	return append(withGroup("Heat map",
-		key("enter", "its jobs", "the jobs of the cell", p.showHeatJobs),
-		key("h", "back", "back to the jobs, or the groups", p.toggleHeat),
-		key("m", "groups", "groups with their mean and spread", p.showGroups),
+		key("open", "its jobs", "the jobs of the cell", p.showHeatJobs),
+		key("heat-map", "back", "back to the jobs, or the groups", p.toggleHeat),
+		key("groups", "groups", "groups with their mean and spread", p.showGroups),
 		key("right", "", "to the right", screenAction(func() { move(0, 1) })),
 		key("left", "", "to the left", screenAction(func() { move(0, -1) })),
-		key("/", "filter", "filter the jobs while you type",
+		key("find", "filter", "filter the jobs while you type",
 			func(m *model) tea.Cmd { return m.openFilter(&p.jobList) }),
 	), moveKeys(func() int { return v.h }, func(_ *model, by int) { move(by, 0) })...)
 }

@@ -56,13 +56,13 @@ func (m *model) helpLines(rows []helpRow, w int) []string {
 // helpKeys returns the bindings that work now by groups: those of the focused pane, and the general
 // ones that it does not replace.
 func (m *model) helpKeys() []helpRow {
-	own := m.focus().keys()
+	own := m.withKeys(m.focus().keys())
 	taken := map[string]bool{}
 	for _, b := range own {
 		taken[b.keys[0]] = true
 	}
 	all := slices.Clone(own)
-	for _, b := range m.generalKeys() {
+	for _, b := range m.withKeys(m.generalKeys()) {
 		if b.isOffered(m) && !taken[b.keys[0]] {
 			all = append(all, b)
 		}

@@ -183,29 +183,29 @@ func (p *hostsPane) keys() []binding {
 	shell := func(m *model, h *live.Host) tea.Cmd { return m.openShell(h.Name) }
 	const notNow = "nothing can be asked of hosts: nobody dispatches the run"
 	return append(withGroup("Hosts",
-		key("enter", "details", "everything that is known of the host, and its events",
+		key("open", "details", "everything that is known of the host, and its events",
 			func(m *model) tea.Cmd { return m.openHost(p.currentHost(m).Name) }).onlyIf(some),
-		key("d", "drain", "drain: what runs there finishes, nothing more starts",
+		key("drain", "drain", "drain: what runs there finishes, nothing more starts",
 			p.hostAction(action.DrainHost)).onlyIf(p.whenHost(awake)).thatActs(),
-		key("d", "use again", "use a drained or stopped host again",
+		key("drain", "use again", "use a drained or stopped host again",
 			p.hostAction(action.UseHost)).onlyIf(p.whenHost(isResting)).orSay(notNow).thatActs(),
-		key("x", "stop now", "stop now: its jobs are ended and queued again (asks first)",
+		key("stop", "stop now", "stop now: its jobs are ended and queued again (asks first)",
 			p.unlessSlipped(stopHost)).onlyIf(p.whenHost(func(h *live.Host) bool { return h.State != jobs.HostDisabled })).
 			orSay("it is stopped already, or nobody dispatches the run").thatActs(),
-		key("+ =", "slots", "one slot more: one more job may run there at once",
+		key("more", "slots", "one slot more: one more job may run there at once",
 			p.slotsAction(1)).onlyIf(p.whenHost(nil)).orSay(notNow).thatActs(),
-		key("-", "", "one slot fewer: running jobs continue, and one fewer starts",
+		key("less", "", "one slot fewer: running jobs continue, and one fewer starts",
 			p.slotsAction(-1)).onlyIf(p.whenHost(func(h *live.Host) bool { return h.Slots > 0 })).
 			orSay("it has no slots left, or nobody dispatches the run").thatActs(),
-		key("a", "add", "add a host to the run: its name, and options such as slots=4 tags=gpu",
+		key("add-host", "add", "add a host to the run: its name, and options such as slots=4 tags=gpu",
 			func(m *model) tea.Cmd { return m.openCommand("add ") }).onlyIf(func(m *model) bool { return !m.isUndispatched() }).
 			orSay("no host can be added from here: nobody dispatches the run"),
-		key("f", "its jobs", "the jobs of the host: the list of jobs, filtered",
+		key("list", "its jobs", "the jobs of the host: the list of jobs, filtered",
 			func(m *model) tea.Cmd { return m.showMatchingJobs("host=" + p.currentHost(m).Name) }).onlyIf(some),
-		key("/", "", "only hosts with a text in name, state or reason, or by columns: load>4", p.openFilter),
-		key("s", "shell", "a shell on the host, with the ssh options of the run",
+		key("find", "", "only hosts with a text in name, state or reason, or by columns: load>4", p.openFilter),
+		key("shell", "shell", "a shell on the host, with the ssh options of the run",
 			p.unlessSlipped(shell)).onlyIf(func(m *model) bool { return some(m) && m.opt.Shell != nil }).thatActs(),
-		key("S", "sort", "those in trouble first, or as in the inventory",
+		key("sort", "sort", "those in trouble first, or as in the inventory",
 			screenAction(func() { p.troubleFirst = !p.troubleFirst })).onlyIf(some),
 	), moveKeys(func() int { return p.h }, p.move)...)
 }

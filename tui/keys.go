@@ -7,9 +7,10 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// binding defines one key. The table of bindings is the only place where a key is named: its
-// action, the footer, and the help come from it (rule 12).
+// binding defines what a key does in a view. Its action, the footer, and the help come from it
+// (rule 12).
 type binding struct {
+	names     string            // of entries of keyTable, separated by blanks
 	keys      []string          // Bubble Tea's names; the footer shows the first
 	label     string            // the action, for the footer; "": not in the footer
 	help      string            // the action, for the help; "": not in the help
@@ -20,9 +21,20 @@ type binding struct {
 	do        func(*model) tea.Cmd
 }
 
-// key returns a binding. The names of its keys are separated by blanks.
-func key(keys, word, help string, do func(*model) tea.Cmd) binding {
-	return binding{keys: strings.Fields(keys), label: word, help: help, do: do}
+// key returns a binding for entries of keyTable. Its keys are set by withKeys.
+func key(names, word, help string, do func(*model) tea.Cmd) binding {
+	return binding{names: names, label: word, help: help, do: do}
+}
+
+// withKeys sets the keys of bindings, as the user has chosen them.
+func (m *model) withKeys(table []binding) []binding {
+	out := make([]binding, 0, len(table))
+	for _, b := range table {
+		if b.keys = m.keysFor(b.names); len(b.keys) > 0 {
+			out = append(out, b)
+		}
+	}
+	return out
 }
 
 // onlyIf returns a binding that works only under a condition.
@@ -66,14 +78,14 @@ func (b *binding) firstKey() string { return b.keys[0] }
 
 // bindings returns the keys that work now, those of the focused pane before the general ones.
 func (m *model) bindings() []binding {
-	return append(slices.Clip(m.focus().keys()), m.generalKeys()...)
+	return m.withKeys(append(slices.Clip(m.focus().keys()), m.generalKeys()...))
 }
 
 // pressIn executes a key according to a table of bindings. It returns false if the key has no
 // meaning there.
 func (m *model) pressIn(table []binding, key string) (tea.Cmd, bool) {
-	for _, b := range table {
-		if m.isTiny() && m.modal == nil && !slices.Contains([]string{"q", "ctrl+z", "ctrl+l"}, b.keys[0]) {
+	for _, b := range m.withKeys(table) {
+		if m.isTiny() && m.modal == nil && !slices.Contains([]string{"leave", "suspend", "redraw"}, b.names) {
 			continue // a key must not act on invisible items
 		}
 		if slices.Contains(b.keys, key) && b.isOffered(m) {
@@ -123,32 +135,32 @@ func (m *model) press(key string) tea.Cmd {
 func (m *model) generalKeys() []binding {
 	zoomed := m.viewZoomed || m.extraZoomed || len(m.placed) > 1
 	views := []binding{
-		key("tab", "", "next view, or next pane where several are on the screen",
+		key("next-view", "", "next view, or next pane where several are on the screen",
 			func(m *model) tea.Cmd { return m.focusNext(1) }),
-		key("shift+tab", "", "the previous one", func(m *model) tea.Cmd { return m.focusNext(-1) }),
+		key("previous-view", "", "the previous one", func(m *model) tea.Cmd { return m.focusNext(-1) }),
 	}
 	for i := range numTabs {
 		help := tabNames[i]
 		if m.isWide() {
 			help += "; again: with the whole width, and back"
 		}
-		views = append(views, key(string('1'+rune(i)), "", help, screenAction(func() { m.openOrWiden(i) })))
+		views = append(views, key(viewNames()[i], "", help, screenAction(func() { m.openOrWiden(i) })))
 	}
 	return slices.Concat(
-		withGroup("Views", key("z", textIf(zoomed, "zoom"),
+		withGroup("Views", key("zoom", textIf(zoomed, "zoom"),
 			"this pane alone on the screen, over the whole width, and back", (*model).zoom)),
 		m.jobKeys(), m.runKeys(), m.outsideKeys(), withGroup("Views", views...),
-		withGroup("List", key("C", "", "choose the columns of the list",
+		withGroup("List", key("columns", "", "choose the columns of the list",
 			(*model).chooseColumns).onlyIf(func(m *model) bool { return m.focus().columnChoices() != nil }).
 			orSay("this view has no columns to choose")),
 		m.resumeKeys(),
 		withGroup("Views",
-			key("?", "help", "the keys that work here", (*model).openHelp),
-			key("esc", "", "back: close, clear the filter, the selection, fold the summary away",
+			key("help", "help", "the keys that work here", (*model).openHelp),
+			key("back", "", "back: close, clear the filter, the selection, fold the summary away",
 				(*model).closeInnermost),
-			key("q ctrl+c", "leave", "leave: detach, drain or cancel", (*model).leave),
-			key("ctrl+z", "", "suspend the screen; the run continues", (*model).suspend),
-			key("ctrl+l", "", "redraw", func(*model) tea.Cmd { return tea.ClearScreen }),
+			key("leave", "leave", "leave: detach, drain or cancel", (*model).leave),
+			key("suspend", "", "suspend the screen; the run continues", (*model).suspend),
+			key("redraw", "", "redraw", func(*model) tea.Cmd { return tea.ClearScreen }),
 		),
 	)
 }
@@ -166,14 +178,14 @@ func moveKeys(rows func() int, move func(m *model, by int)) []binding {
 		return func(m *model) tea.Cmd { move(m, sign*max(1, rows()/parts)); return nil }
 	}
 	return withGroup("Move",
-		key("j down", "", "down", by(1)),
-		key("k up", "", "up", by(-1)),
-		key("ctrl+d", "", "down half a page", pages(1, 2)),
-		key("ctrl+u", "", "up half a page", pages(-1, 2)),
-		key("pgdown ctrl+f", "", "down a page", pages(1, 1)),
-		key("pgup ctrl+b", "", "up a page", pages(-1, 1)),
-		key("g home", "", "to the first", by(-maxMove)),
-		key("G end", "", "to the last", by(maxMove)),
+		key("down", "", "down", by(1)),
+		key("up", "", "up", by(-1)),
+		key("half-page-down", "", "down half a page", pages(1, 2)),
+		key("half-page-up", "", "up half a page", pages(-1, 2)),
+		key("page-down", "", "down a page", pages(1, 1)),
+		key("page-up", "", "up a page", pages(-1, 1)),
+		key("first", "", "to the first", by(-maxMove)),
+		key("last", "", "to the last", by(maxMove)),
 	)
 }
 

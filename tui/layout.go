@@ -331,12 +331,12 @@ func (m *model) handleMouse(msg tea.MouseMsg) tea.Cmd {
 			}
 		case tea.MouseWheelMsg:
 			m.focusOn(p.pane)
-			key := map[tea.MouseButton]string{tea.MouseWheelUp: "k", tea.MouseWheelDown: "j"}[msg.Button]
-			if key == "" {
+			name := map[tea.MouseButton]string{tea.MouseWheelUp: "up", tea.MouseWheelDown: "down"}[msg.Button]
+			if name == "" {
 				return nil
 			}
 			for range wheelRows {
-				m.press(key)
+				m.press(m.keyFor(name))
 			}
 		}
 		return nil

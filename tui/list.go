@@ -291,20 +291,20 @@ func (m *model) describeList(l *jobList) string {
 // jobListKeys returns the keys for a job of a list.
 func jobListKeys() []binding {
 	return withGroup("Jobs",
-		key("enter", "detail", "details of a job: command, attempts with reasons, files",
+		key("open", "detail", "details of a job: command, attempts with reasons, files",
 			onCurrent((*model).openDetail)),
-		key("l", "log", "its output: follow, search, wrap, stdout and stderr", onCurrent((*model).openOutput)),
+		key("log", "log", "its output: follow, search, wrap, stdout and stderr", onCurrent((*model).openOutput)),
 	)
 }
 
 // listKeys returns the keys for a list of jobs.
 func (l *jobList) listKeys(selectAll, nextSort func(*model) tea.Cmd) []binding {
 	return append(withGroup("List",
-		key("/", "filter", "filter the list while you type", func(m *model) tea.Cmd { return m.openFilter(l) }),
-		key("space", "select", "select a job, or not", l.selectCurrent).thatActs(),
-		key("a", "", "select all jobs that match the filter", selectAll).thatActs(),
-		key("s", "", "sort by the next column", nextSort),
-		key("S", "", "in reverse order", screenAction(func() { l.reverse = !l.reverse })),
+		key("find", "filter", "filter the list while you type", func(m *model) tea.Cmd { return m.openFilter(l) }),
+		key("select", "select", "select a job, or not", l.selectCurrent).thatActs(),
+		key("select-all", "", "select all jobs that match the filter", selectAll).thatActs(),
+		key("sort", "", "sort by the next column", nextSort),
+		key("reverse", "", "in reverse order", screenAction(func() { l.reverse = !l.reverse })),
 	), moveKeys(func() int { return l.h }, func(m *model, by int) {
 		if by <= -maxMove {
 			l.moveToTop()

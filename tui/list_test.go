@@ -489,7 +489,7 @@ func TestKeysDoNothingWhereTheCursorSlipped(t *testing.T) {
 		does       action.Request
 	}{
 		{"a host", "2 j", func(snap *runview.Snapshot) { snap.Hosts = append(snap.Hosts[:1:1], snap.Hosts[2:]...) },
-			"d", "ws02 has left the list; the cursor is on ws03 now: press again", action.Request{Do: action.DrainHost,
+			"D", "ws02 has left the list; the cursor is on ws03 now: press again", action.Request{Do: action.DrainHost,
 				Host: "ws03"}},
 		{"the last host", "2 G", func(snap *runview.Snapshot) { snap.Hosts = snap.Hosts[:len(snap.Hosts)-1] },
 			"+", "ws12 has left the list; the cursor is on ws11 now: press again", action.Request{Do: action.Slots,

@@ -61,7 +61,7 @@ func TestScreenAfterSomeKeys(t *testing.T) {
 	}{
 		{promise: "the hints are those of the focused pane, also beside another view (rule 12)", w: 160, h: 48,
 			keys:  "2",
-			shows: []string{"d drain", "x stop now", "+ slots"}, hides: []string{"c cancel"}},
+			shows: []string{"D drain", "x stop now", "+ slots"}, hides: []string{"c cancel"}},
 		{promise: "a message names the pane that has the keys after esc", w: 160, h: 48, keys: "2 esc",
 			shows: []string{"the keys are about Jobs now", "c cancel"}, hides: []string{"x stop now"}},
 		{promise: "a key without a meaning says so", w: 80, h: 24, keys: "x", shows: []string{"x does nothing here"}},

@@ -154,26 +154,26 @@ func (p *outputPane) keys() []binding {
 		}
 	}
 	return append(withGroup("Output",
-		key("f", "follow", "follow the end, or stop following",
+		key("follow", "follow", "follow the end, or stop following",
 			func(m *model) tea.Cmd { p.toggleFollow(m); return nil }),
-		key("/", "search", "search", p.askSearch),
-		key("n", "", "the next match of the search", screenAction(func() { p.searchAgain(false) })).onlyIf(found).
+		key("find", "search", "search", p.askSearch),
+		key("next-match", "", "the next match of the search", screenAction(func() { p.searchAgain(false) })).onlyIf(found).
 			orSay("nothing was searched for yet: / searches"),
-		key("N", "", "the previous match", screenAction(func() { p.searchAgain(true) })).onlyIf(found).
+		key("previous-match", "", "the previous match", screenAction(func() { p.searchAgain(true) })).onlyIf(found).
 			orSay("nothing was searched for yet: / searches"),
-		key("w", "wrap", "wrap long lines, or cut them", screenAction(func() { p.wrap, p.top.part = !p.wrap, 0 })),
+		key("wrap", "wrap", "wrap long lines, or cut them", screenAction(func() { p.wrap, p.top.part = !p.wrap, 0 })),
 		key("right", "", "to the right, where lines are longer than the screen", p.scrollSideways(1)).onlyIf(cuts).
-			orSay("the lines are wrapped: w cuts them"),
+			orSay("the lines are wrapped: W cuts them"),
 		key("left", "", "back to the left", p.scrollSideways(-1)).onlyIf(cuts),
-		key("o", streamName(otherStream(p.file)), "the other stream: stdout, stderr",
+		key("stream", streamName(otherStream(p.file)), "the other stream: stdout, stderr",
 			screenAction(func() { p.file, p.streamChosen = otherStream(p.file), true })),
 		shellKey(),
-		key("[", "", "output of the attempt before", screenAction(func() { p.nextAttempt(-1) })).onlyIf(several).
+		key("previous-attempt", "", "output of the attempt before", screenAction(func() { p.nextAttempt(-1) })).onlyIf(several).
 			orSay("the job has no other attempt"),
-		key("]", "", "output of the attempt after", screenAction(func() { p.nextAttempt(1) })).onlyIf(several).
+		key("next-attempt", "", "output of the attempt after", screenAction(func() { p.nextAttempt(1) })).onlyIf(several).
 			orSay("the job has no other attempt"),
-		key("enter", "", "details of the job", func(m *model) tea.Cmd { return m.openDetail(p.job) }).onlyIf(hasJob),
-		key("esc", "", "end the search", screenAction(p.endSearch)).onlyIf(searches),
+		key("open", "", "details of the job", func(m *model) tea.Cmd { return m.openDetail(p.job) }).onlyIf(hasJob),
+		key("back", "", "end the search", screenAction(p.endSearch)).onlyIf(searches),
 	), moveKeys(func() int { return p.h - 1 }, move)...)
 }
 

@@ -129,7 +129,7 @@ func TestOutputFollowsTheFile(t *testing.T) {
 	f.data = numberedLines(120)
 	s.advance(pollInterval)
 	equal(t, s.lastLine(), "line 120", "after more was printed")
-	s.press("f")
+	s.press("F")
 	before := s.lines()
 	f.data = numberedLines(200)
 	s.advance(pollInterval)
@@ -261,7 +261,7 @@ func TestHostileOutputStaysInItsPane(t *testing.T) {
 			s := showOutput(t, &fakeFile{data: []byte(c.data)}, 80, 24)
 			equal(t, s.lastLine(), c.want, "%s", c.name)
 			checkSize(t, s.model, c.name)
-			s.press("w")
+			s.press("W")
 			checkSize(t, s.model, c.name+", wrapped")
 		})
 	}
@@ -272,7 +272,7 @@ func TestHostileOutputStaysInItsPane(t *testing.T) {
 func TestLongLinesCanBeScrolled(t *testing.T) {
 	long := append(bytes.Repeat([]byte("0123456789"), 1<<20), '!')
 	s := showOutput(t, &fakeFile{data: long}, 80, 24)
-	s.press("w")
+	s.press("W")
 	if !strings.HasSuffix(s.lastLine(), "!") {
 		t.Errorf("the end is %q", s.lastLine())
 	}
@@ -297,7 +297,7 @@ func TestLongLinesCanBeScrolled(t *testing.T) {
 func TestWideCharactersDoNotBreakARow(t *testing.T) {
 	s := showOutput(t, &fakeFile{data: []byte(strings.Repeat("日本語のテスト", 30) + "\n")}, 81, 24)
 	checkSize(t, s.model, "cut")
-	s.press("w")
+	s.press("W")
 	checkSize(t, s.model, "wrapped")
 	equal(t, strings.Join(s.lines(), ""), strings.Repeat("日本語のテスト", 30), "wrapping changed the text")
 }
@@ -526,6 +526,6 @@ func TestLongLinesScrollSideways(t *testing.T) {
 	s.press("left left left left")
 	shows(t, s.model, line[:79]+"…", "a語")
 	hides(t, s.model, "from column")
-	s.press("w right")
+	s.press("W right")
 	hides(t, s.model, "from column")
 }

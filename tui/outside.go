@@ -238,13 +238,13 @@ func (m *model) openPager(path, temp string) tea.Cmd {
 // outsideKeys returns the keys that copy texts and open the pager.
 func (m *model) outsideKeys() []binding {
 	return append(
-		withGroup("Views", key("y", "", "copy to the clipboard: a job's command, in its output the path of that, elsewhere the line", (*model).copyCurrent).thatActs()),
-		withGroup("Jobs", key("E", "", "its output in $PAGER (less -R)",
+		withGroup("Views", key("copy", "", "copy to the clipboard: a job's command, in its output the path of that, elsewhere the line", (*model).copyCurrent).thatActs()),
+		withGroup("Jobs", key("pager", "", "its output in $PAGER (less -R)",
 			(*model).openOutputInPager).onlyIf((*model).focusHasJobs).thatActs())...)
 }
 
 // shellKey returns the key that opens a shell on the host of a pane's job.
 func shellKey() binding {
-	return key("s", "shell", "a shell on its host", (*model).openCurrentShell).
+	return key("shell", "shell", "a shell on its host", (*model).openCurrentShell).
 		onlyIf(func(m *model) bool { r, ok := m.currentJob(); return ok && r.Host != "" && m.opt.Shell != nil }).thatActs()
 }

@@ -120,7 +120,7 @@ func TestOutputOpensInThePager(t *testing.T) {
 	press(t, m, "E", "the output cannot be read: ws02 is away")
 }
 
-// TestShellOnAHost checks that s opens a shell on the host under the cursor, or on the host of the
+// TestShellOnAHost checks that ! opens a shell on the host under the cursor, or on the host of the
 // job under the cursor.
 func TestShellOnAHost(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
@@ -132,13 +132,13 @@ func TestShellOnAHost(t *testing.T) {
 		return exec.Command("true"), nil
 	}
 	press(t, m, "2")
-	if l := outsideProgramOf(t, m, "s"); l == nil || !strings.Contains(l.hello, "A shell on ws01; exit goes back") {
+	if l := outsideProgramOf(t, m, "!"); l == nil || !strings.Contains(l.hello, "A shell on ws01; exit goes back") {
 		t.Errorf("it is %v", l)
 	}
 	m.Update(outsideEnded{what: "it"})
-	press(t, m, "j s", "no shell on ws02: it was added later")
-	press(t, m, "S", "sort:trouble")
+	press(t, m, "j !", "no shell on ws02: it was added later")
+	press(t, m, "s", "sort:trouble")
 	press(t, m, "1 g l")
-	outsideProgramOf(t, m, "s")
+	outsideProgramOf(t, m, "!")
 	equal(t, strings.Join(asked, " "), "ws01 ws02 ws01", "the hosts with shells")
 }

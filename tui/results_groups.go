@@ -180,14 +180,14 @@ func (p *resultsPane) groupColumns(m *model, w int) []column[int] {
 func (p *resultsPane) groupKeys() []binding {
 	g := &p.groups
 	return append(withGroup("Groups", slices.Concat([]binding{
-		key("enter", "its jobs", "the jobs of the group", p.showGroupJobs),
-		key("m", "jobs", "back to the jobs", screenAction(func() { g.isShown = false })),
-		key("h", "heat map", "a heat map: colors and shades for the metric over two parameters", p.toggleHeat),
+		key("open", "its jobs", "the jobs of the group", p.showGroupJobs),
+		key("groups", "jobs", "back to the jobs", screenAction(func() { g.isShown = false })),
+		key("heat-map", "heat map", "a heat map: colors and shades for the metric over two parameters", p.toggleHeat),
 	}, g.columnPages.keys(func(*model) bool { return true }), []binding{
-		key("s", "", "sort by the next column",
+		key("sort", "", "sort by the next column",
 			screenAction(func() { g.sort, g.reverse = nextWord(p.groupSortColumns(), g.sort), false })),
-		key("S", "", "in reverse order", screenAction(func() { g.reverse = !g.reverse })),
-		key("/", "filter", "filter the jobs while you type",
+		key("reverse", "", "in reverse order", screenAction(func() { g.reverse = !g.reverse })),
+		key("find", "filter", "filter the jobs while you type",
 			func(m *model) tea.Cmd { return m.openFilter(&p.jobList) }),
 	})...), moveKeys(func() int { return g.h }, func(_ *model, by int) { g.move(p.table, by) })...)
 }

@@ -31,6 +31,7 @@ type Options struct {
 	NoColor bool
 	Colors  string              // "16" or "256"; "": what the terminal can show
 	Mouse   bool                // enable the mouse: rows can be clicked, but text can no longer be selected
+	Keys    map[string][]string // keys by their name in keyTable, instead of its keys
 	View    string              // the first view: one of viewNames; "": the jobs
 	Columns map[string][]string // headings of the columns by view; nil: those that fit
 	Signals bool                // end the screen on SIGTERM, SIGHUP, SIGINT, and SIGQUIT

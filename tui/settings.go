@@ -19,8 +19,10 @@ func (o *Options) Set(table, key string, value any) error {
 		return o.setPlain(key, value)
 	case "columns":
 		return o.setColumns(key, value)
+	case "keys":
+		return o.setKeys(key, value)
 	}
-	return query.Unknown("table", table, []string{"columns"})
+	return query.Unknown("table", table, []string{"columns", "keys"})
 }
 
 func (o *Options) setPlain(key string, value any) error {
@@ -36,7 +38,7 @@ func (o *Options) setPlain(key string, value any) error {
 	case "view":
 		return setWord(&o.View, key, value, viewNames())
 	}
-	return query.Unknown("setting", key, []string{"mouse", "ascii", "colors", "view", "columns"})
+	return query.Unknown("setting", key, []string{"mouse", "ascii", "colors", "view", "columns", "keys"})
 }
 
 func setBool(to *bool, key string, value any) error {

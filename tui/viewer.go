@@ -39,8 +39,8 @@ type textModal struct {
 	openedBy   string // the key that opened it, which only closes it again
 }
 
-// closingKeys only close a text, whatever they mean without it.
-var closingKeys = []string{"esc", "enter", "space", "q", "ctrl+c"}
+// closingKeys are the names of keys that only close a text, whatever they do without it.
+var closingKeys = []string{"back", "open", "select", "leave"}
 
 // openNote shows a text in place of the footer.
 func (m *model) openNote(title, text string) {
@@ -55,7 +55,7 @@ func (p *textModal) key(m *model, msg tea.KeyPressMsg) tea.Cmd {
 		return cmd
 	}
 	m.modal = nil
-	if b := m.findBinding(key); b != nil && !b.acts && key != p.openedBy && !slices.Contains(closingKeys, key) {
+	if b := m.findBinding(key); b != nil && !b.acts && key != p.openedBy && !slices.Contains(closingKeys, b.names) {
 		return m.press(key)
 	}
 	return nil

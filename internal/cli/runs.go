@@ -66,7 +66,7 @@ func (a *app) runWithoutCommand(cmd *cobra.Command, args []string) error {
 			return a.runRunsList(defaultLimit)
 		}
 		rows, older := runRows(list, defaultLimit)
-		footer := "enter attach  r resume  p prune  q leave   dcs-tui --help lists the commands"
+		footer := "enter attach  R resume  P prune  q leave   dcs-tui --help lists the commands"
 		if older > 0 {
 			footer = fmt.Sprintf("and %d older  %s", older, footer)
 		}
@@ -76,7 +76,7 @@ func (a *app) runWithoutCommand(cmd *cobra.Command, args []string) error {
 			return err
 		}
 		o.In, o.Out = keys, a.stdout
-		row, key, err := tui.Choose(context.Background(), o, rows[0], rows[1:], footer, "enter", "r", "p")
+		row, key, err := tui.Choose(context.Background(), o, rows[0], rows[1:], footer, "enter", "R", "P")
 		keys.Close()
 		if err != nil {
 			return err
@@ -86,7 +86,7 @@ func (a *app) runWithoutCommand(cmd *cobra.Command, args []string) error {
 			return nil
 		case "enter":
 			return a.execute("attach", list[row].Dir)
-		case "r":
+		case "R":
 			return a.execute("resume", list[row].Dir)
 		}
 		if err := a.execute("runs", "prune", list[row].Dir); err != nil { // it asks first

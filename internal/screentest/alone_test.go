@@ -24,14 +24,14 @@ func TestAloneListsTheRuns(t *testing.T) {
 
 	x.enterLine("clear; dcs-tui", `> r `)
 	x.press("j", `> older`)
-	x.press("p", `remove the run older.*\(y/n\)`)
+	x.press("P", `remove the run older.*\(y/n\)`)
 	x.enterLine("y", `(?s)1 run removed.*> r `) // the list again, without the removed run
 	x.press("q", `prompt>`)
 	x.awaitGone(`> r `)
 
 	x.writeFile("gate", "")
 	x.enterLine("clear; dcs-tui", `> r `)
-	x.press("r", `Summary`) // resumed and finished
+	x.press("R", `Summary`) // resumed and finished
 	x.press("q", `prompt>`)
 	x.awaitGone(`\[1 Jobs`)
 	if is := x.terminalSettings("after"); is != was {

@@ -82,7 +82,7 @@ func TestEveryKeyWorks(t *testing.T) {
 	x.awaitPattern(`tick \d+`)
 	x.press("o", `1 stderr · following`)
 	x.awaitPattern(`complaint \d+`)
-	x.press("f", `1 stderr · \d+% of`)
+	x.press("F", `1 stderr · \d+% of`)
 	x.press("g", `complaint 1\s`) // a search goes down from the visible lines
 	x.typeFilter("complaint 12")
 	x.awaitPattern(`complaint 12\s`)
@@ -90,7 +90,7 @@ func TestEveryKeyWorks(t *testing.T) {
 	x.press("g", `stdout · `)
 	x.press("z", `tick 1\s`)
 	x.awaitGone(`2 ✗ fail`)
-	x.press("w", `stdout`)
+	x.press("W", `stdout`)
 	x.press("G", `stdout · following`)
 	x.press("z", `2 ✗ fail`)
 	x.pressUntilGone("Escape", `stdout`)
@@ -149,8 +149,8 @@ func TestEveryKeyWorks(t *testing.T) {
 
 	t.Log("hosts: drain and back, stop")
 	x.press("2", `\[2 Hosts`)
-	x.press("d", `drain(ing|ed)`)
-	x.pressUntilGone("d", `drain(ing|ed)`)
+	x.press("D", `drain(ing|ed)`)
+	x.pressUntilGone("D", `drain(ing|ed)`)
 	x.press("x", `(?i)stop here`)
 	x.pressUntilGone("n", `(?i)stop here.*\?`)
 

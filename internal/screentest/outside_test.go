@@ -40,7 +40,7 @@ func TestOutsideTheScreen(t *testing.T) {
 
 	x.press("Escape", `↵ detail`)
 	x.press("2", `\[2 Hosts`)
-	x.press("s", `A shell on here; exit goes back to the screen`)
+	x.press("!", `A shell on here; exit goes back to the screen`)
 	x.enterLine("echo in $((40+2))", `in 42`)
 	x.press("C-c", `(?s)in 42.*>.*>`) // an interrupted shell drops what was typed before its next prompt
 	x.enterLine("exit", `\[2 Hosts`)

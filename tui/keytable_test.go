@@ -1,0 +1,113 @@
+package tui
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
+	"dcs-tui/jobs/runview"
+)
+
+// TestOneKeyHasOneMeaning checks that no two entries of the table of keys share a key, that bindings use
+// each entry, and that no binding names another one (rule 12).
+func TestOneKeyHasOneMeaning(t *testing.T) {
+	owner := map[string]string{}
+	for _, e := range keyTable {
+		for k := range strings.FieldsSeq(e.keys) {
+			if other := owner[k]; other != "" {
+				t.Errorf("%s is the key of %s and of %s", k, other, e.name)
+			}
+			owner[k] = e.name
+		}
+	}
+	used := map[string]bool{}
+	note := func(list []binding) {
+		for _, b := range list {
+			for name := range strings.FieldsSeq(b.names) {
+				if used[name] = true; findKey(name) == nil {
+					t.Errorf("%q is not in the table of keys", name)
+				}
+			}
+		}
+	}
+	for _, m := range keyScreens(t) {
+		note(m.bindings())
+		note((&leaveModal{}).keys(m))
+	}
+	p := newResultsPane()
+	note(append(append(p.heatKeys(), p.groupKeys()...), newOutputPane(1, true).keys()...))
+	note((&detailPane{}).keys())
+	for _, e := range keyTable {
+		if !used[e.name] {
+			t.Errorf("no view uses the key %s", e.name)
+		}
+	}
+}
+
+// TestKeysAreDocumented checks that docs/screen.md lists the table of keys. With -update it writes the
+// list.
+func TestKeysAreDocumented(t *testing.T) {
+	const file, begin, end = "../docs/screen.md", "<!-- keys -->\n", "<!-- end of keys -->\n"
+	page, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list strings.Builder
+	list.WriteString("| key | name | |\n|---|---|---|\n")
+	for _, e := range keyTable {
+		fmt.Fprintf(&list, "| `%s` | %s | %s |\n", strings.ReplaceAll(e.keys, " ", "` `"), e.name, e.help)
+	}
+	before, rest, found := strings.Cut(string(page), begin)
+	old, after, closed := strings.Cut(rest, end)
+	switch {
+	case !found || !closed:
+		t.Fatalf("%s has no list of keys", file)
+	case *update:
+		if err := os.WriteFile(file, []byte(before+begin+list.String()+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	case old != list.String():
+		t.Errorf("%s does not list the keys as they are (-update writes it anew)", file)
+	}
+}
+
+// TestKeysAreRemapped checks that a key of the configuration file replaces the keys of its entry, is
+// taken from the entry that had it, and is the one that the footer, the help, and messages name.
+func TestKeysAreRemapped(t *testing.T) {
+	var o Options
+	for name, keys := range map[string]string{"cancel": "x ctrl+x", "stop": "c", "pause": "ctrl+p", "sort": "N"} {
+		if err := o.Set("keys", name, keys); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		value any
+		err   string
+	}{
+		{"cancle", "x", `there is no key "cancle" (did you mean "cancel"?)`},
+		{"edit", 5, "keys.edit is a key"},
+		{"edit", "ctrl+x", `the key "ctrl+x" is given twice`},
+	} {
+		if err := o.Set("keys", c.name, c.value); err == nil || !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s = %v: got %v, want %q", c.name, c.value, err, c.err)
+		}
+	}
+	src := sampleWith(func(snap *runview.Snapshot) { snap.Paused = true })
+	src.cost = runview.Cost{Queued: 1}
+	o.Source = src
+	m := newScreenOf(t, o, 160, 24)
+	shows(t, m, "x cancel", "nothing is launched until ctrl+p continues")
+	m.jobs.moveToJob(aQueued)
+	refresh(t, m)
+	press(t, m, "x N")
+	shows(t, m, "sort:id")
+	press(t, m, "2 c", "Stop ws01 now?")
+	press(t, m, "esc p", "p does nothing here")
+	press(t, m, "ctrl+p")
+	checkActions(t, src, action.Request{Do: action.Cancel, Jobs: jobs.One(aQueued)}, action.Request{Do: action.Continue})
+	equal(t, m.keyFor("previous-match"), ":previous-match", "the name of an entry without a key")
+}
