@@ -2,6 +2,7 @@ package sched
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"dcs-tui/jobs"
@@ -165,10 +166,7 @@ func (c *Core) withdrawSurplus() {
 		return
 	}
 	c.summarize()
-	if c.total.free == 0 || c.total.overfull == 0 {
-		return
-	}
-	free := c.total.free - c.numWithdrawing()
+	free := c.total.free - c.total.withdrawing
 	for free > 0 {
 		h := c.hostWithLargestSurplus()
 		if h == nil {
@@ -222,17 +220,6 @@ func (c *Core) withdrawBeyondLimit(h *host) {
 	}
 }
 
-// numWithdrawing returns how many jobs are being withdrawn.
-func (c *Core) numWithdrawing() int {
-	n := 0
-	for h := range c.everyHost() {
-		if h.linked && h.occupiedSlots > h.runningSlots {
-			n += h.numInFlight(func(f *inFlight) bool { return f.withdrawn })
-		}
-	}
-	return n
-}
-
 // surplus returns how many jobs wait on the host beyond its free slots.
 func (h *host) surplus() int {
 	return h.numInFlight((*inFlight).isWaiting) - max(0, h.limit-h.runningSlots)
@@ -240,23 +227,22 @@ func (h *host) surplus() int {
 
 // hostWithLargestSurplus returns the host with the largest surplus, or nil.
 func (c *Core) hostWithLargestSurplus() *host {
-	var best *host
-	most := 0
-	for h := range c.everyHost() {
-		if h.linked && h.occupiedSlots > h.limit {
-			if n := h.surplus(); n > most {
-				best, most = h, n
-			}
-		}
+	c.summarize()
+	most := c.nodes[1].surplus
+	if most == 0 {
+		return nil
 	}
-	return best
+	return c.hosts[c.next(0, func(s *hostSummary) bool { return s.surplus == most })]
 }
 
 // hasRoomElsewhere reports whether another host has a free slot for a buffered job.
 func (c *Core) hasRoomElsewhere(f *inFlight) bool {
-	cl := c.classOf(c.table.Job(f.id.Job))
-	return c.anyHost(func(h *host) bool {
+	cl, excluded := c.sharedClassOf(c.table.Job(f.id.Job))
+	for h := range c.withSpace() {
 		free, _ := h.freeFor(cl.key.queue, cl.key.gpus)
-		return h != f.host && free > 0 && c.canRunOn(h, cl, cl.avoid != nil)
-	})
+		if h != f.host && free > 0 && c.canRunOn(h, cl, cl.avoid != nil) && !slices.Contains(excluded, h.spec.Name) {
+			return true
+		}
+	}
+	return false
 }

@@ -65,6 +65,21 @@ func (c *Core) classOf(j *jobs.Job) *class {
 	return cl
 }
 
+// sharedClassOf returns the class that a job with open attempts would have without them, and the hosts of
+// these attempts. Jobs thus share a class although each has an attempt elsewhere.
+func (c *Core) sharedClassOf(j *jobs.Job) (cl *class, excluded []string) {
+	key := c.keyOf(j)
+	excluded = strings.Split(key.excluded, "\n")
+	key.excluded = ""
+	if cl = c.queue.classes[key]; cl == nil {
+		cl = c.newClass(j)
+		cl.key = key
+		c.queue.classes[key] = cl
+	}
+	c.updateFits(cl)
+	return cl, excluded
+}
+
 func (c *Core) keyOf(j *jobs.Job) classKey {
 	q := &c.queue
 	if q.lastOpts != j.Spec.Options {

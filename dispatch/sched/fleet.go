@@ -57,7 +57,7 @@ type hostTotals struct {
 	free         int // free slots of hosts that accept jobs and are not reserved
 	answering    int // hosts that answer and are not removed
 	progressing  int // hosts with attempts that may progress
-	overfull     int // linked hosts with more jobs than slots
+	withdrawing  int // attempts of linked hosts that are being withdrawn
 }
 
 // hostSummary describes a host, or all hosts below a node of the tree.
@@ -66,6 +66,7 @@ type hostSummary struct {
 	// A host gets jobs ahead of need only if its part of the remaining jobs is at least minPart per
 	// slot, and its high-water mark at least minHigh per slot. Infinity: it gets none.
 	minPart, minHigh float64
+	surplus          int           // maximum number of attempts that wait beyond the free slots
 	wakeAt           time.Duration // earliest time at which a Tick is needed (see Next)
 	visitAt          time.Duration // earliest time of a visit
 }
@@ -308,7 +309,7 @@ func (f *fleet) updateParents(index int) {
 	for i := (f.firstLeaf + index) / 2; i > 0; i /= 2 {
 		a, b := &f.nodes[2*i], &f.nodes[2*i+1]
 		f.nodes[i] = hostSummary{max(a.space, b.space), min(a.minPart, b.minPart), min(a.minHigh, b.minHigh),
-			min(a.wakeAt, b.wakeAt), min(a.visitAt, b.visitAt)}
+			max(a.surplus, b.surplus), min(a.wakeAt, b.wakeAt), min(a.visitAt, b.visitAt)}
 	}
 }
 
@@ -318,7 +319,7 @@ func (t *hostTotals) add(o hostTotals, n int) {
 	t.free += n * o.free
 	t.answering += n * o.answering
 	t.progressing += n * o.progressing
-	t.overfull += n * o.overfull
+	t.withdrawing += n * o.withdrawing
 }
 
 // totals returns what the host adds to the totals.
@@ -335,8 +336,8 @@ func (h *host) totals() (t hostTotals) {
 	if h.mayProgress() {
 		t.progressing = 1
 	}
-	if h.linked && h.occupiedSlots > h.limit {
-		t.overfull = 1
+	if h.linked && h.occupiedSlots > h.runningSlots {
+		t.withdrawing = h.numInFlight(func(f *inFlight) bool { return f.withdrawn })
 	}
 	return t
 }
@@ -351,6 +352,9 @@ func (c *Core) summaryOf(h *host) hostSummary {
 		if high := 2*ahead + 1; c.cfg.Buffer > 0 || high <= maxBuffered {
 			s.minHigh = high / float64(h.limit)
 		}
+	}
+	if h.linked && h.occupiedSlots > h.limit {
+		s.surplus = max(0, h.surplus())
 	}
 	s.wakeAt = c.nextWake(h)
 	s.visitAt = min(s.wakeAt, c.nextVisit(h))

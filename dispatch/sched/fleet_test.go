@@ -46,6 +46,52 @@ func TestEventsVisitFewHosts(t *testing.T) {
 	}
 }
 
+// TestEndOfARunVisitsFewHosts checks that the number of hosts that an event visits does not grow with
+// the number of hosts while no job waits, and jobs that were sent ahead are withdrawn for free slots.
+func TestEndOfARunVisitsFewHosts(t *testing.T) {
+	for _, n := range []int{16, 1024} {
+		var list []*hosts.Host
+		for i := range n {
+			list = append(list, testHost(fmt.Sprint("h", i), 1))
+		}
+		s := connectedStage(t, Config{Buffer: 2 * time.Second}, list...)
+		s.submit(false, repeatOptions(n, jobs.NoOptions)...)
+		for _, h := range list {
+			s.started(h.Name, s.attemptsOn(h.Name)[0].String())
+		}
+		ended := jobs.Outcome{Started: s.now().Wall - 1e9, Ended: s.now().Wall}
+		s.endFirst("h0", ended)
+		s.submit(true, repeatOptions(2*n, jobs.NoOptions)...)
+		s.at += time.Second
+		for i := n - 1; s.c.queue.ready > 0; i-- {
+			s.endFirst(list[i].Name, ended)
+		}
+		s.step(Tick{})
+		s.step(Tick{})
+		withdrawn := 0
+		for i := range 8 {
+			name := list[i*n/8].Name
+			for range 3 {
+				if len(s.attemptsOn(name)) == 0 {
+					continue
+				}
+				s.c.numVisits = 0
+				s.endFirst(name, ended)
+				s.c.Next()
+				if i > 0 { // the first one computes where the jobs can run
+					wantBetween(t, fmt.Sprintf("hosts visited by an end with %d hosts", n), s.c.numVisits, 1, 64)
+				}
+				for _, o := range s.commands {
+					if _, ok := o.(Withdraw); ok {
+						withdrawn++
+					}
+				}
+			}
+		}
+		wantBetween(t, "withdrawals", withdrawn, 1, 1000)
+	}
+}
+
 // TestTimersOfUnvisitedHosts checks that a host to which nothing happens is noticed when its time has
 // come: it is suspected, lost, and dialed again.
 func TestTimersOfUnvisitedHosts(t *testing.T) {
