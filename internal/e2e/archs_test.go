@@ -17,23 +17,49 @@ import (
 	"dcs-tui/internal/polltest"
 )
 
+// inRepo runs a command in the root of the repository.
+func inRepo(t *testing.T, env string, argv ...string) {
+	t.Helper()
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Dir, cmd.Env = "../..", append(os.Environ(), strings.Fields(env)...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", argv, err, out)
+	}
+}
+
 // buildCarrying builds the program as releases are built. It returns its path and the directory with
 // the programs that it carries.
 func buildCarrying(t *testing.T) (carrying, programs string) {
 	t.Helper()
 	dir := t.TempDir()
 	carrying, programs = filepath.Join(dir, "dcs-tui"), filepath.Join(dir, "hosts")
-	for _, argv := range [][]string{
-		{"scripts/host-programs", programs}, // fails if a program is too large
-		{"go", "build", "-overlay", programs + "/overlay.json", "-o", carrying, "."},
-	} {
-		cmd := exec.Command(argv[0], argv[1:]...)
-		cmd.Dir = "../.."
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", argv[0], err, out)
-		}
-	}
+	inRepo(t, "", "scripts/host-programs", programs) // fails if a program is too large
+	inRepo(t, "", "go", "build", "-overlay", programs+"/overlay.json", "-o", carrying, ".")
 	return carrying, programs
+}
+
+// buildForEmulator builds a program that carries one for arm64 whose supervisors do not become
+// subreapers, because QEMU's user mode refuses PR_SET_CHILD_SUBREAPER.
+func buildForEmulator(t *testing.T) (carrying, programs string) {
+	t.Helper()
+	dir := t.TempDir()
+	const file, call = "hosts/helper/remote/supervisor.go", "unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)"
+	source, err := os.ReadFile("../../" + file)
+	must(t, err)
+	if n := strings.Count(string(source), call); n != 1 {
+		t.Fatalf("%s has %d calls %s, want 1", file, n, call)
+	}
+	replace := func(overlay, file, by string) string {
+		must(t, os.WriteFile(overlay, fmt.Appendf(nil, `{"Replace": {%q: %q}}`, file, by), 0o600))
+		return overlay
+	}
+	must(t, os.WriteFile(dir+"/supervisor.go", []byte(strings.Replace(string(source), call, "error(nil)", 1)), 0o600))
+	inRepo(t, "CGO_ENABLED=0 GOARCH=arm64", "go", "build", "-trimpath", "-overlay",
+		replace(dir+"/source.json", file, dir+"/supervisor.go"), "-o", dir+"/linux-arm64", "./hosts/helper/hostprog")
+	inRepo(t, "", "gzip", "-9n", dir+"/linux-arm64")
+	inRepo(t, "", "go", "build", "-overlay", replace(dir+"/carried.json", "hosts/helper/carried/programs/linux-arm64.gz",
+		dir+"/linux-arm64.gz"), "-o", dir+"/dcs-tui", ".")
+	return dir + "/dcs-tui", dir
 }
 
 // privateShell writes a login shell for a host and returns its path. The host has a /var/tmp of its
@@ -71,9 +97,8 @@ func checkSent(t *testing.T, place, programs, arch string, machine elf.Machine) 
 }
 
 // TestHostsGetTheirProgram checks that a dcs-tui of a release sends to each host the small program for
-// its architecture. On a host of this architecture, jobs run with it. On another one, where every
-// program for arm64 runs in an emulator, the helper starts, measures, and answers. Supervisors do not:
-// QEMU's user mode lacks PR_SET_CHILD_SUBREAPER.
+// its architecture, and that jobs run with it: on a host of this architecture, and on one where the
+// programs for arm64 run in an emulator. A dcs-tui that carries none refuses the latter host.
 func TestHostsGetTheirProgram(t *testing.T) {
 	polltest.Long(t)
 	if runtime.GOARCH != "amd64" {
@@ -109,6 +134,14 @@ func TestHostsGetTheirProgram(t *testing.T) {
 			t.Errorf("got %s", e.stdout)
 		}
 		checkSent(t, place, programs, "arm64", elf.EM_AARCH64)
+
+		carrying, programs := buildForEmulator(t)
+		must(t, os.RemoveAll(place))
+		must(t, os.Mkdir(place, 0o700))
+		l.startCommand(exec.Command(carrying, l.runArgs(2, l.writeTaggedJobs(4, "true"))...)).mustSucceed()
+		l.checkAttemptsRanOnce(4)
+		checkSent(t, place, programs, "arm64", elf.EM_AARCH64)
+
 		e = l.run(append([]string{"hosts", "check"}, "--ssh-config", l.servers[0].ConfigFile, "--hosts", l.inventory(2))...)
 		if all := e.stdout + e.stderr; e.code == 0 || !strings.Contains(all, "the host is Linux aarch64, and this dcs-tui has no program") ||
 			!strings.Contains(all, "use a release or `make build`") {
