@@ -12,8 +12,8 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// slotsRow describes slots and hosts in one row. It shows each host with its load if they fit.
-// Otherwise it shows the number of hosts by state, and those that are not simply up. The trouble of
+// slotsRow describes slots and hosts in one row. It shows each host with its load if they fit, else
+// only their loads, and else the number of hosts by state, and those that are not simply up. The trouble of
 // the worst host is at the right.
 func (m *model) slotsRow() string {
 	if m.snap == nil {
@@ -31,7 +31,8 @@ func (m *model) slotsRow() string {
 	long, short := m.describeWorstHost()
 	each, few := m.eachHostLoad(), m.hostsByState()
 	numbers, _, _ := strings.Cut(few, "  ")
-	for _, try := range [][2]string{{each, long}, {each, short}, {few, long}, {few, short}, {numbers, long},
+	strip := m.hostStrip()
+	for _, try := range [][2]string{{each, long}, {each, short}, {strip, long}, {strip, short}, {few, long}, {few, short}, {numbers, long},
 		{numbers, short}, {"", long}} {
 		// The marks of the hosts contain the same information.
 		for _, left := range []string{left + where, left} {
@@ -129,6 +130,18 @@ func (m *model) eachHostLoad() string {
 		names[i] += m.loadGlyph(h)
 	}
 	return strings.Join(names, " ")
+}
+
+// hostStrip returns one cell per host, without names.
+func (m *model) hostStrip() string {
+	if len(m.snap.Hosts) > m.w {
+		return strings.Repeat(" ", m.w) // there is not enough space
+	}
+	var b strings.Builder
+	for _, h := range m.allHosts() {
+		b.WriteString(m.loadGlyph(h))
+	}
+	return b.String()
 }
 
 // hostsByState counts the hosts by state and names those that are not simply up.

@@ -118,7 +118,7 @@ func (m *model) helpSigns() []helpRow {
 	out = append(out, helpRow{name: "Signs of hosts"})
 	for _, s := range hostStates {
 		h := live.Host{HostStatus: jobs.HostStatus{State: s.state}}
-		out = append(out, helpRow{m.hostGlyph(&h) + " " + h.Word(), s.help})
+		out = append(out, helpRow{m.hostGlyph(&h) + " " + m.hostStateText(&h), s.help})
 	}
 	full := m.glyphs.bar[len(m.glyphs.bar)-1]
 	return append(out,

@@ -36,6 +36,7 @@ var hostStates = []hostStateInfo{
 	{jobs.HostDisabled, "–", "-", styleFaint, 1, "stopped by a person, or not usable: the row shows the reason"},
 	{jobs.HostCreating, "◌", "c", styleWarn, 2, "an instance of a provider whose create command runs"},
 	{jobs.HostStarting, "◌", "c", styleWarn, 2, "an instance that has not answered yet"},
+	{jobs.HostUnknown, "○", "o", styleFaint, 3, "not connected: nobody dispatches the run, or it has just begun"},
 	{jobs.HostTerminating, "↓", "d", styleWarn, 1, "an instance that gets no more jobs; its outputs are fetched first"},
 }
 
@@ -66,6 +67,9 @@ func urgency(h *live.Host) int {
 func (m *model) hostStateText(h *live.Host) string {
 	if h.State == jobs.HostUp && h.Idle > 0 {
 		return "idle " + text.Clock(h.Idle+m.snapshotAge())
+	}
+	if h.State == jobs.HostUnknown {
+		return "not connected"
 	}
 	return m.clean(h.Word())
 }

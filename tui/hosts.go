@@ -152,7 +152,7 @@ func (p *hostsPane) drawHost(m *model, l *rowBuilder, h *live.Host, cols []hostC
 			w--
 		}
 		if i == 1 && !canRunJobs(h) { // it has space for its state
-			c.w = max(c.w, 2+min(11, len(m.hostStateText(h))))
+			c.w = max(c.w, 2+min(13, len(m.hostStateText(h))))
 		}
 		text = c.align(m, text)
 		if c.hasBar {
@@ -168,6 +168,10 @@ func (p *hostsPane) drawHost(m *model, l *rowBuilder, h *live.Host, cols []hostC
 // downText describes why a host is not up, for how long, and when the next attempt is. If w cells
 // are not enough, it begins with the next attempt.
 func (m *model) downText(h *live.Host, w int) string {
+	if h.State == jobs.HostUnknown && m.isUndispatched() { // the reason is in the header
+		return text.Thousands(h.Done) + " succeeded there, " + text.Thousands(h.Failed) + " failed" +
+			textIf(h.Running > 0, ", "+text.Plural(h.Running, "slot")+" may be in use")
+	}
 	reason, wait := m.clean(h.Reason), m.describeRetry(h)
 	text := strings.Join(nonEmpty(reason, textIf(h.Down > 0, "down "+text.Clock(h.Down+m.snapshotAge())), wait,
 		textIf(h.Running > 0, text.Plural(h.Running, "job")+" there")), ", ")

@@ -13,6 +13,7 @@ import (
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
+	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/runview"
 )
 
@@ -207,8 +208,12 @@ func (m *model) openOrWiden(t tab) {
 func (m *model) isWide() bool { return m.w >= wideW && m.h >= smallH }
 
 // hasFullWidth reports whether the view has the full width of a wide screen. The hosts view always
-// has it, because it is the pane that is shown beside the others.
-func (m *model) hasFullWidth() bool { return m.fullWidth || m.tab == tabHosts }
+// has it, because it is the pane that is shown beside the others. So have all views of a run whose
+// hosts are not connected, as there is nothing to show of these.
+func (m *model) hasFullWidth() bool {
+	return m.fullWidth || m.tab == tabHosts || m.snap != nil && m.isUndispatched() &&
+		!slices.ContainsFunc(m.snap.Hosts, func(h live.Host) bool { return h.State != jobs.HostUnknown })
+}
 
 // focusNext moves the focus to the next visible pane, or to the next view if there is only one
 // pane.

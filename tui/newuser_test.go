@@ -109,7 +109,7 @@ func TestScreenAfterSomeKeys(t *testing.T) {
 				for i := range snap.Hosts {
 					snap.Hosts[i].State, snap.Hosts[i].Reason = "unknown", "nobody dispatches the run"
 				}
-			}), shows: []string{"nobody dispatches the run"}, hides: []string{"(12 hosts)"}},
+			}), shows: []string{"ws01 ○ not connected  1,000 succeeded there"}, hides: []string{"(12 hosts)"}},
 		{promise: "a stopped run has not ended", change: combine(sent, status(runview.StatusStopped)), w: 120, h: 24,
 			shows: []string{"○ stopped", "may run 11"}, hides: []string{"○ ended"}},
 		{promise: "requests that wait for a dispatcher are shown", w: 120, h: 24,

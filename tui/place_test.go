@@ -6,6 +6,7 @@ import (
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
+	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/runview"
 )
 
@@ -196,4 +197,23 @@ func TestAWarningGoesAwayWithTheNextKey(t *testing.T) {
 	newer = true
 	refresh(t, m)
 	shows(t, m, "ws09 is lost")
+}
+
+// TestHostsOfAFinishedRun checks that hosts that nobody is connected to take no space beside the jobs,
+// and that their view shows what ended there.
+func TestHostsOfAFinishedRun(t *testing.T) {
+	src := sampleWith(func(snap *runview.Snapshot) {
+		states["ended"](snap)
+		for i := range snap.Hosts {
+			snap.Hosts[i] = live.Host{Name: snap.Hosts[i].Name, HostStatus: jobs.HostStatus{State: jobs.HostUnknown,
+				Reason: "nobody dispatches the run"}, Done: 1000, Failed: 2, DiskFree: -1}
+		}
+	})
+	m := newScreen(t, src, 120, 40)
+	shows(t, m, "Jobs 96,859", "Events")
+	hides(t, m, "─Hosts", "not connected")
+	press(t, m, "2", "ws01 ○ not connected", "1,000 succeeded there, 2 failed")
+	hides(t, m, "unknown")
+	press(t, m, "1 2 1", "[1 Jobs")
+	checkSize(t, m, "a finished run")
 }

@@ -335,15 +335,20 @@ func IsRepetition(name string) bool {
 }
 
 // varyingParams returns the two parameters that have several values, without those that only
-// distinguish repetitions, over which the mean is taken.
+// distinguish repetitions, over which the mean is taken. These are axes only where the run has too few
+// other parameters, and not while the others still have one value each.
 func varyingParams(columns []TableColumn) ([]string, error) {
 	var words []string
+	others := 0 // parameters that do not distinguish repetitions
 	for _, c := range columns {
 		if c.Vary {
 			words = append(words, c.Name)
 		}
+		if c.Role == results.Param && !IsRepetition(c.Name) {
+			others++
+		}
 	}
-	if len(words) > 2 {
+	if others >= 2 {
 		words = slices.DeleteFunc(words, IsRepetition)
 	}
 	names := text.Clean(strings.Join(words, ", "), 100)
@@ -351,9 +356,9 @@ func varyingParams(columns []TableColumn) ([]string, error) {
 	case 2:
 		return words, nil
 	case 0:
-		names = "no parameter has several values"
+		names = "no parameter has several values yet"
 	case 1:
-		names = "only " + names + " has several values"
+		names = "only " + names + " has several values so far"
 	default:
 		names = fmt.Sprintf("%d parameters have several values (%s)", n, names)
 	}
