@@ -285,7 +285,16 @@ func (a *app) resultColumns(run *rundir.Run, asked []*metrics.Metric) []*metrics
 // printTable prints the table. Notes about it go to standard error.
 func (a *app) printTable(ctx context.Context, state *runState, rows *results.Rows, columns []*metrics.Metric,
 	flags *resultsFlags) error {
-	whole, read, err := readResultTable(ctx, state.Run, state.Table, rows, columns, nil)
+	best := metrics.Best(state.Run.Settings)
+	named, others := columns, []*metrics.Metric(nil)
+	if names, all := flags.names(best); !all {
+		empty, _, err := readResultTable(ctx, state.Run, state.Table, rows, nil, columns)
+		if err != nil {
+			return err
+		}
+		named, others = namedMetrics(empty, columns, names)
+	}
+	whole, read, err := readResultTable(ctx, state.Run, state.Table, rows, named, others)
 	if err != nil {
 		return err
 	}
@@ -303,10 +312,30 @@ func (a *app) printTable(ctx context.Context, state *runState, rows *results.Row
 	} else {
 		err = a.printRows(s, flags, having, notes)
 	}
-	if order, wrong := results.ParseBest(metrics.Best(state.Run.Settings)); err == nil && wrong == nil {
+	if order, wrong := results.ParseBest(best); err == nil && wrong == nil {
 		a.printCourse(whole, order)
 	}
 	return err
+}
+
+// names returns the names of the columns that a table needs, with the objective of a search. all
+// reports that it shows all metrics, also without their names.
+func (f *resultsFlags) names(best string) (names []string, all bool) {
+	names = slices.Concat(f.columns, f.group, queriedNames(f.where))
+	orders := f.order
+	if f.best != nil {
+		orders = append(slices.Clip(orders), *f.best)
+	}
+	if o, err := results.ParseBest(best); err == nil {
+		orders = append(slices.Clip(orders), o)
+	}
+	for _, o := range orders {
+		names = append(names, o.Column)
+	}
+	if p := f.pivotOf; p != nil {
+		return append(names, p.Down, p.Across, p.Metric), p.Metric == ""
+	}
+	return names, len(f.columns) == 0
 }
 
 // readResultTable reads the metrics of jobs and returns the table of them, with notes about what
@@ -378,7 +407,7 @@ func (a *app) printRows(s *results.Table, flags *resultsFlags, having []*query.Q
 			return text.Errorf("--columns: %w", err)
 		}
 		s = s.Show(shown)
-		more = s.MissingValues(s.Metrics())
+		more = s.MissingValues(slices.DeleteFunc(s.Metrics(), func(c int) bool { return !slices.Contains(shown, c) }))
 	default:
 		if flags.format == string(results.JSONLFormat) { // for programs
 			s = s.AlsoShow("exit", "signal", "reason")

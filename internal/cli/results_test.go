@@ -12,6 +12,7 @@ import (
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/metrics"
+	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -151,5 +152,47 @@ func TestCSVHoldsExactlyWhatJobsWrote(t *testing.T) {
 	if want := "job,acc,loss,elapsed_seconds\n1,0.000,0,1\n2,\"=\"\"a\"\",\x1b\",,2\n3,0.002,2,3\n"; code != 0 ||
 		got != want || errs != wantErrs {
 		t.Errorf("got exit code %d, output %q, messages %q", code, got, errs)
+	}
+}
+
+// TestOnlyMetricsThatAreAskedFor checks that results looks for the metrics that the table shows or
+// that a flag names, and for no others.
+func TestOnlyMetricsThatAreAskedFor(t *testing.T) {
+	var columns []*metrics.Metric
+	for _, name := range []string{"acc", "loss", "f1"} {
+		m, err := metrics.Parse(name)
+		must(t, err)
+		columns = append(columns, m)
+	}
+	table := results.NewTable(results.TableInput{Names: []string{"acc", "loss", "f1"}})
+	pivot := results.PivotInput{Down: "host", Across: "queue", Metric: "loss"}
+	for _, c := range []struct {
+		flags resultsFlags
+		best  string
+		want  string // all: also without their names
+	}{
+		{resultsFlags{}, "", "all"},
+		{resultsFlags{where: queries(t, "acc>1")}, "", "all"},
+		{resultsFlags{group: []string{"host"}}, "", "all"},
+		{resultsFlags{columns: []string{"job", "host"}}, "", ""},
+		{resultsFlags{columns: []string{"job", "f1"}, where: queries(t, "job>1 or acc>1")}, "", "acc f1"},
+		{resultsFlags{columns: []string{"job"}, order: []results.Order{{Column: "loss"}}}, "acc:max", "acc loss"},
+		{resultsFlags{columns: []string{"job"}, best: &results.Order{Column: "f1"}}, "", "f1"},
+		{resultsFlags{columns: []string{"time"}, group: []string{"host", "acc"}}, "", "acc"},
+		{resultsFlags{pivotOf: &pivot}, "", "loss"},
+		{resultsFlags{pivotOf: &results.PivotInput{Down: "host", Across: "queue"}}, "", "all"},
+	} {
+		names, all := c.flags.names(c.best)
+		var got []string
+		named, others := namedMetrics(table, columns, names)
+		for _, m := range named {
+			got = append(got, m.Name)
+		}
+		if all {
+			got = []string{"all"}
+		}
+		if strings.Join(got, " ") != c.want || len(named)+len(others) != len(columns) {
+			t.Errorf("%+v: got %q, want %s", c.flags, got, c.want)
+		}
 	}
 }

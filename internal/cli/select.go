@@ -92,7 +92,7 @@ func (a *app) matchingJobs(ctx context.Context, run *rundir.Run, t *jobs.Table,
 	if err != nil {
 		return nil, err
 	}
-	named, others := namedMetrics(empty, columns, filters)
+	named, others := namedMetrics(empty, columns, queriedNames(filters))
 	table, notes, err := readResultTable(ctx, run, t, rows, named, others)
 	if err != nil {
 		return nil, err
@@ -110,15 +110,20 @@ func (a *app) matchingJobs(ctx context.Context, run *rundir.Run, t *jobs.Table,
 	return which, nil
 }
 
-// namedMetrics returns the columns that a filter names, and the others. s has all columns.
-func namedMetrics(s *results.Table, columns []*metrics.Metric,
-	filters []*query.Query) (named, others []*metrics.Metric) {
-	meant := map[int]bool{}
+// queriedNames returns the names of the columns that filters name.
+func queriedNames(filters []*query.Query) (names []string) {
 	for _, f := range filters {
-		for _, name := range f.Names(true) {
-			if at, err := s.Column(name); err == nil { // otherwise Where returns the error
-				meant[at] = true
-			}
+		names = append(names, f.Names(true)...)
+	}
+	return names
+}
+
+// namedMetrics returns the metrics that some names mean, and the others. s has all columns.
+func namedMetrics(s *results.Table, columns []*metrics.Metric, names []string) (named, others []*metrics.Metric) {
+	meant := map[int]bool{}
+	for _, name := range names {
+		if at, err := s.Column(name); err == nil { // otherwise the table returns the error
+			meant[at] = true
 		}
 	}
 	for k, at := range s.Metrics() {

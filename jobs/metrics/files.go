@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -114,17 +113,6 @@ func openOwn(d rundir.Disk, path string, flag int) (openedFile, error) {
 		err = errors.Join(fmt.Errorf("%s has %d bytes: it is not ours", path, o.size), o.Close())
 	}
 	return o, err
-}
-
-// readOwn reads the whole content of a file that openOwn opened.
-func readOwn(d rundir.Disk, path string) ([]byte, error) {
-	o, err := openOwn(d, path, os.O_RDONLY)
-	if err != nil {
-		return nil, err
-	}
-	var buf []byte
-	text, err := o.readEnd(&buf, o.size)
-	return text, errors.Join(err, o.Close())
 }
 
 // readEnd reads the last n bytes into buf, which grows.

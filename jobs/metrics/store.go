@@ -1,10 +1,12 @@
 package metrics
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -49,9 +51,17 @@ type store struct {
 
 	mu       sync.Mutex
 	loaded   bool
-	of       map[jobs.AttemptID]map[string]string
-	fresh    []byte // lines that have not been written yet
+	of       map[storeKey]string
+	hows     jobs.Numbering[string] // how metrics are found
+	fresh    []byte                 // lines that have not been written yet
 	numFresh int
+}
+
+// storeKey is an attempt, and the number of how a metric of it is found. A map for each of a million
+// attempts would take several times as much memory.
+type storeKey struct {
+	attempt jobs.AttemptID
+	how     int
 }
 
 // storeLine is a line of the file.
@@ -73,10 +83,10 @@ func (s *store) find(id jobs.AttemptID, columns []*Metric, values []string) bool
 		s.loaded = true
 		s.load()
 	}
-	of, all := s.of[id], true
+	all := true
 	for i, c := range columns {
 		if c.File == "" {
-			v, ok := of[c.String()]
+			v, ok := s.of[storeKey{id, s.hows.Number(c.String())}]
 			values[i], all = v, all && ok
 		}
 	}
@@ -85,29 +95,30 @@ func (s *store) find(id jobs.AttemptID, columns []*Metric, values []string) bool
 
 // load reads the file. A file that cannot be read counts as empty.
 func (s *store) load() {
-	s.of = map[jobs.AttemptID]map[string]string{}
+	s.of = map[storeKey]string{}
 	names, err := s.disk.Names(s.dir)
 	if err != nil || !slices.Contains(names, s.name) {
 		return
 	}
-	text, err := readOwn(s.disk, s.path())
+	f, err := openOwn(s.disk, s.path(), os.O_RDONLY)
 	if err != nil {
 		return
 	}
-	for line := range bytes.Lines(text) {
+	defer f.Close() // opened only for reading
+	text := bufio.NewReaderSize(io.NewSectionReader(f, 0, f.size), 64<<10)
+	for err == nil {
+		var line []byte
+		line, err = text.ReadBytes('\n')
 		body, ok := jobs.SummedLine(bytes.TrimSuffix(line, []byte{'\n'}))
 		var l storeLine
 		if !ok || json.Unmarshal(body, &l) != nil {
 			continue
 		}
 		if id, err := jobs.ParseAttemptID(l.Attempt); err == nil {
-			if l.Metrics == nil {
-				l.Metrics = map[string]string{}
-			}
-			for how, v := range l.Bytes {
-				l.Metrics[how] = string(v)
-			}
 			s.put(id, l.Metrics)
+			for how, v := range l.Bytes {
+				s.put(id, map[string]string{how: string(v)})
+			}
 		}
 	}
 }
@@ -115,11 +126,12 @@ func (s *store) load() {
 func (s *store) path() string { return filepath.Join(s.dir, s.name) }
 
 func (s *store) put(id jobs.AttemptID, metrics map[string]string) {
-	if s.of[id] == nil {
-		s.of[id] = metrics
-		return
+	if s.of == nil {
+		s.of = map[storeKey]string{}
 	}
-	maps.Copy(s.of[id], metrics)
+	for how, v := range metrics {
+		s.of[storeKey{id, s.hows.Number(how)}] = v
+	}
 }
 
 // add records the metrics found in an output. If the whole output was searched, it also records
