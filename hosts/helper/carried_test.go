@@ -20,7 +20,8 @@ import (
 func carry(t *testing.T) (programs fstest.MapFS, texts map[string]string) {
 	programs, texts = fstest.MapFS{}, map[string]string{}
 	for _, kind := range []string{"linux-amd64", "linux-arm64"} {
-		text := "#!/bin/sh\n[ $1 = __sum ] && { n=$(sha256sum <\"$0\"); echo ${n%% *}; exit 0; }\necho this is " + kind + " >&2\nexit 3\n"
+		text := "#!/bin/sh\n[ $1 = __sum ] && { n=$(sha256sum <\"$0\"); echo ${n%% *}; exit 0; }\n" +
+			"echo this is " + kind + " >&2\nexit 3\n"
 		var packed bytes.Buffer
 		z := gzip.NewWriter(&packed)
 		fmt.Fprint(z, text)

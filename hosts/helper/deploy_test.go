@@ -235,8 +235,8 @@ func TestBinaryOutlivesItsName(t *testing.T) {
 // it is sent.
 func TestOtherMachineIsRefusedWithABuildCommand(t *testing.T) {
 	for _, c := range []struct{ uname, want string }{
-		{"Linux aarch64", "use a release or `make build`: such a dcs-tui has the programs for linux/amd64 and linux/arm64; or " +
-			"build one from the same sources: CGO_ENABLED=0 GOOS=linux GOARCH=arm64 go build -o "},
+		{"Linux aarch64", "use a release or `make build`: such a dcs-tui has the programs for linux/amd64 and " +
+			"linux/arm64; or build one from the same sources: CGO_ENABLED=0 GOOS=linux GOARCH=arm64 go build -o "},
 		{"Linux armv7l", "GOARCH=arm go build"},
 		{"Linux vax", "dcs-tui does not know this architecture"},
 		{"Darwin arm64", "only Linux hosts can be used"},

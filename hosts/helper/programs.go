@@ -250,7 +250,8 @@ func (b *binaries) beside(kind, goarch string, none error) (_ *program, advice s
 	advice = "build one from the same sources: CGO_ENABLED=0 GOOS=linux GOARCH=" + goarch + " go build -o " + path +
 		" ./hosts/helper/hostprog"
 	if slices.Contains(carriedArchs, goarch) {
-		advice = "use a release or `make build`: such a dcs-tui has the programs for linux/amd64 and linux/arm64; or " + advice
+		advice = "use a release or `make build`: such a dcs-tui has the programs for linux/amd64 and linux/arm64; " +
+			"or " + advice
 	}
 	return nil, advice, none
 }

@@ -69,7 +69,8 @@ func privateShell(t *testing.T, prepare string) (shell, place string) {
 	dir := t.TempDir()
 	shell, place = filepath.Join(dir, "shell"), filepath.Join(dir, "vartmp")
 	must(t, os.Mkdir(place, 0o700))
-	text := "#!/bin/sh\nexec unshare -Umr sh -euc '\nmount --bind " + place + " /var/tmp\n" + prepare + "\nexec /bin/sh \"$@\"' sh \"$@\"\n"
+	text := "#!/bin/sh\nexec unshare -Umr sh -euc '\nmount --bind " + place + " /var/tmp\n" + prepare +
+		"\nexec /bin/sh \"$@\"' sh \"$@\"\n"
 	must(t, os.WriteFile(shell, []byte(text), 0o700))
 	if out, err := exec.Command(shell, "-c", "true").CombinedOutput(); err != nil {
 		hosttest.LeaveOut(t, "no host can be simulated here: %v, %s", err, out)
@@ -143,7 +144,8 @@ func TestHostsGetTheirProgram(t *testing.T) {
 		checkSent(t, place, programs, "arm64", elf.EM_AARCH64)
 
 		e = l.run(append([]string{"hosts", "check"}, "--ssh-config", l.servers[0].ConfigFile, "--hosts", l.inventory(2))...)
-		if all := e.stdout + e.stderr; e.code == 0 || !strings.Contains(all, "the host is Linux aarch64, and this dcs-tui has no program") ||
+		all := e.stdout + e.stderr
+		if e.code == 0 || !strings.Contains(all, "the host is Linux aarch64, and this dcs-tui has no program") ||
 			!strings.Contains(all, "use a release or `make build`") {
 			t.Errorf("without carried programs: exit %d, %s", e.code, all)
 		}
