@@ -6,7 +6,9 @@ import (
 	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"sort"
 	"strconv"
@@ -78,7 +80,8 @@ var omittedColumns = []string{"stdout", "stderr", "reason", "failures"}
 // encode returns the data as compressed JSON, in base64 with the alphabet for URLs, which
 // html/template does not escape.
 func encode(in *Input) (string, error) {
-	d := &data{Run: text.Clean(in.Run, maxText), At: in.Known.UnixMilli(), Rows: in.Table.Len()}
+	d := &data{Run: text.Clean(in.Run, maxText), At: in.Known.UnixMilli(), Rows: in.Table.Len(),
+		Start: in.Known.UnixMilli()}
 	shown := in.Table.ShownColumns()
 	for i, c := range in.Table.Columns {
 		if c.Role != results.Fact || !slices.Contains(omittedColumns, c.Name) {
@@ -86,12 +89,36 @@ func encode(in *Input) (string, error) {
 		}
 	}
 	d.Columns = append(d.Columns, lastLines(in))
-	d.attempts(in)
+	if !in.isSample { // a part of the attempts would show wrong loads
+		d.attempts(in)
+	}
 	var b bytes.Buffer
 	text := base64.NewEncoder(base64.RawURLEncoding, &b)
 	packed := gzip.NewWriter(text)
 	err := cmp.Or(json.NewEncoder(packed).Encode(d), packed.Close(), text.Close())
 	return b.String(), err
+}
+
+// sample reduces a table with more than maxRows jobs to some that are chosen at random, and to the
+// examples of failures. Every tenth job, for example, could all have the same seed. The same run
+// gives the same report.
+func (in *Input) sample(failures []results.Group) {
+	n := in.Table.Len()
+	if n <= maxRows {
+		return
+	}
+	examples := map[jobs.ID]bool{}
+	for _, g := range failures[:min(len(failures), maxCauses)] {
+		for _, e := range g.Examples {
+			examples[e.Job] = true
+		}
+	}
+	all := in.Table
+	in.isSample = true
+	random := rand.New(rand.NewPCG(1, 1))
+	in.Table = all.Keep(func(row int) bool { return random.IntN(n) < maxRows*9/10 || examples[all.Job(row)] })
+	in.Notes = slices.Concat([]string{fmt.Sprintf("the run has %s: the table and the charts show %s, chosen at random, and the timeline and the load of the hosts are left out; dcs-tui results prints all",
+		text.Plural(n, "job"), text.Thousands(in.Table.Len()))}, in.Notes)
 }
 
 var roleNames = [...]string{results.Fact: "fact", results.Param: "param", results.Metric: "metric",

@@ -33,6 +33,8 @@ type Input struct {
 	Ended map[jobs.AttemptID]jobs.Stamp
 	Loads map[string][]live.LoadSample // of hosts; may be nil
 	Notes []string                     // for the reader of the report
+
+	isSample bool // Table has only some of the jobs
 }
 
 // Limits of the parts that are rendered without the script.
@@ -42,6 +44,10 @@ const (
 	maxText   = 1000 // runes of a command and of other texts
 	maxNotes  = 20
 )
+
+// maxRows is the number of jobs that the script draws. More would make a page of more than 3 MB,
+// which a browser opens slowly.
+var maxRows = 100_000
 
 var (
 	//go:embed page/report.html
@@ -102,13 +108,16 @@ type host struct {
 	Share                              int // of the busiest host, in percent
 }
 
-// Write writes the report.
+// Write writes the report. Of a run with more than maxRows jobs, it draws nine tenths as many.
 func Write(w io.Writer, in *Input) error {
+	drawn, s := *in, results.Summarize(in.Jobs)
+	in = &drawn
+	in.sample(s.Failures)
 	data, err := encode(in)
 	if err != nil {
 		return fmt.Errorf("encode the data of the report: %w", err)
 	}
-	p := newPage(in)
+	p := newPage(in, s)
 	p.Data = data
 	script := chartsText + scriptText
 	p.Style, p.Script = template.CSS(styleText), template.JS(script)
@@ -125,8 +134,7 @@ func hashOf(text string) string {
 
 const timeLayout = "2006-01-02 15:04:05 MST"
 
-func newPage(in *Input) *page {
-	s := results.Summarize(in.Jobs)
+func newPage(in *Input, s *results.Summary) *page {
 	p := &page{
 		Run: text.Clean(in.Run, maxText), Dir: text.Clean(in.Dir, maxText), Program: in.Program,
 		Created: in.Created.Format(timeLayout), AsOf: in.At.Format(timeLayout),

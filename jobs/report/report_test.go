@@ -281,6 +281,50 @@ func TestDataAgreesWithTheTable(t *testing.T) {
 	}
 }
 
+// TestReportOfAHugeRun checks that the page of a run with very many jobs has only some of them, but
+// counts all, says so, and has the examples of failures.
+func TestReportOfAHugeRun(t *testing.T) {
+	defer func(n int) { maxRows = n }(maxRows)
+	in := sample(t, 2000, 3, "plain")
+	whole := len(write(t, in))
+	maxRows = 200
+	page := write(t, in)
+	var d struct {
+		Rows    int
+		Columns []struct {
+			Name string
+			N    []any
+		}
+		Attempts struct{ Job []int }
+	}
+	if err := json.Unmarshal([]byte(unpacked(t, page)), &d); err != nil {
+		t.Fatal(err)
+	}
+	examples := 0
+	for _, g := range results.Summarize(in.Jobs).Failures {
+		examples += len(g.Examples)
+	}
+	if d.Rows < 100 || d.Rows > 300+examples || len(d.Attempts.Job) > 0 || len(page) > whole*2/3 {
+		t.Errorf("got %d rows, %d attempts, and %d bytes of %d", d.Rows, len(d.Attempts.Job), len(page), whole)
+	}
+	shown := map[any]bool{}
+	for _, c := range d.Columns {
+		for _, v := range c.N {
+			shown[v] = shown[v] || c.Name == "job"
+		}
+	}
+	for _, g := range results.Summarize(in.Jobs).Failures {
+		if !shown[float64(g.Examples[0].Job)] {
+			t.Errorf("job %d, an example of %q, is missing", g.Examples[0].Job, g.Cause)
+		}
+	}
+	for _, want := range []string{" 2,000 jobs", "Note: the run has 2,000 jobs: the table and the charts show "} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+}
+
 // BenchmarkWrite measures the time to write a report.
 func BenchmarkWrite(b *testing.B) {
 	in := sample(b, 100_000, 3, "plain")
