@@ -2,6 +2,8 @@ package sched
 
 import (
 	"fmt"
+	"iter"
+	"slices"
 
 	"dcs-tui/jobs"
 )
@@ -9,25 +11,85 @@ import (
 // dependencies holds the jobs that depend on others (after=). A job may name a later job of the
 // file. Whether that job exists is known when the last job has been submitted.
 type dependencies struct {
-	waits                map[jobs.ID]wait
-	children             map[jobs.ID][]child // jobs that wait for an unfinished job
+	waits                []wait // by job id - 1; may be shorter
+	numWaiting           int    // number of jobs that wait
+	children             map[jobs.ID]childList
+	all                  []child // the elements of the lists; the first one is not used
+	unused               uint32  // the first unused element, or 0
 	generation           uint32
 	hasForwardReferences bool // some job names a later one, so cycles and gaps are possible
 }
 
+// wait is the wait of a job for others. The zero value means that it does not wait.
 type wait struct {
-	numLeft    int    // number of jobs that it still waits for
-	generation uint32 // an entry of children with another gen is stale
+	numLeft    uint32 // number of jobs that it still waits for
+	generation uint32 // a child with another one is stale
 }
 
+// childList is a list of the jobs that wait for an unfinished job: indexes of dependencies.all.
+type childList struct{ first, last uint32 }
+
 type child struct {
-	id         jobs.ID
+	id         queuedID
 	generation uint32
+	next       uint32 // index of the next element, or 0
 	condition  jobs.Condition
 }
 
 func newDependencies() dependencies {
-	return dependencies{waits: make(map[jobs.ID]wait), children: make(map[jobs.ID][]child)}
+	return dependencies{children: make(map[jobs.ID]childList), all: make([]child, 1)}
+}
+
+// waitOf returns the wait of a job.
+func (d *dependencies) waitOf(id jobs.ID) wait {
+	if int(id) > len(d.waits) {
+		return wait{}
+	}
+	return d.waits[id-1]
+}
+
+// endWait forgets that a job waits.
+func (d *dependencies) endWait(id jobs.ID) {
+	d.waits[id-1] = wait{}
+	d.numWaiting--
+}
+
+// addChild adds a job to those that wait for a parent.
+func (d *dependencies) addChild(parent jobs.ID, k child) {
+	i := d.unused
+	if i > 0 {
+		d.unused = d.all[i].next
+		d.all[i] = k
+	} else {
+		i = uint32(len(d.all))
+		d.all = append(d.all, k)
+	}
+	list := d.children[parent]
+	if list.last > 0 {
+		d.all[list.last].next = i
+	} else {
+		list.first = i
+	}
+	list.last = i
+	d.children[parent] = list
+}
+
+// childrenOf yields the jobs that wait for a parent.
+func (d *dependencies) childrenOf(parent jobs.ID) iter.Seq[child] {
+	return func(yield func(child) bool) {
+		for i := d.children[parent].first; i > 0 && yield(d.all[i]); i = d.all[i].next {
+		}
+	}
+}
+
+// takeChildren removes the jobs that wait for a parent, and returns them.
+func (d *dependencies) takeChildren(parent jobs.ID) []child {
+	kids := slices.Collect(d.childrenOf(parent))
+	if list := d.children[parent]; list.last > 0 {
+		d.all[list.last].next, d.unused = d.unused, list.first
+		delete(d.children, parent)
+	}
+	return kids
 }
 
 // registerWait makes a queued job wait for its dependencies, and reports whether it must. If the
@@ -36,7 +98,7 @@ func (c *Core) registerWait(id jobs.ID) (blocked bool, state jobs.JobState, reas
 	spec := c.table.Job(id).Spec
 	d := &c.dependencies
 	d.generation++
-	left := 0
+	left := uint32(0)
 	for i, dep := range spec.After {
 		on := spec.AfterCondition(i)
 		switch p := c.table.Job(dep); {
@@ -49,14 +111,18 @@ func (c *Core) registerWait(id jobs.ID) (blocked bool, state jobs.JobState, reas
 			return false, jobs.Skipped, whySkippedAfter(dep, on, p.State)
 		default:
 			left++
-			d.children[dep] = append(d.children[dep], child{id, d.generation, on})
+			d.addChild(dep, child{id: queuedID(id), generation: d.generation, condition: on})
 			d.hasForwardReferences = d.hasForwardReferences || dep > id
 		}
 	}
 	if left == 0 {
 		return false, 0, ""
 	}
-	d.waits[id] = wait{left, d.generation}
+	if n := len(c.table.Jobs) - len(d.waits); n > 0 {
+		d.waits = append(d.waits, make([]wait, n)...)
+	}
+	d.waits[id-1] = wait{left, d.generation}
+	d.numWaiting++
 	return true, 0, ""
 }
 
@@ -83,9 +149,7 @@ func (c *Core) handleDependents() {
 			if !j.State.Terminal() {
 				continue // requeued in the meantime, so its children still wait
 			}
-			kids := c.dependencies.children[id]
-			delete(c.dependencies.children, id)
-			for _, k := range kids {
+			for _, k := range c.dependencies.takeChildren(id) {
 				c.handleParentEnd(k, id, j.State)
 			}
 		}
@@ -101,22 +165,23 @@ func whySkippedAfter(parent jobs.ID, on jobs.Condition, state jobs.JobState) str
 }
 
 func (c *Core) handleParentEnd(k child, parent jobs.ID, state jobs.JobState) {
-	w, ok := c.dependencies.waits[k.id]
-	if !ok || w.generation != k.generation {
+	id := jobs.ID(k.id)
+	w := c.dependencies.waitOf(id)
+	if w.generation != k.generation {
 		return
 	}
 	if !k.condition.IsMet(state) {
-		c.emit(jobs.Record{Kind: jobs.KindJob, Job: k.id, Next: jobs.Skipped,
+		c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Skipped,
 			Reason: whySkippedAfter(parent, k.condition, state)})
 		return
 	}
 	w.numLeft--
 	if w.numLeft > 0 {
-		c.dependencies.waits[k.id] = w
+		c.dependencies.waits[id-1] = w
 		return
 	}
-	c.removeFromQueue(k.id)
-	c.enqueue(k.id)
+	c.removeFromQueue(id)
+	c.enqueue(id)
 }
 
 // failImpossibleDependencies fails the jobs that depend on a job that does not exist, and those in
@@ -128,35 +193,30 @@ func (c *Core) failImpossibleDependencies() {
 	}
 	c.dependencies.hasForwardReferences = false
 	// Simulate the end of every job that can end. The jobs that still wait then can never run.
-	left := make(map[jobs.ID]int, len(c.dependencies.waits))
+	d := &c.dependencies
+	left := make([]uint32, len(c.table.Jobs))
 	var free []jobs.ID
 	for i := range c.table.Jobs {
 		id := jobs.ID(i + 1)
-		if w, ok := c.dependencies.waits[id]; ok {
-			left[id] = w.numLeft
-		} else if len(c.dependencies.children[id]) > 0 {
+		if left[i] = d.waitOf(id).numLeft; left[i] == 0 && d.children[id].first > 0 {
 			free = append(free, id)
 		}
 	}
 	for len(free) > 0 {
 		id := free[len(free)-1]
 		free = free[:len(free)-1]
-		for _, k := range c.dependencies.children[id] {
-			if w, ok := c.dependencies.waits[k.id]; ok && w.generation == k.generation {
-				left[k.id]--
-				if left[k.id] == 0 {
-					free = append(free, k.id)
+		for k := range d.childrenOf(id) {
+			if d.waitOf(jobs.ID(k.id)).generation == k.generation {
+				if left[k.id-1]--; left[k.id-1] == 0 {
+					free = append(free, jobs.ID(k.id))
 				}
 			}
 		}
 	}
 	for i := range c.table.Jobs {
 		id := jobs.ID(i + 1)
-		if left[id] == 0 {
-			continue
-		}
-		if _, ok := c.dependencies.waits[id]; !ok {
-			continue // skipped in the meantime, because it depends on one of those
+		if left[i] == 0 || d.waitOf(id).numLeft == 0 {
+			continue // it can run, or was skipped in the meantime, because it depends on one of those
 		}
 		why := "its dependencies form a cycle"
 		for _, dep := range c.table.Jobs[i].Spec.After {

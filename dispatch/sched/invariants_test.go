@@ -89,7 +89,7 @@ func Inconsistency(c *Core) string {
 		got, want int
 	}{
 		{"timers", len(c.queue.timerAt), waiting[stateRetrying] + avoiding},
-		{"jobs that wait for others", len(c.dependencies.waits), waiting[stateWaitingForJobs]},
+		{"jobs that wait for others", c.dependencies.numWaiting, waiting[stateWaitingForJobs]},
 		{"ready jobs", c.queue.ready, waiting[stateReady]},
 		{"jobs in classes", inClasses, waiting[stateReady]},
 		{"jobs beyond the ready ones that may run anywhere", max(0, len(c.queue.avoidanceOver)-waiting[stateReady]), 0},

@@ -158,7 +158,7 @@ func (c *Core) removeFromQueue(id jobs.ID) {
 	case stateRetrying:
 		delete(q.timerAt, id)
 	case stateWaitingForJobs:
-		delete(c.dependencies.waits, id)
+		c.dependencies.endWait(id)
 	}
 	q.states[id-1] = stateNotQueued
 }
