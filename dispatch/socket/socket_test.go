@@ -20,8 +20,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
@@ -31,7 +29,7 @@ func TestMain(m *testing.M) {
 	if address := os.Getenv("TEST_CONNECT"); address != "" {
 		os.Exit(connect(address))
 	}
-	goleak.VerifyTestMain(m)
+	os.Exit(polltest.RunWithoutLeaks(m))
 }
 
 var must = polltest.Must

@@ -6,12 +6,11 @@ import (
 	"errors"
 	"io/fs"
 	"math/rand/v2"
+	"os"
 	"reflect"
 	"slices"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 
 	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
@@ -21,7 +20,7 @@ import (
 	"dcs-tui/jobs/rundir/memdisk"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(polltest.RunWithoutLeaks(m)) }
 
 var (
 	must   = polltest.Must

@@ -13,8 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/inbox"
 	"dcs-tui/dispatch/publish"
@@ -30,7 +28,7 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(polltest.RunWithoutLeaks(m)) }
 
 // lab is a dispatcher in virtual time over simulated hosts, with a run directory, an inbox, and a
 // View.
