@@ -60,5 +60,5 @@ func shortDir(t testing.TB) string {
 // ChangePassphrase changes the passphrase of a key file. options are further options of
 // ssh-keygen, such as -m PEM.
 func ChangePassphrase(path, old, now string, options ...string) error {
-	return keygen(append(options, "-p", "-P", old, "-N", now, "-f", path)...)
+	return keygen(append(options, "-a", "1", "-p", "-P", old, "-N", now, "-f", path)...)
 }

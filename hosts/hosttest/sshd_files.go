@@ -31,7 +31,12 @@ func cleanEnv() []string {
 
 // NewKey creates a key pair (ed25519, rsa or ecdsa) in path and path.pub.
 func NewKey(path, kind, passphrase string) error {
-	return keygen("-t", kind, "-N", passphrase, "-C", "hosttest", "-f", path)
+	// The key is used in tests only: a small one is made and unlocked fast.
+	args := []string{"-t", kind, "-a", "1", "-N", passphrase, "-C", "hosttest", "-f", path}
+	if kind == "rsa" {
+		args = append(args, "-b", "2048")
+	}
+	return keygen(args...)
 }
 
 // Sign creates path-cert.pub. It contains the public key path.pub, signed by ca, for a host or for
