@@ -38,6 +38,7 @@ func (s scriptSuite) Run() int {
 	os.Setenv("HOME", home)
 	os.Setenv("TEST_BASES", filepath.Join(home, "base"))
 	os.Setenv("SSH_AUTH_SOCK", "")
+	syscall.Umask(0o022)        // the program refuses scripts that a group can write
 	run.ProgramName = "dcs-tui" // testscript runs the program by this name
 	return s.M.Run()
 }
@@ -120,6 +121,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"refuses": command("refuses PATTERN PROGRAM ARG...", exitsWith("2", "stderr")),
 	"until":   command("until PATTERN FILE", until),
 	"seen":    command("seen RUN", seen),
+	"alone":   command("alone", alone),
 	"start":   command("start NAME PROGRAM ARG...", start),
 	"send":    command("send SIGNAL NAME", send),
 	"ends":    command("ends CODE NAME", ends),
@@ -186,6 +188,19 @@ func ends(ts *testscript.TestScript, args []string) {
 	if code := strconv.Itoa(cmd.ProcessState.ExitCode()); code != args[0] {
 		text, _ := os.ReadFile(ts.MkAbs(args[1] + ".err"))
 		ts.Fatalf("%s exits %s, not %s:\n%s", args[1], code, args[0], text)
+	}
+}
+
+// alone waits until no process of the script's programs is left: the helper on a host ends a moment
+// after the program that it served, and may use the host's files until then.
+func alone(ts *testscript.TestScript, _ []string) {
+	dir := ts.MkAbs(".")
+	var left []progtest.Process
+	if !polltest.Within(polltest.Patience, func() bool {
+		left = progtest.FindProcesses(func(p progtest.Process) bool { return p.RefersTo(dir+"/", dir+"\x00") })
+		return len(left) == 0
+	}) {
+		ts.Fatalf("there are still processes: %v", left)
 	}
 }
 
