@@ -72,7 +72,7 @@ func TestScreenAfterSomeKeys(t *testing.T) {
 		{promise: "a key that works removes the error of the one before", w: 80, h: 24, keys: "r j",
 			hides: []string{"nothing to requeue"}},
 		{promise: "a key that cannot work says why", w: 80, h: 24, keys: "4 m",
-			shows: []string{"this run has no parameters and no metrics"}},
+			shows: []string{"there are no parameters and no metrics in this run"}},
 		{promise: "a key without a meaning hides no error", w: 80, h: 24, keys: "r x",
 			shows: []string{"nothing to requeue: job 50117 runs"}},
 		{promise: "a host that cannot start jobs has neither free slots nor is it up; its name is there once",

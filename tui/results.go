@@ -136,7 +136,7 @@ func (p *resultsPane) click(m *model, row int) {
 }
 
 // noTableText explains why a run has no table of results.
-const noTableText = "this run has no parameters and no metrics, so there is nothing to group"
+const noTableText = "there are no parameters and no metrics in this run"
 
 // rowKeys returns the keys of the list of jobs and, if there is a table, of the table.
 func (p *resultsPane) rowKeys() []binding {

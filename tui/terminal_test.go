@@ -250,8 +250,12 @@ func canceledContext() context.Context {
 // TestListOfRunsHasTheKeysOfLists checks that the keys of lists also work in the list of runs,
 // which scrolls.
 func TestListOfRunsHasTheKeysOfLists(t *testing.T) {
-	c := &chooser{m: newScreen(t, sample(), 80, 24), rows: strings.Split(strings.Repeat("run ", 40), " ")[:40],
-		keys: []string{"enter"}}
+	var list Choices
+	for i := range 40 {
+		list.Rows = append(list.Rows, Choice{ID: "run" + itoa(i), Text: "run" + itoa(i) + " a text"})
+	}
+	c := &chooser{m: newScreen(t, sample(), 80, 24), list: list,
+		keys: []ChoiceKey{{Key: "enter"}, {Key: "P", Help: "remove", Question: "remove"}}}
 	c.Update(tea.WindowSizeMsg{Width: 80, Height: 13})
 	for _, step := range []struct {
 		key     string
@@ -264,6 +268,36 @@ func TestListOfRunsHasTheKeysOfLists(t *testing.T) {
 			}
 		})
 	}
+	shown := func() string { return plainText(c.View().Content) }
+	c.Update(keyMessage("?"))
+	checkContains(t, shown(), "P             remove", "the keys")
+	checkContains(t, shown(), "ctrl+d        down half a page", "the keys")
+	c.Update(keyMessage("?"))
+	c.Update(keyMessage("P"))
+	checkContains(t, shown(), "remove run9? y: yes", "the question")
+	if c.Update(keyMessage("enter")); c.done {
+		t.Error("enter confirms a question")
+	}
+	// The list is read again: the cursor stays on its run, and a question about a run that has gone ends.
+	c.Update(choicesRead{list: Choices{Rows: list.Rows[5:]}})
+	equal(t, c.list.Rows[c.cursorRow].ID, "run9", "the run under the cursor")
+	c.Update(keyMessage("P"))
+	c.Update(choicesRead{list: Choices{Rows: list.Rows[20:]}})
+	if c.Update(keyMessage("y")); c.done {
+		t.Error("a question about one run removes another")
+	}
+	c.Update(keyMessage("P"))
+	if c.Update(keyMessage("y")); c.key != "P" || !c.done {
+		t.Errorf("y to a question chooses %q", c.key)
+	}
+	c.Update(choicesRead{list: list})
+	equal(t, c.list.Rows[c.cursorRow].ID, "run24", "the chosen run after another read of the list")
+	c.key, c.done = "", false
+	c.Update(choicesRead{})
+	if c.Update(keyMessage("enter")); c.done {
+		t.Error("enter chooses a row of an empty list")
+	}
+	c.Update(choicesRead{list: list})
 	if c.Update(keyMessage("enter")); c.key != "enter" || !c.done {
 		t.Errorf("enter chooses %q", c.key)
 	}

@@ -65,34 +65,47 @@ func (a *app) runWithoutCommand(cmd *cobra.Command, args []string) error {
 		if err != nil || plainTerminal() {
 			return a.runRunsList(defaultLimit)
 		}
-		rows, older := runRows(list, defaultLimit)
-		footer := "enter attach  R resume  P prune  q leave   dcs-tui --help lists the commands"
-		if older > 0 {
-			footer = fmt.Sprintf("and %d older  %s", older, footer)
-		}
 		o, err := a.screenOptions(screenFlags{})
 		if err != nil {
 			keys.Close()
 			return err
 		}
 		o.In, o.Out = keys, a.stdout
-		row, key, err := tui.Choose(context.Background(), o, rows[0], rows[1:], footer, "enter", "R", "P")
+		name, key, err := tui.Choose(context.Background(), o, runChoices,
+			tui.ChoiceKey{Key: "enter", Help: "show the screen of the run"},
+			tui.ChoiceKey{Key: "R", Help: "resume the run: start a dispatcher"},
+			tui.ChoiceKey{Key: "P", Help: "remove the run and its outputs", Question: "remove the run and its outputs:"})
 		keys.Close()
 		if err != nil {
 			return err
 		}
+		dir := filepath.Join(rundir.Base, name)
 		switch key {
 		case "":
 			return nil
 		case "enter":
-			return a.execute("attach", list[row].Dir)
+			return a.execute("attach", dir)
 		case "R":
-			return a.execute("resume", list[row].Dir)
+			return a.execute("resume", dir)
 		}
-		if err := a.execute("runs", "prune", list[row].Dir); err != nil { // it asks first
+		if err := a.execute("runs", "prune", "--yes", dir); err != nil {
 			a.printError(err)
 		}
 	}
+}
+
+// runChoices returns the list of runs as they are now.
+func runChoices() tui.Choices {
+	list, _ := rundir.List(rundir.Base) // a directory that cannot be read now has no rows
+	rows, older := runRows(list, defaultLimit)
+	c := tui.Choices{Title: rows[0], Footer: "enter attach  R resume  P prune  q leave  ? keys   dcs-tui --help lists the commands"}
+	if older > 0 {
+		c.Footer = fmt.Sprintf("and %d older  %s", older, c.Footer)
+	}
+	for i, row := range rows[1:] {
+		c.Rows = append(c.Rows, tui.Choice{ID: list[i].Name, Text: row})
+	}
+	return c
 }
 
 // defaultLimit is the number of runs that are listed by default. Listing a run reads its journal.

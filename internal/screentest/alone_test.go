@@ -24,8 +24,8 @@ func TestAloneListsTheRuns(t *testing.T) {
 
 	x.enterLine("clear; dcs-tui", `> r `)
 	x.press("j", `> older`)
-	x.press("P", `remove the run older.*\(y/n\)`)
-	x.enterLine("y", `(?s)1 run removed.*> r `) // the list again, without the removed run
+	x.press("P", `remove the run and its outputs: older\? y`)
+	x.press("y", `(?s)1 run removed.*> r `) // the list again, without the removed run
 	x.press("q", `prompt>`)
 	x.awaitGone(`> r `)
 
