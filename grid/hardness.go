@@ -17,6 +17,8 @@ type tuples struct {
 	t      *Template
 	params []int  // the parameters that determine the hardness
 	name   string // name of the order; the last component
+	// The options of each setting of params so far; nil: no setting occurs twice, so a million
+	// options need not be kept.
 	shared map[tupleKey]*jobs.Options
 }
 
@@ -26,7 +28,7 @@ type tupleKey struct {
 }
 
 func newTuples(t *Template) *tuples {
-	h := &tuples{t: t, shared: map[tupleKey]*jobs.Options{}}
+	h := &tuples{t: t}
 	var order []string
 	for _, part := range t.Hardness {
 		h.params = append(h.params, slices.IndexFunc(t.Params, func(p *Param) bool { return p.Name == part.Param }))
@@ -35,6 +37,11 @@ func newTuples(t *Template) *tuples {
 	h.name = nameOf(order...)
 	if t.comparison != nil {
 		h.params = t.comparison.params
+	}
+	for axis, n := range t.axes {
+		if n > 1 && !slices.ContainsFunc(h.params, func(i int) bool { return t.Params[i].axis == axis }) {
+			h.shared = map[tupleKey]*jobs.Options{}
+		}
 	}
 	return h
 }
@@ -68,7 +75,9 @@ func (h *tuples) withHardness(c *command, params []jobs.Param) *jobs.Options {
 		made := *c.options
 		made.Hardness = h.hardness(k.at, params)
 		o = &made
-		h.shared[k] = o
+		if h.shared != nil {
+			h.shared[k] = o
+		}
 	}
 	return o
 }

@@ -135,3 +135,29 @@ func TestOrdersAreKeptApart(t *testing.T) {
 	}
 	same(t, "names of orders", len(names), 6)
 }
+
+// TestOptionsAreKeptOnlyToShareThem checks that jobs share the options of a setting that occurs
+// several times, and that nothing is kept if each setting occurs once.
+func TestOptionsAreKeptOnlyToShareThem(t *testing.T) {
+	for _, c := range []struct {
+		template string
+		want     int // number of options that are kept; -1: none
+	}{
+		{"@hardness n, m\n[n] 1..4\n[m] 1..3\n[a] x\necho [n] [m] [a]\n", -1},
+		{"@hardness n\n@zip n m\n[n] 1..4\n[m] 1..4\necho [n] [m]\n", -1},
+		{"@hardness n\n[n] 1..4\n[seed] 1..3\necho [n] [seed]\n", 4},
+	} {
+		template := parse(t, c.template)
+		hard, options := newTuples(template), map[*jobs.Options]bool{}
+		for ix, err := range template.keptPoints() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			options[hard.options(template.commands[0], template.params(ix))] = true
+		}
+		if got := len(hard.shared); hard.shared == nil && c.want >= 0 || got != max(0, c.want) ||
+			c.want >= 0 && len(options) != c.want {
+			t.Errorf("%q: %d options are kept, and there are %d; want %d", c.template, got, len(options), c.want)
+		}
+	}
+}
