@@ -11,7 +11,7 @@ import (
 	"dcs-tui/internal/progtest"
 )
 
-// nap sleeps as long as a "laptop" does: several times the lost_after of the labs here. In the
+// nap sleeps as long as a "laptop" does: more than twice the lost_after of the labs here. In the
 // complete form, helpers leave meanwhile. The passing time is itself the injected fault, and no
 // event can stand for it: what sleeps does nothing.
 func nap() { time.Sleep(polltest.Scale(22*time.Second, 22*time.Second, 45*time.Second)) }
@@ -24,7 +24,7 @@ func TestSleepingDispatcher(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
 	l := newLab(t, 2)
-	l.inventoryText = "[defaults]\nlost_after = \"5s\"\n"
+	l.inventoryText = "[defaults]\nlost_after = \"9s\"\n"
 	file := l.writeBusyJobs(600, 4)
 	p := l.start(l.runArgs(4, "--json", file)...)
 	l.until("some have ended", func() bool { return l.numEnded("run/attempts/*/*.status") >= 20 })
@@ -39,7 +39,7 @@ func TestSleepingDispatcher(t *testing.T) {
 func TestSleepingLaptop(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
-	l := newLocalLab(t, 4, "lost_after = \"5s\"\n")
+	l := newLocalLab(t, 4, "lost_after = \"9s\"\n")
 	l.writeBusyJobs(600, 2)
 	p := l.start(l.tinyArgs()...)
 	l.until("some have ended", func() bool { return l.numEnded("run/attempts/*/*.status") >= 20 })

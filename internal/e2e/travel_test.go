@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"dcs-tui/internal/polltest"
+	"dcs-tui/internal/progtest"
 )
 
 // TestFilesTravelToHostsThatShareNothing checks that hosts without a shared directory get the files
@@ -65,6 +66,8 @@ find . -name out -prune -o -name '*.csv' -print >> ../../temps
 			t.Errorf("nothing is said of %q:\n%s", want, said)
 		}
 	}
+	// The helpers have removed the files of the jobs when they have left.
+	l.until("the helpers have left", func() bool { return len(progtest.FindProcesses(l.ownProcess())) == 0 })
 	var left, kept []string
 	for i := range l.servers {
 		names, _ := filepath.Glob(l.workDir(i) + "/*/files.*/*")

@@ -251,10 +251,9 @@ func gpuUsers(dirfd int, dir string) map[int][]int {
 // is three times as old. Tests shorten it.
 var gpuFresh = 10 * time.Second
 
-const (
-	gpuTimeout = 5 * time.Second // of a tool
-	gpuSilence = 5 * time.Minute // after which a tool that did not answer is asked again
-)
+var gpuTimeout = 5 * time.Second // of a tool; tests lengthen it
+
+const gpuSilence = 5 * time.Minute // after which a tool that did not answer is asked again
 
 const fileGPUs = "gpus" // boot clock in ns at which the answer expires, then numbers of devices
 

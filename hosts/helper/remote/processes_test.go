@@ -111,7 +111,7 @@ func TestJobAtPidsMax(t *testing.T) {
 	}
 	f.launch(job("2.1", "read x < "+gate+"; sleep 0; exit 4"))
 	f.started("2.1")
-	limit := box.limit(box.current())
+	limit := box.limit(1) // a limit below the present number takes effect when the next one is started
 	w.say(gate)
 	kept := limit
 	kept.Path = ""
@@ -122,7 +122,7 @@ func TestJobAtPidsMax(t *testing.T) {
 	if s := w.status("2.1"); s.Outcome.ProcessLimit != kept {
 		t.Errorf("sentinel: %+v", s)
 	}
-	limit = box.limit(box.current())
+	limit = box.limit(1)
 	f.launch(job("3.1", "exit 5"))
 	if m := f.refused("3.1"); m.Limit != limit || !strings.Contains(m.Why, limit.Text()) {
 		t.Errorf("refused with %+v, want %v", m, limit)
