@@ -1,6 +1,9 @@
 package screentest
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 // TestAloneListsTheRuns checks that dcs-tui without arguments lists the runs, newest first, with
 // their status, and that the user can attach, resume, and prune from there. Afterwards the shell
@@ -11,9 +14,9 @@ func TestAloneListsTheRuns(t *testing.T) {
 	was := x.terminalSettings("before")
 	x.writeFile("ok.txt", "true\n")
 	x.writeFile("bad.txt", "#DCS default tries=1\nfalse\n"+gated)
-	for _, command := range []string{"run --hosts hosts.toml --no-tui --name older ok.txt",
+	for i, command := range []string{"run --hosts hosts.toml --no-tui --name older ok.txt",
 		"run --hosts hosts.toml --no-tui --halt now,fail=1 --name r bad.txt"} {
-		x.enterLine("clear; dcs-tui "+command+"; echo exit=$?", `exit=\d`)
+		x.enterLine(fmt.Sprintf("clear; dcs-tui %s; echo exit-%d=$?", command, i), fmt.Sprintf(`exit-%d=\d`, i))
 	}
 
 	x.enterLine("clear; dcs-tui", `(?s)NAME +MADE.*> r .*1 failed.*\n +older .*1 of 1 ok.*enter attach`)

@@ -1,6 +1,7 @@
 package trust
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"dcs-tui/internal/account"
+	"dcs-tui/internal/polltest"
 )
 
 const stranger = 54321 // an account without a name
@@ -107,7 +109,7 @@ func TestSudoKeepsTheOwner(t *testing.T) {
 // with umask 002, until it has a second member.
 func TestGroupOfOneUser(t *testing.T) {
 	if path := os.Getenv("TRUST_TEST_FILE"); path != "" { // as that user
-		info, err := os.Stat(path)
+		info, err := os.NewFile(4, path).Stat()
 		if err == nil {
 			_, err = Check(info, path, Strict)
 		}
@@ -119,7 +121,7 @@ func TestGroupOfOneUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("makes users, which needs root")
 	}
-	const first, second = "dcstrusta", "dcstrustb"
+	first, second := fmt.Sprintf("dcstrust%da", os.Getpid()), fmt.Sprintf("dcstrust%db", os.Getpid())
 	for _, name := range []string{first, second} {
 		if out, err := exec.Command("useradd", "--no-create-home", "--user-group", name).CombinedOutput(); err != nil {
 			t.Skipf("useradd: %v: %s", err, out)
@@ -137,14 +139,24 @@ func TestGroupOfOneUser(t *testing.T) {
 	}
 	program, path := filepath.Join(dir, "test"), filepath.Join(dir, "hosts.toml")
 	if out, err := exec.Command("sh", "-c",
-		`chmod 755 "$1" "$1/.." && install -m 755 "$2" "$3" && install -m 664 -o "$5" -g "$5" /dev/null "$4"`,
-		"sh", dir, exe, program, path, first).CombinedOutput(); err != nil {
+		`install -m 755 "$1" "$2" && install -m 664 -o "$4" -g "$4" /dev/null "$3"`,
+		"sh", exe, program, path, first).CombinedOutput(); err != nil {
 		t.Fatal(err, string(out))
+	}
+	// The user gets both files open, and need not be able to reach them.
+	var files []*os.File
+	for _, name := range []string{program, path} {
+		f, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		files = append(files, f)
 	}
 	uid, gid := number(t, entry[2]), number(t, entry[3])
 	accepts := func(path string) bool {
-		cmd := exec.Command(program, "-test.run=^TestGroupOfOneUser$")
-		cmd.Dir, cmd.Env = dir, []string{"TRUST_TEST_FILE=" + path}
+		cmd := exec.Command("/proc/self/fd/3", "-test.run=^TestGroupOfOneUser$")
+		cmd.Dir, cmd.Env, cmd.ExtraFiles = "/", []string{"TRUST_TEST_FILE=" + path}, files
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: gid}}
 		out, err := cmd.CombinedOutput()
 		t.Logf("%s", out)
@@ -153,9 +165,11 @@ func TestGroupOfOneUser(t *testing.T) {
 	if !accepts(path) {
 		t.Error("a file of a private group is refused")
 	}
-	if out, err := exec.Command("usermod", "-a", "-G", first, second).CombinedOutput(); err != nil {
-		t.Fatal(err, string(out))
-	}
+	var out []byte
+	polltest.Until(t, "the second user is a member", func() bool { // another test may have the lock of the accounts
+		out, err = exec.Command("usermod", "-a", "-G", first, second).CombinedOutput()
+		return err == nil
+	}, func() string { return string(out) })
 	if accepts(path) {
 		t.Error("a file that the group's second member can write is accepted")
 	}
