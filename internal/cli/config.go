@@ -20,8 +20,9 @@ import (
 func (a *app) screenOptions(flags screenFlags) (tui.Options, error) {
 	o := tui.Options{NoColor: os.Getenv("NO_COLOR") != ""}
 	err := readScreenConfig(filepath.Join(hosts.ConfigDir(), "dcs-tui", "config.toml"), &o)
-	o.ASCII = o.ASCII || a.con.ascii || flags.ascii
-	o.Mouse = o.Mouse || flags.mouse
+	flags.ascii.apply(&o.ASCII)
+	flags.mouse.apply(&o.Mouse)
+	o.ASCII = o.ASCII || a.con.ascii
 	return o, err
 }
 

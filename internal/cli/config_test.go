@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
+
 	"dcs-tui/tui"
 )
 
@@ -38,5 +40,20 @@ func TestScreenConfig(t *testing.T) {
 	}
 	if err := readScreenConfig(filepath.Join(t.TempDir(), "none.toml"), &tui.Options{}); err != nil {
 		t.Errorf("without a file: %v", err)
+	}
+}
+
+// TestScreenFlagsOverrideTheFile checks that a flag that is given counts instead of the setting, also
+// if it turns something off.
+func TestScreenFlagsOverrideTheFile(t *testing.T) {
+	for flag, want := range map[string]bool{"": true, "--mouse": true, "--mouse=false": false} {
+		var flags screenFlags
+		fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+		flags.addFlags(fs)
+		mouse := true
+		err := fs.Parse(strings.Fields(flag))
+		if flags.mouse.apply(&mouse); err != nil || mouse != want {
+			t.Errorf("%q: the mouse is %v, want %v (%v)", flag, mouse, want, err)
+		}
 	}
 }

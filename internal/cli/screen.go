@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -32,13 +33,36 @@ import (
 
 // screenFlags are the flags of every command that has a screen.
 type screenFlags struct {
-	ascii bool
-	mouse bool
+	ascii toggle
+	mouse toggle
 }
 
 func (o *screenFlags) addFlags(fs *pflag.FlagSet) {
-	fs.BoolVar(&o.ascii, "ascii", false, "draw the screen with ASCII characters only")
-	fs.BoolVar(&o.mouse, "mouse", false, "use the mouse on the screen (text can then not be selected)")
+	o.ascii.addTo(fs, "ascii", "draw the screen with ASCII characters only")
+	o.mouse.addTo(fs, "mouse", "use the mouse on the screen (text can then not be selected)")
+}
+
+// toggle is the value of a flag that overrides a setting, which may be true, only if it is given.
+type toggle struct{ isSet, value bool }
+
+func (v *toggle) addTo(fs *pflag.FlagSet, name, usage string) {
+	fs.VarPF(v, name, "", usage).NoOptDefVal = "true"
+}
+
+// apply changes a setting if the flag was given.
+func (v *toggle) apply(setting *bool) {
+	if v.isSet {
+		*setting = v.value
+	}
+}
+
+func (v *toggle) String() string { return strconv.FormatBool(v.value) }
+func (v *toggle) Type() string   { return "bool" }
+
+func (v *toggle) Set(text string) (err error) {
+	v.isSet = true
+	v.value, err = strconv.ParseBool(text)
+	return err
 }
 
 func (a *app) attachCmd() *cobra.Command {
