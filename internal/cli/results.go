@@ -126,8 +126,8 @@ func completeParams(_ *cobra.Command, args []string, prefix string) ([]string, c
 	a := &app{con: consoleTo(io.Discard)} // a warning would appear in the line that is being typed
 	if state, err := a.openState(args[:min(1, len(args))]); err == nil {
 		before := prefix[:strings.LastIndexByte(prefix, ',')+1]
-		for i := range state.Table.Jobs[:min(maxJobs, len(state.Table.Jobs))] {
-			for _, p := range state.Table.Jobs[i].Spec.Params() {
+		for id := range jobs.ID(min(maxJobs, state.Table.NumJobs())) {
+			for _, p := range state.Table.Spec(id + 1).Params() {
 				if name := before + p.Name; !slices.Contains(names, name) {
 					names = append(names, name)
 				}

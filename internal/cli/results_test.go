@@ -196,3 +196,15 @@ func TestOnlyMetricsThatAreAskedFor(t *testing.T) {
 		}
 	}
 }
+
+// TestGroupCompletesParameters checks that --group completes the parameters of the run, also after a
+// comma.
+func TestGroupCompletesParameters(t *testing.T) {
+	run := newGridRun(t, t.TempDir(), 3)
+	for prefix, want := range map[string]string{"": "C gamma", "g": "gamma", "host,": "host,C host,gamma"} {
+		got, _ := completeParams(nil, []string{run.Dir}, prefix)
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q: got %q, want %s", prefix, got, want)
+		}
+	}
+}
