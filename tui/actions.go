@@ -19,7 +19,8 @@ import (
 // selected jobs or, without a selection, on that job.
 func (m *model) jobKeys() []binding {
 	onJobs := (*model).focusHasJobs
-	const noJobs = "this is no list of jobs; tab, 1, or enter leads to one"
+	noJobs := fmt.Sprintf("this is no list of jobs; %s, %s, or %s leads to one", m.keyFor("next-view"), m.keyFor("jobs"),
+		m.keyFor("open"))
 	return withGroup("Jobs",
 		key("undo", "undo", "undo the cancel, for ten seconds", (*model).undoCancel).onlyIf((*model).canUndo).thatActs(),
 		key("cancel", textIf(m.hasEffect(action.Cancel), "cancel"), "cancel: a queued job at once, else it asks first",
@@ -236,7 +237,7 @@ func (m *model) jobToEdit() (runview.Row, bool) {
 	which := m.targetJobs()
 	r, ok := m.onlyTarget(which)
 	if !ok && len(which) > 0 {
-		m.showError("only one job can be edited at a time: esc clears the selection")
+		m.showError("only one job can be edited at a time: " + m.keyFor("back") + " clears the selection")
 	}
 	return r, ok
 }
@@ -247,8 +248,8 @@ func (m *model) editCurrent() tea.Cmd {
 		return nil
 	}
 	if !isEditable(r.Phase) {
-		m.showError(fmt.Sprintf("cannot edit: %s %s; c cancels it, then it can be edited", jobName(r.ID),
-			phaseInfoOf(r.Phase).verbPhrase))
+		m.showError(fmt.Sprintf("cannot edit: %s %s; %s cancels it, then it can be edited", jobName(r.ID),
+			phaseInfoOf(r.Phase).verbPhrase, m.keyFor("cancel")))
 		return nil
 	}
 	return m.openEdit(r.ID)
@@ -288,7 +289,7 @@ func (m *model) setCommand(id jobs.ID, old, command string) (tea.Cmd, error) {
 	case strings.TrimSpace(command) == "":
 		return nil, errors.New("the command is empty; esc leaves it as it was")
 	case command == old:
-		m.showMessage("the command is as it was: nothing was changed; r requeues")
+		m.showMessage("the command is as it was: nothing was changed; " + m.keyFor("requeue") + " requeues")
 		return nil, nil
 	}
 	return m.startAction(action.Request{Do: action.Edit, Jobs: jobs.One(id), Edit: &jobs.Change{Command: &command}}),

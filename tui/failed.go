@@ -202,7 +202,8 @@ func (p *failedPane) lineText(m *model, l failedLine, w int) string {
 	group := l.group
 	switch {
 	case l.numUnlisted > 0:
-		return fmt.Sprintf("%12s and %s more: f shows them in the list of jobs", "", text.Thousands(l.numUnlisted))
+		return fmt.Sprintf("%12s and %s more: %s shows them in the list of jobs", "", text.Thousands(l.numUnlisted),
+			m.keyFor("list"))
 	case l.row != nil:
 		r := l.row
 		when := ""
@@ -244,7 +245,7 @@ func (p *failedPane) keys() []binding {
 		key("requeue", "requeue all", "requeue all jobs of this cause; on a job, only that one", p.requeue).onlyIf(some).thatActs(),
 		key("log", "log", "stderr of the job, of a cause that of its newest job", p.openStderr).onlyIf(some),
 		key("find", "", "filter what failed, in the list of jobs", p.filterJobs),
-		key("list", "select", "select all jobs of this cause in the list of jobs", p.selectInJobs).onlyIf(some).thatActs(),
+		key("list", "in list", "select all jobs of this cause in the list of jobs", p.selectInJobs).onlyIf(some).thatActs(),
 	), moveKeys(func() int { return p.h }, p.move)...)
 }
 

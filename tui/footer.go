@@ -34,11 +34,11 @@ func (m *model) messageRows() []string {
 	undo := ""
 	if m.undo != nil {
 		if left := m.undo.expiresAt.Sub(m.now()); left > 0 {
-			undo = "  " + styleBold.Render("u: undo "+text.Span(left)) + " "
+			undo = "  " + styleBold.Render(m.keyFor("undo")+": undo "+text.Span(left)) + " "
 		}
 	}
 	if m.isSmall() { // there is no row of hints below
-		undo += "  " + styleBold.Render("q") + " leave"
+		undo += "  " + styleBold.Render(m.keyFor("leave")) + " leave"
 	}
 	if text := m.clean(m.message.text); text != "" {
 		style := textStyle{}
@@ -59,7 +59,7 @@ func (m *model) messageRows() []string {
 	}
 	if e := m.newestBad(); e != "" {
 		return []string{m.justify(" "+styleWarn.Render(m.glyphs.warn)+" "+e,
-			undo+styleFaint.Render("  5: events "), m.w)}
+			undo+styleFaint.Render("  "+m.keyFor("events")+": events "), m.w)}
 	}
 	return []string{m.justify("", undo, m.w)}
 }
@@ -132,7 +132,7 @@ func (m *model) summaryRows() []string {
 	for i := range m.snap.Groups {
 		if i == room {
 			out = append(out, styleFaint.Render(fmt.Sprintf(" %10s",
-				"and "+text.Plural(len(m.snap.Groups)-i, "other cause")+" (key 3)")))
+				"and "+text.Plural(len(m.snap.Groups)-i, "other cause")+" (key "+m.keyFor("failed")+")")))
 			break
 		}
 		group := &m.snap.Groups[i]
@@ -148,9 +148,9 @@ func (m *model) summaryRows() []string {
 			next = append(next, styleBold.Render(b.firstKey())+" "+b.label)
 		}
 	}
-	next = nonEmpty(append(next, textIf(t.failed > 0, styleBold.Render("3")+" failures"),
-		textIf(m.tab != tabJobs, styleBold.Render("1")+" the jobs"),
-		styleBold.Render("esc")+" hides this", styleBold.Render("q")+" leave")...)
+	next = nonEmpty(append(next, textIf(t.failed > 0, styleBold.Render(m.keyFor("failed"))+" failures"),
+		textIf(m.tab != tabJobs, styleBold.Render(m.keyFor("jobs"))+" the jobs"),
+		styleBold.Render(m.keyFor("back"))+" hides this", styleBold.Render(m.keyFor("leave"))+" leave")...)
 	return append(out, " "+m.joinFitting(next, "   ", m.w-1), m.rule("", m.w, false))
 }
 
@@ -162,7 +162,7 @@ func (m *model) hostTroubleLines(n int) []string {
 			m.wrap(m.clean(text), m.w-3-width(m.glyphs.warn)))...)
 	}
 	if len(out) > n {
-		const more = "  view 2 has more"
+		more := "  view " + m.keyFor("hosts") + " has more"
 		out = out[:n]
 		out[n-1] = m.cut(out[n-1], m.w-width(more)) + styleFaint.Render(more)
 	}

@@ -242,7 +242,7 @@ func (m *model) cut(s string, w int) string { return m.fit(s, min(w, width(s))) 
 func (m *model) tabsRow() string {
 	var full, short []string
 	for i := range numTabs {
-		name := string('1'+rune(i)) + " " + tabNames[i]
+		name := m.tabTitle(i)
 		long := name
 		if n := m.tabCount(i); n != "" {
 			long += " " + n
@@ -262,12 +262,20 @@ func (m *model) tabsRow() string {
 		}
 	}
 	plain, from := plainText(left), 0
-	for i, name := range tabNames { // where they can be clicked
-		from += strings.Index(plain[from:], string('1'+rune(i))+" "+name)
+	for i := range numTabs { // where they can be clicked
+		from += max(0, strings.Index(plain[from:], m.tabTitle(i)))
 		m.titles.from[i] = width(plain[:from])
 	}
 	m.titles.end = width(left)
 	return m.justify(left, m.cut(right, max(0, m.w-width(left)-2)), m.w)
+}
+
+// tabTitle returns the title of a view: its key and its name.
+func (m *model) tabTitle(t tab) string {
+	if keys := m.keysFor(viewNames()[t]); len(keys) > 0 {
+		return keys[0] + " " + tabNames[t]
+	}
+	return tabNames[t]
 }
 
 // tabTitles are the places of the titles of the views on the screen.
@@ -377,7 +385,7 @@ func (m *model) banner() []string {
 			add(styleBad, "NOTHING CAN START", "none of "+text.Plural(len(snap.Hosts), "host")+" takes jobs: "+why)
 		case up == 0 && connecting == 0:
 			add(styleBad, "NO HOST", "none of "+text.Plural(len(snap.Hosts), "host")+
-				" can be used now: view 2 shows why")
+				" can be used now: view "+m.keyFor("hosts")+" shows why")
 		}
 	}
 	if len(said) == 0 {

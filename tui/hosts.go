@@ -118,7 +118,7 @@ func (p *hostsPane) draw(m *model, w, h int, focused bool) []string {
 	hosts, names := p.hosts(m)
 	switch {
 	case len(hosts) == 0 && m.snap != nil && len(m.snap.Hosts) > 0:
-		return []string{" no host matches " + m.clean(p.filter) + ": esc shows all"}
+		return []string{" no host matches " + m.clean(p.filter) + ": " + m.keyFor("back") + " shows all"}
 	case len(hosts) == 0:
 		return []string{m.waitingText("no hosts yet")}
 	}

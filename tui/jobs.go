@@ -305,7 +305,7 @@ func (m *model) drawList(l *jobList, cols []jobColumn, w, h int, focused bool) [
 		wrong = l.currentFilterError()
 	}
 	if wrong != "" {
-		return append(out, "  "+styleBad.Render(m.sign(runview.Failed)+" "+m.clean(wrong)), "  esc clears the filter")
+		return append(out, "  "+styleBad.Render(m.sign(runview.Failed)+" "+m.clean(wrong)), "  "+m.keyFor("back")+" clears the filter")
 	}
 	if l.page.Matched == 0 {
 		return append(out, styleFaint.Render("  "+m.whyEmpty(l)))
@@ -338,7 +338,7 @@ func (l *jobList) commonPrefix() string {
 func (m *model) whyEmpty(l *jobList) string {
 	switch {
 	case l.filter != "":
-		return "no job matches " + m.clean(l.filter) + "; esc clears the filter"
+		return "no job matches " + m.clean(l.filter) + "; " + m.keyFor("back") + " clears the filter"
 	case l.baseFilter != "":
 		return "nothing has finished yet"
 	case m.snap != nil && m.snap.More:

@@ -119,7 +119,7 @@ func (m *model) press(key string) tea.Cmd {
 	if m.isTiny() || m.message.isError && !m.message.isHint { // an error is read first
 		return nil
 	}
-	why := key + " does nothing here; ? lists the keys that do"
+	why := key + " does nothing here; " + m.keyFor("help") + " lists the keys that do"
 	for _, b := range table {
 		if slices.Contains(b.keys, key) && b.whyNot != "" {
 			why = b.whyNot

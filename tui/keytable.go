@@ -3,8 +3,11 @@ package tui
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs/query"
 )
 
@@ -110,10 +113,13 @@ func (m *model) keysFor(names string) (keys []string) {
 	return keys
 }
 
-// keyFor returns the key of an entry that a text names.
+// keyFor returns the key of an entry that a text names, or the command instead of a key.
 func (m *model) keyFor(name string) string {
 	if keys := m.keysFor(name); len(keys) > 0 {
 		return keys[0]
+	}
+	if slices.Contains(viewNames(), name) {
+		return ":view " + name
 	}
 	return ":" + name
 }
@@ -128,6 +134,25 @@ func (o *Options) isKeyChosen(key string) bool {
 	return false
 }
 
+// namedKeys are the names of keys that are no character.
+var namedKeys = strings.Fields("enter tab esc space backspace delete insert up down left right home end pgup pgdown")
+
+// isKey reports whether a name is one that Bubble Tea gives to a key. It has the letters of a
+// combination with ctrl in lower case, and a letter with shift alone in upper case.
+func isKey(name string) bool {
+	rest, found, modified := name, false, false
+	for _, mod := range []string{"ctrl+", "alt+", "shift+"} {
+		if rest, found = strings.CutPrefix(rest, mod); found {
+			modified = true
+		}
+	}
+	if utf8.RuneCountInString(rest) == 1 {
+		return !modified || rest == strings.ToLower(rest) && !strings.HasPrefix(name, "shift+")
+	}
+	n, err := strconv.Atoi(strings.TrimPrefix(rest, "f"))
+	return slices.Contains(namedKeys, rest) || rest == "f"+strconv.Itoa(n) && err == nil && n >= 1 && n <= 63
+}
+
 // setKeys gives keys to an entry instead of its own.
 func (o *Options) setKeys(name string, value any) error {
 	if findKey(name) == nil {
@@ -137,13 +162,17 @@ func (o *Options) setKeys(name string, value any) error {
 		}
 		return query.Unknown("key", name, known)
 	}
-	text, ok := value.(string)
-	keys := strings.Fields(text)
+	list, ok := value.(string)
+	keys := strings.Fields(list)
 	if !ok || len(keys) == 0 {
 		return fmt.Errorf(`keys.%s is a key, or several with blanks between them, such as "x ctrl+x"`, name)
 	}
-	for _, k := range keys {
-		if o.isKeyChosen(k) {
+	for i, k := range keys {
+		if !isKey(k) {
+			return fmt.Errorf(`unknown key "%s"; keys are named like x, X, ctrl+x, alt+x, shift+tab, enter, esc, space, pgdown, f5`,
+				text.Clean(k, 40))
+		}
+		if o.isKeyChosen(k) || slices.Contains(keys[:i], k) {
 			return fmt.Errorf("the key %q is given twice", k)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	tea "charm.land/bubbletea/v2"
+
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/runview"
@@ -74,6 +76,29 @@ func TestKeysAreDocumented(t *testing.T) {
 	}
 }
 
+// TestTextsNameChosenKeys checks that texts, the titles of views, and the mouse use the keys that the
+// user has chosen, or commands where no key is left.
+func TestTextsNameChosenKeys(t *testing.T) {
+	o := Options{Source: sample(), Mouse: true}
+	for name, keys := range map[string]string{"cancel": "X", "hosts": "H", "leave": "ctrl+q Q", "events": "f5",
+		"undo": "U", "help": "f12", "list": "1 3", "more": "k up", "back": "shift+tab"} {
+		if err := o.Set("keys", name, keys); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := newScreenOf(t, o, 100, 24)
+	shows(t, m, "[Jobs", "H Hosts", " Failed", "f5 Events", "X cancel", "ctrl+q leave", "f12 help")
+	press(t, m, "2", "2 does nothing here; f12 lists the keys that do")
+	press(t, m, "e", "X cancels it, then it can be edited")
+	press(t, m, "H", "[H Hosts")
+	m.Update(tea.MouseClickMsg{X: m.titles.from[tabFailed], Y: m.titles.row, Button: tea.MouseLeft})
+	refresh(t, m)
+	shows(t, m, "[Failed")
+	m.Update(tea.MouseWheelMsg{X: 5, Y: 8, Button: tea.MouseWheelUp})
+	hides(t, m, ":up")
+	press(t, m, "H r", "this is no list of jobs; tab, :view jobs, or enter leads to one")
+}
+
 // TestKeysAreRemapped checks that a key of the configuration file replaces the keys of its entry, is
 // taken from the entry that had it, and is the one that the footer, the help, and messages name.
 func TestKeysAreRemapped(t *testing.T) {
@@ -91,6 +116,12 @@ func TestKeysAreRemapped(t *testing.T) {
 		{"cancle", "x", `there is no key "cancle" (did you mean "cancel"?)`},
 		{"edit", 5, "keys.edit is a key"},
 		{"edit", "ctrl+x", `the key "ctrl+x" is given twice`},
+		{"edit", "é é", `the key "é" is given twice`},
+		{"edit", "C-x", `unknown key "C-x"; keys are named like x,`},
+		{"edit", "Esc", `unknown key "Esc"`},
+		{"edit", "ctrl+X", `unknown key "ctrl+X"`},
+		{"edit", "shift+x", `unknown key "shift+x"`},
+		{"edit", "f0", `unknown key "f0"`},
 	} {
 		if err := o.Set("keys", c.name, c.value); err == nil || !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%s = %v: got %v, want %q", c.name, c.value, err, c.err)

@@ -332,7 +332,7 @@ func (m *model) handleMouse(msg tea.MouseMsg) tea.Cmd {
 		case tea.MouseWheelMsg:
 			m.focusOn(p.pane)
 			name := map[tea.MouseButton]string{tea.MouseWheelUp: "up", tea.MouseWheelDown: "down"}[msg.Button]
-			if name == "" {
+			if len(m.keysFor(name)) == 0 {
 				return nil
 			}
 			for range wheelRows {

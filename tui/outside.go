@@ -246,5 +246,6 @@ func (m *model) outsideKeys() []binding {
 // shellKey returns the key that opens a shell on the host of a pane's job.
 func shellKey() binding {
 	return key("shell", "shell", "a shell on its host", (*model).openCurrentShell).
-		onlyIf(func(m *model) bool { r, ok := m.currentJob(); return ok && r.Host != "" && m.opt.Shell != nil }).thatActs()
+		onlyIf(func(m *model) bool { r, ok := m.currentJob(); return ok && r.Host != "" && m.opt.Shell != nil }).
+		orSay("a shell: this job is on no host").thatActs()
 }

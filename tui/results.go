@@ -149,7 +149,8 @@ func (p *resultsPane) rowKeys() []binding {
 	}
 	selectAll := func(m *model) tea.Cmd {
 		if p.hasTable && p.table != nil && p.table.NamesMetrics {
-			m.showError("the filter names what only this table has, which jobs cannot be selected by; space selects a job")
+			m.showError("the filter names what only this table has, which jobs cannot be selected by; " +
+				m.keyFor("select") + " selects a job")
 			return nil
 		}
 		return p.selectAll(m)

@@ -37,6 +37,8 @@ func (o *Options) setPlain(key string, value any) error {
 		return err
 	case "view":
 		return setWord(&o.View, key, value, viewNames())
+	case "columns", "keys":
+		return fmt.Errorf("%s is a table: its settings are below a line [%s]", key, key)
 	}
 	return query.Unknown("setting", key, []string{"mouse", "ascii", "colors", "view", "columns", "keys"})
 }

@@ -24,6 +24,7 @@ func TestSettings(t *testing.T) {
 		{"", "mouse", "yes", "mouse is true or false"},
 		{"", "colors", int64(16), `colors is one of "auto", "none", "16", "256"`},
 		{"", "view", "job", `view is one of "jobs", "hosts"`},
+		{"", "keys", "x", "keys is a table: its settings are below a line [keys]"},
 		{"columns", "job", []any{"ID"}, `there is no view "job" (did you mean "jobs"?)`},
 		{"columns", "jobs", "ID", "columns.jobs is a list of headings"},
 		{"columns", "jobs", []any{"IDS"}, `there is no column "IDS"`},

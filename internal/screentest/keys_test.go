@@ -177,7 +177,7 @@ func TestLeavingRestoresTheTerminal(t *testing.T) {
 		over bool   // the run is over afterwards
 	}{
 		{"detach", []string{"q", "d"}, `dcs-tui attach`, false},
-		{"drain", []string{"q", "r"}, `dcs-tui resume`, true},
+		{"drain", []string{"q", "D"}, `dcs-tui resume`, true},
 		{"cancel", []string{"q", "c", "y"}, `(?i)8 canceled`, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestLeavingRestoresTheTerminal(t *testing.T) {
 				switch {
 				case k == "q":
 					x.awaitPattern(`Leave r\?`)
-				case k == "r":
+				case k == "D":
 					x.awaitPattern(`DRAINING`)
 					x.writeFile("gate", "")
 				case k == "c":

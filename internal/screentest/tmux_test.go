@@ -60,7 +60,8 @@ func openTerminal(t *testing.T, w, h int, env ...string) *terminal {
 	return x
 }
 
-// close ends the running programs, all processes that the run's jobs started, and the terminal.
+// close ends the running programs, all processes that the run's jobs started, and the terminal. It
+// waits for them, because what they still write would prevent the removal of the directory.
 func (x *terminal) close() {
 	if x.t.Failed() {
 		x.t.Logf("the terminal at the end:\n%s", x.capture())
@@ -74,6 +75,13 @@ func (x *terminal) close() {
 		x.awaitNoDispatcher(runs[0])
 	}
 	exec.CommandContext(ctx, "tmux", "-S", x.socket, "kill-server").Run()
+	var left []progtest.Process
+	if !polltest.Within(polltest.Patience, func() bool {
+		left = progtest.FindProcesses(func(p progtest.Process) bool { return p.RefersTo(x.dir+"/", x.dir+"\x00") })
+		return len(left) == 0
+	}) {
+		x.t.Errorf("these processes do not end: %v", left)
+	}
 }
 
 // awaitNoDispatcher waits until no run has a dispatcher.
