@@ -98,3 +98,18 @@ func TestJobLogIsContinued(t *testing.T) {
 		t.Errorf("a log that lacks nothing was written again: %v", err)
 	}
 }
+
+// TestJobLogThatWasReplaced checks that a log that is removed between the reading of its lines and the
+// first write gets no hole in their place, and that the end of the run names it.
+func TestJobLogThatWasReplaced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	l := &jobLog{path: path, kept: 100, report: func(err error) { t.Error(err) }}
+	l.Add(&dispatch.Result{Job: 7, Command: "true", Attempts: 1})
+	err := l.Close()
+	if err == nil || !strings.Contains(err.Error(), "lacks its first lines") {
+		t.Errorf("got the error %v", err)
+	}
+	if b, err := os.ReadFile(path); err != nil || strings.Contains(string(b), "\x00") || strings.Count(string(b), "\n") != 1 {
+		t.Errorf("got %q, %v; want one line", b, err)
+	}
+}

@@ -208,6 +208,7 @@ type jobLog struct {
 	f            *os.File // nil after a failure: must be opened again
 	isTruncated  bool     // the file has been truncated
 	kept         int64    // bytes at the beginning of the file that were right
+	lacksKept    bool     // the file was replaced, so it lacks them
 	buf          []byte   // lines, or a part of one, that are not written yet
 	failure      error    // error of the last write
 	hasLostLines bool     // lines were dropped because too many waited
@@ -337,12 +338,14 @@ func (l *jobLog) write() {
 	}
 }
 
-// truncate removes what follows the lines that were right, if anything does.
+// truncate removes what follows the lines that were right, if anything does. If the file was replaced
+// since they were read, it may lack them.
 func (l *jobLog) truncate() error {
 	info, err := l.f.Stat()
-	if err == nil && info.Size() != l.kept {
+	if err == nil && info.Size() > l.kept {
 		err = l.f.Truncate(l.kept)
 	}
+	l.lacksKept = err == nil && info.Size() < l.kept
 	if err != nil {
 		l.f.Close() // its error adds nothing to err
 	}
@@ -367,6 +370,8 @@ func (l *jobLog) Close() error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("the job log %s lacks lines: %w; `resume` writes it anew", l.path, err)
+	case l.lacksKept:
+		return fmt.Errorf("the job log %s lacks its first lines, because it was replaced; `resume` writes it anew", l.path)
 	case l.hasLostLines:
 		return fmt.Errorf("the job log %s lacks lines that waited too long for the disk; `resume` writes it anew",
 			l.path)
