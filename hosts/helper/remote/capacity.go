@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -34,12 +35,10 @@ const usualFiles = 1024
 // measureCapacity finds what the session may use. slots returns the number of slots for a number of
 // cores.
 func measureCapacity(slots func(cores int) int) capacity {
-	cpuinfo, _ := os.ReadFile("/proc/stat")
-	c := capacity{cores: runtime.NumCPU(), machineCores: countCPUs(cpuinfo), memory: readMachineMemory()}
+	c := capacity{cores: runtime.NumCPU(), machineCores: machineCores(), memory: readMachineMemory()}
 	if c.cores < c.machineCores {
 		c.limits = append(c.limits, hosts.CapacityLimit{Kind: hosts.CapacityOfCPUs, Value: float64(c.cores), Of: float64(c.machineCores)})
 	}
-	c.machineCores = max(c.machineCores, c.cores)
 	groups := openControlGroups()
 	if quota := groups.cpuQuota(); quota < float64(c.cores) {
 		c.cores = max(1, int(quota))
@@ -73,6 +72,13 @@ func (s site) hidesProcesses() bool {
 	_, err := os.ReadFile(s.root + "/proc/1/stat")
 	return err != nil
 }
+
+// machineCores returns the number of cores of the machine, including those that this session may not
+// use.
+var machineCores = sync.OnceValue(func() int {
+	stat, _ := os.ReadFile("/proc/stat")
+	return max(countCPUs(stat), runtime.NumCPU())
+})
 
 // countCPUs returns the number of processors in the text of /proc/stat.
 func countCPUs(stat []byte) (n int) {

@@ -30,8 +30,8 @@ func gpuJob(id, command string, devices ...int) hosts.LaunchJob {
 }
 
 // sameHost returns the world of another run on the same machine, with its Open message.
-func (w *world) sameHost(t testing.TB) (*world, *hosts.Open) {
-	other := newWorld(t)
+func (w *world) sameHost(t testing.TB, env ...string) (*world, *hosts.Open) {
+	other := newWorld(t, env...)
 	o := other.open()
 	o.ShareDir = w.open().ShareDir
 	return other, o

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,7 +29,7 @@ import (
 type sharing struct {
 	mu             sync.Mutex // held during I/O in the shared directory
 	claim          claim
-	starvingSince  time.Duration // boot clock: since when the run has no slot; 0: it has
+	starvingSince  time.Duration // boot clock: since when the run's part is empty; 0: it is not
 	mayUseLastSlot bool          // the run may therefore use one slot
 	claimRemoved   bool          // the claim was removed at the end of the run
 	reported       map[string]bool
@@ -135,21 +134,21 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 	}
 	list := plainClaims(claims)
 	list[me].Want = max(list[me].Want, 1) // the part that it would get if it wanted something
-	slots := hosts.SharedSlots(number, runtime.NumCPU(), list)
+	slots := hosts.SharedSlots(number, machineCores(), list)
 	bound := hosts.SlotBound(slots, userWeights(dir, list), list, me, offset(dirfd, dir))
-	bound = min(bound, h.allowed.slotBound(list, me, offset(dirfd, dir)))
 	s.markStarving(bound, patience)
 	var last int64
 	if s.mayUseLastSlot {
 		bound, last = max(bound, 1), 1
 	}
+	bound = min(bound, h.allowed.slotBound(list, me, offset(dirfd, dir))) // holds for the last slot, too
 	h.control.word(ctlLast).Store(last)
 	s.current.Store(&hosts.Sharing{Slots: bound, Held: hosts.HeldSlots(slots, list, me),
 		Memory: h.allowed.memoryOfOthers(readMemory().total, list, me), Users: usersOf(claims, gpus)})
 }
 
-// markStarving sets mayUseLastSlot if the run has had no slot for longer than patience. It may then
-// use one slot although others hold all of them.
+// markStarving sets mayUseLastSlot if the part of the run has been empty for longer than patience. It
+// may then use one slot although others hold all of them.
 func (s *sharing) markStarving(bound int, patience time.Duration) {
 	switch now := uptime(); {
 	case bound > 0:

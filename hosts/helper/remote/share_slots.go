@@ -4,7 +4,6 @@ package remote
 
 import (
 	mathrand "math/rand/v2"
-	"runtime"
 	"time"
 
 	"dcs-tui/hosts"
@@ -43,7 +42,7 @@ func (s *slot) holdSlots(n int) bool {
 		return true
 	}
 	list := plainClaims(claims)
-	slots := hosts.SharedSlots(number, runtime.NumCPU(), list)
+	slots := hosts.SharedSlots(number, machineCores(), list)
 	if hosts.SlotsFit(slots, list, me, s.control.word(ctlLast).Load() != 0) {
 		return true
 	}

@@ -7,12 +7,14 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/hosts"
+	"dcs-tui/hosts/hosttest"
 	"dcs-tui/internal/polltest"
 )
 
@@ -73,12 +75,12 @@ func TestSlotsAreShared(t *testing.T) {
 // TestRunIsNotStarvedByItsUser checks that a run that has waited for a slot starts one job although
 // another run of the same user holds all slots.
 func TestRunIsNotStarvedByItsUser(t *testing.T) {
-	w := newWorld(t, lastSlotEnv+"=300ms")
+	w := newWorld(t)
 	f := w.start(w.open())
 	f.send(&hosts.Share{Slots: 2, Want: 2, Weight: 1}, &hosts.Limit{Slots: 2})
 	f.hold("1.1", "")
 	f.hold("2.1", "")
-	w2, o := w.sameHost(t)
+	w2, o := w.sameHost(t, lastSlotEnv+"=300ms")
 	g := w2.start(o)
 	g.send(&hosts.Share{Slots: 1, Want: 1, Weight: 1}, &hosts.Limit{Slots: 1})
 	g.shares(1)
@@ -88,6 +90,37 @@ func TestRunIsNotStarvedByItsUser(t *testing.T) {
 	w.release("2.1")
 	f.exit("1.1")
 	f.exit("2.1")
+}
+
+// TestSessionWithFewCoresFindsSlots checks that a run whose session may not use all cores of the
+// machine divides the slots of a run that may.
+func TestSessionWithFewCoresFindsSlots(t *testing.T) {
+	if machineCores() < 2 {
+		hosttest.LeaveOut(t, "this machine has a single core: sessions that may not use all cores")
+	}
+	w := newWorld(t)
+	f := w.start(w.open())
+	f.send(&hosts.Share{Rule: 2, Slots: 2, Want: 1, Weight: 1}, &hosts.Limit{Slots: 2})
+	f.hold("1.1", "")
+	w2, o := w.sameHost(t, lastSlotEnv+"=1h")
+	var all, one unix.CPUSet
+	must(t, unix.SchedGetaffinity(0, &all))
+	for i := 0; one.Count() == 0; i++ {
+		if all.IsSet(i) {
+			one.Set(i)
+		}
+	}
+	runtime.LockOSThread() // the helper inherits the cores of this thread
+	must(t, unix.SchedSetaffinity(0, &one))
+	g := w2.start(o)
+	must(t, unix.SchedSetaffinity(0, &all))
+	runtime.UnlockOSThread()
+	g.send(&hosts.Share{Rule: 1, Slots: 1, Want: 1, Weight: 1}, &hosts.Limit{Slots: 1})
+	g.shares(1)
+	g.launch(job("1.1", "exit 7"))
+	g.exits("1.1", 7)
+	w.release("1.1")
+	f.exit("1.1")
 }
 
 // TestMemoryIsShared checks that other runs know how much memory a running job may use, for as long

@@ -71,6 +71,36 @@ func TestRunsOfAUserShareTheLimit(t *testing.T) {
 	f.succeeds("2.1")
 }
 
+// TestLastSlotIsWithinTheLimit checks that a run that has waited for a slot starts nothing while the
+// other runs of its user have all that the administrators allow.
+func TestLastSlotIsWithinTheLimit(t *testing.T) {
+	const limit = "slots = 2\n"
+	w := newWorld(t)
+	w.administer(limit)
+	o := w.open()
+	o.Slots = 6
+	f := w.start(o)
+	f.send(&hosts.Share{Slots: 2, Want: 2, Weight: 1}, &hosts.Limit{Slots: 2})
+	f.hold("1.1", "")
+	f.hold("2.1", "")
+	w2, o2 := w.sameHost(t, lastSlotEnv+"=1ms")
+	w2.administer(limit)
+	o2.Slots = 6
+	g := w2.start(o2)
+	g.send(&hosts.Share{Slots: 2, Want: 2, Weight: 1}, &hosts.Limit{Slots: 2})
+	f.shares(1)
+	for range 5 {
+		b := g.heartbeat(func(b *hosts.Heartbeat) bool { return b.Sharing != nil })
+		if b.Sharing.Slots != 0 {
+			t.Fatalf("the run may use %d slots beside the 2 that its user may have", b.Sharing.Slots)
+		}
+	}
+	for _, id := range []string{"1.1", "2.1"} {
+		w.release(id)
+		f.succeeds(id)
+	}
+}
+
 // TestLimitAmongOtherUsers checks that slots and memory that other users hold count only if the
 // host has not enough left for what is allowed.
 func TestLimitAmongOtherUsers(t *testing.T) {
