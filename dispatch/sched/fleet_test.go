@@ -118,3 +118,9 @@ func TestLaunchesOfAStepAreBounded(t *testing.T) {
 	s.step(Tick{})
 	want(t, "launched then", s.numRecords(jobs.KindLaunching), maxLaunches+10)
 }
+
+// VisitAllHosts makes the next Step visit all hosts. It is a sim.CheckCore.
+func VisitAllHosts(c *Core) string {
+	c.touchAll()
+	return ""
+}

@@ -1,6 +1,7 @@
 package sched_test
 
 import (
+	"slices"
 	"testing"
 
 	"dcs-tui/dispatch/sched"
@@ -22,5 +23,29 @@ func TestCoreStaysConsistentInSimulatedWorlds(t *testing.T) {
 		if r := sim.Run(sim.Seeded(seed), false); r.Failure != nil {
 			t.Fatalf("seed %d: %v", seed, r.Failure)
 		}
+	}
+}
+
+// TestUnvisitedHostsNeedNoVisit checks that Steps which visit all hosts decide what those decide that
+// visit only the hosts on which they may have an effect.
+func TestUnvisitedHostsNeedNoVisit(t *testing.T) {
+	defer func() { sim.CheckCore = nil }()
+	seeds := 100
+	if testing.Short() {
+		seeds = 25
+	}
+	for seed := range uint64(seeds) {
+		sim.CheckCore = nil
+		some := sim.Run(sim.Seeded(seed), true)
+		sim.CheckCore = sched.VisitAllHosts
+		all := sim.Run(sim.Seeded(seed), true)
+		if some.Journal == all.Journal && slices.Equal(some.Log, all.Log) {
+			continue
+		}
+		i := 0
+		for i < min(len(some.Log), len(all.Log))-1 && some.Log[i] == all.Log[i] {
+			i++
+		}
+		t.Fatalf("seed %d: if all hosts are visited, there is\n%s\ninstead of\n%s", seed, all.Log[i], some.Log[i])
 	}
 }
