@@ -21,7 +21,9 @@ func (m *model) jobKeys() []binding {
 	onJobs := (*model).focusHasJobs
 	noJobs := fmt.Sprintf("this is no list of jobs; %s, %s, or %s leads to one", m.keyFor("next-view"), m.keyFor("jobs"),
 		m.keyFor("open"))
-	return withGroup("Jobs",
+	shell := shellKey()
+	shell.label = "" // the footer of a list has more important keys
+	return withGroup("Jobs", shell,
 		key("undo", "undo", "undo the cancel, for ten seconds", (*model).undoCancel).onlyIf((*model).canUndo).thatActs(),
 		key("cancel", textIf(m.hasEffect(action.Cancel), "cancel"), "cancel: a queued job at once, else it asks first",
 			(*model).cancelSelected).onlyIf(onJobs).orSay(noJobs).thatActs(),

@@ -204,7 +204,7 @@ func (m *model) tooSmall() []string {
 		rows = append(rows, m.joinFitting([]string{m.failuresText(t.failed), m.headerRunning(t),
 			"queue " + text.Thousands(t.queued), "done " + text.Thousands(t.done)}, " ", m.w))
 	}
-	return append(rows, fmt.Sprintf("too small: %dx%d needed", tinyW, tinyH), "q leaves the screen")
+	return append(rows, fmt.Sprintf("too small: %dx%d needed", tinyW, tinyH), m.keyFor("leave")+" leaves the screen")
 }
 
 // joinFitting joins as many of the first parts as fit into w cells.

@@ -247,5 +247,5 @@ func (m *model) outsideKeys() []binding {
 func shellKey() binding {
 	return key("shell", "shell", "a shell on its host", (*model).openCurrentShell).
 		onlyIf(func(m *model) bool { r, ok := m.currentJob(); return ok && r.Host != "" && m.opt.Shell != nil }).
-		orSay("a shell: this job is on no host").thatActs()
+		orSay("there is no host here to open a shell on").thatActs()
 }
