@@ -365,9 +365,9 @@ func (m *model) banner() []string {
 	if snap := m.snap; snap != nil && !m.isUndispatched() && !snap.Paused && snap.Draining == "" {
 		up, connecting, taking := m.countUsable()
 		if snap.Awaited != nil {
-			end := "r on the jobs"
+			end := m.keyFor("requeue") + " on the jobs"
 			if snap.Awaited.HasLimit {
-				end = "x on the hosts"
+				end = m.keyFor("stop") + " on the hosts"
 			}
 			add(styleWarn, "WAITING", m.clean(snap.Awaited.Text)+": "+end+" ends the wait")
 		}

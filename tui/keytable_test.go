@@ -10,6 +10,7 @@ import (
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
+	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/runview"
 )
 
@@ -79,15 +80,18 @@ func TestKeysAreDocumented(t *testing.T) {
 // TestTextsNameChosenKeys checks that texts, the titles of views, and the mouse use the keys that the
 // user has chosen, or commands where no key is left.
 func TestTextsNameChosenKeys(t *testing.T) {
-	o := Options{Source: sample(), Mouse: true}
+	o := Options{Mouse: true, Source: sampleWith(func(snap *runview.Snapshot) {
+		snap.Awaited = &live.Await{Text: "8 attempts wait", HasLimit: true}
+	})}
 	for name, keys := range map[string]string{"cancel": "X", "hosts": "H", "leave": "ctrl+q Q", "events": "f5",
-		"undo": "U", "help": "f12", "list": "1 3", "more": "k up", "back": "shift+tab"} {
+		"undo": "U", "stop": "f8", "help": "f12", "list": "1 3", "more": "k up", "back": "shift+tab"} {
 		if err := o.Set("keys", name, keys); err != nil {
 			t.Fatal(err)
 		}
 	}
 	m := newScreenOf(t, o, 100, 24)
-	shows(t, m, "[Jobs", "H Hosts", " Failed", "f5 Events", "X cancel", "ctrl+q leave", "f12 help")
+	shows(t, m, "[Jobs", "H Hosts", " Failed", "f5 Events", "X cancel", "ctrl+q leave", "f12 help",
+		"8 attempts wait: f8 on the hosts ends the wait")
 	press(t, m, "2", "2 does nothing here; f12 lists the keys that do")
 	press(t, m, "e", "X cancels it, then it can be edited")
 	press(t, m, "H", "[H Hosts")
