@@ -3,6 +3,7 @@ package screentest
 import (
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,7 +61,8 @@ func TestResultsOfAGrid(t *testing.T) {
 	x.typeCommand("pivot seed C acc:max")
 	x.awaitPattern(`acc, max: seed down, C across, over gamma`)
 	x.checkRows("--pivot", "seed", "C", "acc:max")
-	x.press("h", `sort:acc`)
+	x.press("h", `by C,gamma`)
+	x.press("m", `sort:acc`)
 	x.press("?", `h  a heat map of a metric`)
 }
 
@@ -97,7 +99,8 @@ func (x *terminal) checkRows(args ...string) {
 
 // wordsOf returns the words of a line of the screen, without marks.
 func wordsOf(line string) []string {
-	return strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" >[]·░▒▓█*", r) })
+	words := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" >[]·░▒▓█*", r) })
+	return slices.DeleteFunc(words, func(w string) bool { return strings.Trim(w, ".:") == "" }) // cells of a heat map
 }
 
 // isSubsequence reports whether words, except "best", occur in others in the same order.
