@@ -9,9 +9,11 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// endedCounts is the content of rundir.CountsFile: the counts of a run that has ended, and the sizes
-// of the files that they follow from. A list of runs thus need not replay them.
+// endedCounts is the content of rundir.CountsFile: the counts of a run that has ended, the epoch of
+// its last dispatcher, and the sizes of the files that they follow from. A list of runs thus need not
+// replay them.
 type endedCounts struct {
+	Epoch  int              `json:"epoch"`
 	Files  map[string]int64 `json:"files"`
 	Counts map[string]int   `json:"counts"`
 }
@@ -26,7 +28,7 @@ func WriteCounts(r *rundir.Run, t *jobs.Table) error {
 	if err != nil {
 		return err
 	}
-	c := endedCounts{sizes, map[string]int{}}
+	c := endedCounts{t.Epoch, sizes, map[string]int{}}
 	for state, n := range t.Counts {
 		c.Counts[jobs.JobState(state).String()] = n
 	}
@@ -50,6 +52,9 @@ func ReadCounts(r *rundir.Run) *jobs.Table {
 	var c endedCounts
 	if json.Unmarshal(buf[:n], &c) != nil {
 		return nil
+	}
+	if o, err := ReadOwner(r); err != nil || o == nil || o.Epoch != c.Epoch {
+		return nil // a later dispatcher may not have written a record yet
 	}
 	sizes, err := countedFiles(r)
 	if err != nil || len(sizes) != len(c.Files) {

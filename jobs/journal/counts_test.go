@@ -41,6 +41,17 @@ func TestCountsOfAnEndedRun(t *testing.T) {
 	if got := ReadCounts(r); got == nil || got.Counts != table.Counts || got.Unfinished() > 0 {
 		t.Errorf("got %v, want %v", got, table.Counts)
 	}
+	table.Epoch-- // as if another dispatcher had taken over before the counts were written
+	if err := WriteCounts(r, table); err != nil {
+		t.Fatal(err)
+	}
+	if got := ReadCounts(r); got != nil {
+		t.Errorf("got %v of an earlier dispatcher", got.Counts)
+	}
+	table.Epoch++
+	if err := WriteCounts(r, table); err != nil {
+		t.Fatal(err)
+	}
 	if err := r.AppendSpecs([]*jobs.Spec{{ID: 3, Command: "true"}}); err != nil {
 		t.Fatal(err)
 	}
