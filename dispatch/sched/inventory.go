@@ -298,6 +298,7 @@ func (c *Core) moveHosts() {
 
 // moveHost connects to a host at its new address.
 func (c *Core) moveHost(h *host) {
+	c.awaitUnlisted(h)
 	if h.linked {
 		c.markLinkDown(h)
 		h.silentLinks = 0
@@ -314,6 +315,7 @@ func (c *Core) moveHost(h *host) {
 func (c *Core) endHostUse(h *host) {
 	name := h.spec.Name
 	delete(c.byName, name)
+	c.awaitUnlisted(h)
 	c.countOthers(h)
 	c.leaves = append(c.leaves, Leave{name})
 	c.logf(name, 0, "%s has left the run", name)

@@ -67,7 +67,7 @@ type Found struct {
 type reconciling struct {
 	// Until when launching waits for the hosts' lists; 0: it does not wait.
 	reconcileUntil time.Duration
-	// Until when it waits for hosts that are not in the inventory; 0: there are none.
+	// Until when it waits for hosts that are not, or no longer, in the inventory; 0: there are none.
 	missingHostsUntil time.Duration
 	jobsToList        jobs.Ranges      // jobs whose attempts are listed, unless there is damage
 	lastUpAt          time.Duration    // when the last new host came up, or the core began
@@ -184,6 +184,14 @@ func (c *Core) missingHost() string {
 		}
 	}
 	return ""
+}
+
+// awaitUnlisted makes launching wait for a host that leaves the run before it has listed its attempts
+// after damage: until nothing more can start there.
+func (c *Core) awaitUnlisted(h *host) {
+	if c.table.Damaged && c.reconcileUntil > 0 && !h.listed {
+		c.missingHostsUntil = max(c.missingHostsUntil, c.listDeadline(h))
+	}
 }
 
 // reconcile lets launching begin when the lists are complete, or have been awaited for long enough.

@@ -73,6 +73,17 @@ func TestReconcileWithoutOneHost(t *testing.T) {
 	s.wantState(1, jobs.Running)
 }
 
+// TestReconcileWithoutARemovedHost checks that launching also waits for a host that is removed from
+// the inventory before it has listed its attempts, because nothing else tells which it had.
+func TestReconcileWithoutARemovedHost(t *testing.T) {
+	s := damagedStage(t, Config{}, 2, testHost("a", 1), testHost("b", 1))
+	s.step(setHosts(testHost("a", 1)))
+	s.up("a")
+	want(t, "too early", launchedOn(s.reportList("a", "", hosts.Dead, nil, true), "a"), "")
+	want(t, "too early", launchedOn(s.wait(80*time.Second, "a"), "a"), "")
+	want(t, "with a gap", launchedOn(s.wait(12*time.Second, "a"), "a"), "1.11")
+}
+
 // TestRunDirectoryIsReadBeforeHostsAnswer checks that claims and sentinels in the run directory are
 // known before any host has answered (X1).
 func TestRunDirectoryIsReadBeforeHostsAnswer(t *testing.T) {
