@@ -56,7 +56,8 @@ func FindInventory(flag string) (string, error) {
 	return "", nil
 }
 
-// ConfigDir returns the directory of the user's settings: $XDG_CONFIG_HOME if it is absolute, else ~/.config.
+// ConfigDir returns the directory of the user's settings: $XDG_CONFIG_HOME if it is absolute, else
+// ~/.config.
 func ConfigDir() string {
 	if dir := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
 		return dir

@@ -134,9 +134,9 @@ func (s *runScreen) openGate(t *testing.T) { writeFile(t, s.run.Settings.Cwd, "g
 func (s *runScreen) ranJobs() []string { return strings.Fields(readFile(s.run.Settings.Cwd, "ran")) }
 
 // TestScreenOutlivesItsDispatcher kills the dispatcher. It checks that the screen reports that
-// without waiting for missing heartbeats, and shows what is left. After a resume from the screen the run is live again, the
-// job that kept running is adopted, and nothing runs twice. The screen still shows the run when it
-// is over (X1).
+// without waiting for missing heartbeats, and shows what is left. After a resume from the screen
+// the run is live again, the job that kept running is adopted, and nothing runs twice. The screen
+// still shows the run when it is over (X1).
 func TestScreenOutlivesItsDispatcher(t *testing.T) {
 	t.Parallel()
 	screen := startRun(t, gated+gated)

@@ -381,7 +381,7 @@ func (s *runScreen) endJobs(ctx context.Context, asked *ask.TrackedRequest) erro
 		}
 		return asked.Problem
 	case <-ctx.Done():
-		return nil // the process continues, and the caller says that there is no answer yet
+		return nil // the process continues; there is no answer yet
 	}
 }
 

@@ -59,7 +59,7 @@ func takeOver(tb testing.TB, run *rundir.Run) *journal.Journal {
 }
 
 // tempDir is t.TempDir for programs. It waits until no process uses the directory before that is
-// removed, because dispatchers and helpers end a moment after the run does (promise 4).
+// removed, because dispatchers and helpers end a moment after the run does.
 func tempDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -154,8 +154,8 @@ func (p *reading) read(ctx context.Context) {
 	}
 }
 
-// saveCache writes the cache if enough is new, compared with n outputs in all. A table that is remade often during a run therefore
-// does not write it each time.
+// saveCache writes the cache if enough is new, compared with n outputs in all. A table that is
+// remade often during a run therefore does not write it each time.
 func (p *reading) saveCache(n int) {
 	if p.cache != nil {
 		_ = p.cache.write(max(worthCache, n/20)) // an error only costs time

@@ -42,22 +42,29 @@ func TestAdministratorsLimitUsers(t *testing.T) {
 	}
 }
 
-// TestRunsOfAUserShareTheLimit checks that the limit of a user is divided between the runs of that
-// user, although the host has more slots.
-func TestRunsOfAUserShareTheLimit(t *testing.T) {
+// twoLimitedRuns starts two runs of a user to whom a host allows two of its six slots. The first run
+// holds both, with the jobs 1 and 2 of world w. env is the environment of the second one.
+func twoLimitedRuns(t *testing.T, env ...string) (w *world, first, second *helperProcess) {
+	t.Helper()
 	const limit = "slots = 2\n"
-	w := newWorld(t)
+	w = newWorld(t)
 	w.administer(limit)
 	o := w.open()
 	o.Slots = 6
-	f := w.start(o)
-	f.send(&hosts.Share{Slots: 2, Want: 2, Weight: 1}, &hosts.Limit{Slots: 2})
-	f.hold("1.1", "")
-	f.hold("2.1", "")
-	w2, o2 := w.sameHost(t)
+	first = w.start(o)
+	first.send(&hosts.Share{Slots: 2, Want: 2, Weight: 1}, &hosts.Limit{Slots: 2})
+	first.hold("1.1", "")
+	first.hold("2.1", "")
+	w2, o2 := w.sameHost(t, env...)
 	w2.administer(limit)
 	o2.Slots = 6
-	g := w2.start(o2)
+	return w, first, w2.start(o2)
+}
+
+// TestRunsOfAUserShareTheLimit checks that the limit of a user is divided between the runs of that
+// user, although the host has more slots.
+func TestRunsOfAUserShareTheLimit(t *testing.T) {
+	w, f, g := twoLimitedRuns(t)
 	if s := g.hello.Sharing; s == nil || s.Slots != 0 || s.Held != 2 {
 		t.Errorf("the hello of another run says %+v", s)
 	}
@@ -74,19 +81,7 @@ func TestRunsOfAUserShareTheLimit(t *testing.T) {
 // TestLastSlotIsWithinTheLimit checks that a run that has waited for a slot starts nothing while the
 // other runs of its user have all that the administrators allow.
 func TestLastSlotIsWithinTheLimit(t *testing.T) {
-	const limit = "slots = 2\n"
-	w := newWorld(t)
-	w.administer(limit)
-	o := w.open()
-	o.Slots = 6
-	f := w.start(o)
-	f.send(&hosts.Share{Slots: 2, Want: 2, Weight: 1}, &hosts.Limit{Slots: 2})
-	f.hold("1.1", "")
-	f.hold("2.1", "")
-	w2, o2 := w.sameHost(t, lastSlotEnv+"=1ms")
-	w2.administer(limit)
-	o2.Slots = 6
-	g := w2.start(o2)
+	w, f, g := twoLimitedRuns(t, lastSlotEnv+"=1ms")
 	g.send(&hosts.Share{Slots: 2, Want: 2, Weight: 1}, &hosts.Limit{Slots: 2})
 	f.shares(1)
 	for range 5 {

@@ -45,7 +45,7 @@ func newWorld(t testing.TB, env ...string) *world {
 	root := t.TempDir()
 	w := &world{t: t, base: filepath.Join(root, "base"), runDir: filepath.Join(root, "run"),
 		workDir: filepath.Join(root, "work"), env: env}
-	// No other world has this uid, also if the clock of the machine is coarse: the cookies of jobs contain it.
+	// No other world has this uid, even if the clock is coarse. The cookies of jobs contain it.
 	w.run = fmt.Sprintf("r%d%d%d", time.Now().UnixNano(), os.Getpid(), worlds.Add(1))
 	for _, d := range []string{filepath.Join(w.base, "bin"), w.runDir} {
 		must(t, os.MkdirAll(d, 0o700))
