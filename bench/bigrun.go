@@ -64,11 +64,12 @@ func bigRun(dir string, n, left int) error {
 		}
 		batch = append(batch, launch, end)
 		path := jobs.AttemptFile(dir, id, jobs.FileOut)
-		if err := os.WriteFile(path, []byte(output), 0o600); errors.Is(err, os.ErrNotExist) {
+		err := os.WriteFile(path, []byte(output), 0o600)
+		if errors.Is(err, os.ErrNotExist) {
 			err = errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(output), 0o600))
-			if err != nil {
-				return err
-			}
+		}
+		if err != nil {
+			return err
 		}
 		if len(batch) > 1000 {
 			if err := j.Append(batch); err != nil {

@@ -194,11 +194,10 @@ func haveComeUp(views []sched.HostView, names []string) bool {
 	return up == len(names)
 }
 
-// jobLog writes a job log in the format of GNU parallel. Each dispatcher compares it with the journal,
-// because a killed dispatcher may have omitted lines, and writes it again from the first difference
-// on. Lines that cannot be written wait in
-// memory, so a job log never ends a run. It is safe for concurrent use. Only callers that add lines
-// wait for the disk.
+// jobLog writes a job log in the format of GNU parallel. A killed dispatcher may have omitted lines,
+// so each dispatcher compares the log with the journal, and rewrites it from the first difference
+// on. Lines that cannot be written wait in memory, so a job log never ends a run. It is safe for
+// concurrent use. Only callers that add lines wait for the disk.
 type jobLog struct {
 	path string
 	// Called with the first of several failures, and with nil when writing works again.
@@ -338,8 +337,8 @@ func (l *jobLog) write() {
 	}
 }
 
-// truncate removes what follows the lines that were right, if anything does. If the file was replaced
-// since they were read, it may lack them.
+// truncate removes what follows the first l.kept bytes, which are right. If the file was replaced
+// since they were read, it may lack them. On an error, truncate closes the file.
 func (l *jobLog) truncate() error {
 	info, err := l.f.Stat()
 	if err == nil && info.Size() > l.kept {

@@ -51,7 +51,8 @@ var _ hosts.Connector = (*Connector)(nil)
 
 // New returns a Connector.
 func New(o Options) *Connector {
-	return &Connector{opt: o, timeout: connectTimeout, binaries: newBinaries(o.Programs), allowances: map[string]*allowance{}}
+	return &Connector{opt: o, timeout: connectTimeout, binaries: newBinaries(o.Programs),
+		allowances: map[string]*allowance{}}
 }
 
 // allowance returns what a host may send.

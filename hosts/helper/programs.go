@@ -170,8 +170,8 @@ func newBinaries(carried fs.FS) *binaries {
 	}
 }
 
-// own is this process's program. It is no sync.OnceValues: the linker would keep that, and all that
-// it needs, in the program for hosts.
+// own is this process's program. It does not use sync.OnceValues, because the linker would keep the
+// initializer, and all that it needs, in the program for hosts.
 var own struct {
 	once    sync.Once
 	program *program
@@ -235,8 +235,8 @@ func (b *binaries) forSystem(kernel, machine string) (_ *program, advice string,
 	return p, advice, err
 }
 
-// beside returns the program for a kind of host that lies beside ours. Without one it returns none and
-// advice.
+// beside returns the program for a kind of host from the directory of ours. If there is none, it
+// returns the error none, and advice.
 func (b *binaries) beside(kind, goarch string, none error) (_ *program, advice string, err error) {
 	dir, err := b.dir()
 	if err != nil {

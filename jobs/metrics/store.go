@@ -95,7 +95,6 @@ func (s *store) find(id jobs.AttemptID, columns []*Metric, values []string) bool
 
 // load reads the file. A file that cannot be read counts as empty.
 func (s *store) load() {
-	s.of = map[storeKey]string{}
 	names, err := s.disk.Names(s.dir)
 	if err != nil || !slices.Contains(names, s.name) {
 		return

@@ -45,8 +45,8 @@ const (
 	maxNotes  = 20
 )
 
-// maxRows is the number of jobs that the script draws. More would make a page of more than 3 MB,
-// which a browser opens slowly.
+// maxRows is the maximum number of jobs that the script draws. More would make a page of more than
+// 3 MB, which a browser opens slowly. Tests lower it.
 var maxRows = 100_000
 
 var (
@@ -108,7 +108,8 @@ type host struct {
 	Share                              int // of the busiest host, in percent
 }
 
-// Write writes the report. Of a run with more than maxRows jobs, it draws nine tenths as many.
+// Write writes the report. If the run has more than maxRows jobs, the table and the charts show a
+// random sample of about nine tenths of maxRows.
 func Write(w io.Writer, in *Input) error {
 	drawn, s := *in, results.Summarize(in.Jobs)
 	in = &drawn

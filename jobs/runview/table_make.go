@@ -335,8 +335,8 @@ func IsRepetition(name string) bool {
 }
 
 // varyingParams returns the two parameters that have several values, without those that only
-// distinguish repetitions, over which the mean is taken. These are axes only where the run has too few
-// other parameters, and not while the others still have one value each.
+// distinguish repetitions, over which the mean is taken. Those count only if the run has fewer than
+// two other parameters. It does not matter how many values the others have so far.
 func varyingParams(columns []TableColumn) ([]string, error) {
 	var words []string
 	others := 0 // parameters that do not distinguish repetitions

@@ -80,7 +80,7 @@ type limits struct {
 	silence      time.Duration
 	storeTimeout time.Duration // a supervisor that cannot store an outcome for this time leaves
 	heartbeat    time.Duration // interval of heartbeats and of looks at the spool
-	lastSlot     time.Duration // a user without a slot for this time may use one that others hold
+	lastSlot     time.Duration // a run whose part is empty for this time may use one slot that others hold
 	site         site
 
 	endsSessions bool // for the hello; see leaveSession

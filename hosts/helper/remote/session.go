@@ -21,12 +21,12 @@ import (
 // movedEnv marks a helper that has moved.
 const movedEnv = "DCS_HELPER_MOVED"
 
-// endsSessionsWarning is about a host on which leaveSession fails.
+// endsSessionsWarning is the warning for a host on which leaveSession reports that jobs end.
 const endsSessionsWarning = "this host ends the processes of users who log out (KillUserProcesses in logind.conf), " +
 	"so running jobs end when the connection does: `loginctl enable-linger` there prevents it"
 
 // leaveSession restarts this helper in a scope of the user's systemd if jobs would otherwise end with
-// the connection. If that is impossible, it reports that they do.
+// the connection. It reports whether they still do, because that was impossible.
 func leaveSession(s site) (endsJobs bool) {
 	wasMoved := os.Getenv(movedEnv) != ""
 	os.Unsetenv(movedEnv) // not for the jobs
