@@ -19,7 +19,7 @@ import (
 // selected jobs or, without a selection, on that job.
 func (m *model) jobKeys() []binding {
 	onJobs := (*model).focusHasJobs
-	noJobs := fmt.Sprintf("this is no list of jobs; %s, %s, or %s leads to one", m.keyFor("next-view"), m.keyFor("jobs"),
+	noJobs := fmt.Sprintf("this is not a list of jobs; %s, %s, or %s leads to one", m.keyFor("next-view"), m.keyFor("jobs"),
 		m.keyFor("open"))
 	shell := shellKey()
 	shell.label = "" // the footer of a list has more important keys

@@ -185,7 +185,7 @@ func (p *hostsPane) keys() []binding {
 	some := func(m *model) bool { return p.currentHost(m) != nil }
 	awake := func(h *live.Host) bool { return !isResting(h) }
 	shell := func(m *model, h *live.Host) tea.Cmd { return m.openShell(h.Name) }
-	const notNow = "nothing can be asked of hosts: nobody dispatches the run"
+	const notNow = "there is no host under the cursor, or nobody dispatches the run"
 	return append(withGroup("Hosts",
 		key("open", "details", "everything that is known of the host, and its events",
 			func(m *model) tea.Cmd { return m.openHost(p.currentHost(m).Name) }).onlyIf(some),
@@ -195,12 +195,12 @@ func (p *hostsPane) keys() []binding {
 			p.hostAction(action.UseHost)).onlyIf(p.whenHost(isResting)).orSay(notNow).thatActs(),
 		key("stop", "stop now", "stop now: its jobs are ended and queued again (asks first)",
 			p.unlessSlipped(stopHost)).onlyIf(p.whenHost(func(h *live.Host) bool { return h.State != jobs.HostDisabled })).
-			orSay("it is stopped already, or nobody dispatches the run").thatActs(),
+			orSay("there is no host to stop, or nobody dispatches the run").thatActs(),
 		key("more", "slots", "one slot more: one more job may run there at once",
 			p.slotsAction(1)).onlyIf(p.whenHost(nil)).orSay(notNow).thatActs(),
 		key("less", "", "one slot fewer: running jobs continue, and one fewer starts",
 			p.slotsAction(-1)).onlyIf(p.whenHost(func(h *live.Host) bool { return h.Slots > 0 })).
-			orSay("it has no slots left, or nobody dispatches the run").thatActs(),
+			orSay("there is no slot to remove, or nobody dispatches the run").thatActs(),
 		key("add-host", "add", "add a host to the run: its name, and options such as slots=4 tags=gpu",
 			func(m *model) tea.Cmd { return m.openCommand("add ") }).onlyIf(func(m *model) bool { return !m.isUndispatched() }).
 			orSay("no host can be added from here: nobody dispatches the run"),

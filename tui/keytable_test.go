@@ -100,7 +100,7 @@ func TestTextsNameChosenKeys(t *testing.T) {
 	shows(t, m, "[Failed")
 	m.Update(tea.MouseWheelMsg{X: 5, Y: 8, Button: tea.MouseWheelUp})
 	hides(t, m, ":up")
-	press(t, m, "H r", "this is no list of jobs; tab, :view jobs, or enter leads to one")
+	press(t, m, "H r", "this is not a list of jobs; tab, :view jobs, or enter leads to one")
 }
 
 // TestKeysAreRemapped checks that a key of the configuration file replaces the keys of its entry, is

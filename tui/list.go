@@ -374,7 +374,6 @@ func (l *jobList) clearSelectionOrFilter(sel *selection) bool {
 		sel.set(nil)
 	case l.filter != "" && l.back != nil && l.filter == l.backFilter:
 		back := l.back
-		l.setFilter("")
 		l.back = nil
 		back()
 	case l.filter != "":

@@ -195,7 +195,7 @@ func (m *model) openOrWiden(t tab) {
 	switch {
 	case m.viewZoomed:
 		m.viewZoomed = false
-	case !m.isWide():
+	case !m.isWide() || t != tabHosts && !m.fullWidth && m.hasFullWidth(): // no pane is beside the view
 		m.tab = t
 	case m.tab == t && m.hasFullWidth():
 		m.tab, m.fullWidth = m.previousTab, false

@@ -66,7 +66,7 @@ func TestScreenAfterSomeKeys(t *testing.T) {
 			shows: []string{"the keys are about Jobs now", "c cancel"}, hides: []string{"x stop now"}},
 		{promise: "a key without a meaning says so", w: 80, h: 24, keys: "x", shows: []string{"x does nothing here"}},
 		{promise: "a key of another view has no meaning", w: 80, h: 24, keys: "2 c",
-			shows: []string{"this is no list of jobs"}},
+			shows: []string{"this is not a list of jobs"}},
 		{promise: "a key that works removes the last message about one that did not", w: 80, h: 24, keys: "x j",
 			hides: []string{"x does nothing here"}},
 		{promise: "a key that works removes the error of the one before", w: 80, h: 24, keys: "r j",

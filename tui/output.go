@@ -158,12 +158,12 @@ func (p *outputPane) keys() []binding {
 			func(m *model) tea.Cmd { p.toggleFollow(m); return nil }),
 		key("find", "search", "search", p.askSearch),
 		key("next-match", "", "the next match of the search", screenAction(func() { p.searchAgain(false) })).onlyIf(found).
-			orSay("nothing was searched for yet: / searches"),
+			orSay("there is no search yet"),
 		key("previous-match", "", "the previous match", screenAction(func() { p.searchAgain(true) })).onlyIf(found).
-			orSay("nothing was searched for yet: / searches"),
+			orSay("there is no search yet"),
 		key("wrap", "wrap", "wrap long lines, or cut them", screenAction(func() { p.wrap, p.top.part = !p.wrap, 0 })),
 		key("right", "", "to the right, where lines are longer than the screen", p.scrollSideways(1)).onlyIf(cuts).
-			orSay("the lines are wrapped: W cuts them"),
+			orSay("nothing to scroll to: the lines are wrapped"),
 		key("left", "", "back to the left", p.scrollSideways(-1)).onlyIf(cuts),
 		key("stream", streamName(otherStream(p.file)), "the other stream: stdout, stderr",
 			screenAction(func() { p.file, p.streamChosen = otherStream(p.file), true })),

@@ -215,5 +215,7 @@ func TestHostsOfAFinishedRun(t *testing.T) {
 	press(t, m, "2", "ws01 ○ not connected", "1,000 succeeded there, 2 failed")
 	hides(t, m, "unknown")
 	press(t, m, "1 2 1", "[1 Jobs")
+	press(t, m, "4 4", "[4 Results")
+	press(t, m, "1", "[1 Jobs")
 	checkSize(t, m, "a finished run")
 }

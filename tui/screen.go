@@ -29,7 +29,7 @@ type Options struct {
 	In, Out *os.File // the terminal; nil: standard input and output
 	ASCII   bool     // the terminal has no UTF-8
 	NoColor bool
-	Colors  string              // "16" or "256"; "": what the terminal can show
+	Colors  string              // "none", "16", or "256"; "auto" or "": what the terminal can show
 	Mouse   bool                // enable the mouse: rows can be clicked, but text can no longer be selected
 	Keys    map[string][]string // keys by their name in keyTable, instead of its keys
 	View    string              // the first view: one of viewNames; "": the jobs
@@ -197,7 +197,7 @@ func (o *Options) colorProfile(env []string) colorprofile.Profile {
 // suspend stops the program until its shell continues it.
 func (m *model) suspend() tea.Cmd {
 	if !m.opt.hasShell() {
-		m.showError("the screen cannot be suspended: no shell with job control has started it (q leaves it, the run continues)")
+		m.showError("the screen cannot be suspended: no shell with job control has started it (" + m.keyFor("leave") + " leaves it, the run continues)")
 		return nil
 	}
 	m.opt.Suspended(true)

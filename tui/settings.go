@@ -46,7 +46,7 @@ func (o *Options) setPlain(key string, value any) error {
 func setBool(to *bool, key string, value any) error {
 	is, ok := value.(bool)
 	if !ok {
-		return fmt.Errorf("%s is true or false, without quotes", key)
+		return fmt.Errorf("%s must be true or false, without quotes", key)
 	}
 	*to = is
 	return nil

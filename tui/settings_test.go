@@ -21,7 +21,7 @@ func TestSettings(t *testing.T) {
 		{"", "view", "hosts", ""},
 		{"columns", "jobs", []any{"id", "NAME"}, ""},
 		{"", "mosue", true, `there is no setting "mosue" (did you mean "mouse"?)`},
-		{"", "mouse", "yes", "mouse is true or false"},
+		{"", "mouse", "yes", "mouse must be true or false"},
 		{"", "colors", int64(16), `colors is one of "auto", "none", "16", "256"`},
 		{"", "view", "job", `view is one of "jobs", "hosts"`},
 		{"", "keys", "x", "keys is a table: its settings are below a line [keys]"},

@@ -34,7 +34,7 @@ func readScreenConfig(path string, o *tui.Options) error {
 		return nil
 	}
 	if err != nil {
-		return text.Errorf("the settings of the screen cannot be read: %w", err)
+		return text.Errorf("read the settings of the screen: %w", err)
 	}
 	var root map[string]any
 	if _, err := toml.Decode(string(data), &root); err != nil {

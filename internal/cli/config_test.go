@@ -19,7 +19,7 @@ func TestScreenConfig(t *testing.T) {
 		{"", ""},
 		{"mouse = true\nview = \"hosts\"\n\n[columns]\njobs = [\"ID\", \"NAME\"]\n", ""},
 		{"# mine\nmosue = true\n", `config.toml:2: there is no setting "mosue" (did you mean "mouse"?)`},
-		{"mouse = 1\nview = \"none\"\n", "config.toml:1: mouse is true or false"},
+		{"mouse = 1\nview = \"none\"\n", "config.toml:1: mouse must be true or false"},
 		{"mouse = true\n[columns]\nhosts = [\"USED\"]\njob = []\n", `config.toml:4: there is no view "job"`},
 		{"mouse = true\n\n[colums]\njobs = []\n", `config.toml:4: there is no table "colums"`},
 		{"mouse = true\nview = \n", "config.toml:2: "},

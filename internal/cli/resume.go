@@ -257,11 +257,11 @@ func (a *app) storeInventory(run *rundir.Run, inv *hosts.Inventory) {
 func absentHosts(table *jobs.Table, hs []*hosts.Host, buffer time.Duration) []string {
 	const maxNamed = 5 // attempts of a host
 	attempts, waits := map[string][]string{}, map[string]time.Duration{}
-	for i := range table.Jobs {
-		if table.Jobs[i].State != jobs.Running {
+	for j := range table.Rows() {
+		if j.State != jobs.Running {
 			continue
 		}
-		for _, a := range table.Jobs[i].Open() {
+		for _, a := range j.Open() {
 			wait := hosts.DefaultLostAfter
 			if a.State == jobs.AttemptLaunching {
 				wait = max(wait, buffer)
