@@ -216,12 +216,24 @@ func wrapInShell(cmd *exec.Cmd, line string) *exec.Cmd {
 	return cmd
 }
 
+// socketpair returns two connected sockets that no started program inherits, on all systems.
+func socketpair() ([2]int, error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err == nil {
+		unix.CloseOnExec(fds[0])
+		unix.CloseOnExec(fds[1])
+	}
+	return fds, err
+}
+
 // TestNobodyIsADispatcherByAccident checks that the environment variable of a background dispatcher
 // has no effect if it is set by accident, even if the descriptor is open, and that jobs never
 // inherit it.
 func TestNobodyIsADispatcherByAccident(t *testing.T) {
 	t.Parallel()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	fds, err := socketpair()
 	must(t, err)
 	ours, theirs := os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs")
 	defer ours.Close()
