@@ -12,7 +12,7 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/live"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // jobKeys returns the keys for jobs. They work in each pane with a job under a cursor, on the

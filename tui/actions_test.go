@@ -9,7 +9,7 @@ import (
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // Jobs of the sample, by phase.

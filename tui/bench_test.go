@@ -11,7 +11,7 @@ import (
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // millionJobs returns the table of a stopped run of a million jobs, half of which are over.

@@ -14,7 +14,7 @@ import (
 	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/query"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // command is a command of the command line. The table of commands is the only place where

@@ -10,7 +10,7 @@ import (
 
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // detailPane shows the details of one job: its command, its requirements, why it is in its state,

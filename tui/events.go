@@ -9,7 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"dcs-tui/internal/text"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // spareEvents is the number of additional events that are requested on both sides of the visible

@@ -9,7 +9,7 @@ import (
 
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // failedPane shows failures by cause (rule 7): groups and, under open groups, some of their jobs.

@@ -10,7 +10,7 @@ import (
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // footer returns the rows under the view: a message, and the keys that work.

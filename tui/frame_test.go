@@ -10,7 +10,7 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/live"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // sizes are the terminal sizes at which the layout changes, with the smallest and the largest.

@@ -10,7 +10,7 @@ import (
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // staleAge is the age from which a snapshot is no longer called live. Snapshots arrive every

@@ -9,7 +9,7 @@ import (
 
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs/live"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // slotsRow describes slots and hosts in one row. It shows each host with its load if they fit, else

@@ -9,7 +9,7 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"dcs-tui/internal/text"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // heatView is the heat map of a metric over two columns. Each cell has a shade, and its number if

@@ -10,7 +10,7 @@ import (
 	"github.com/charmbracelet/colorprofile"
 	"github.com/charmbracelet/x/ansi"
 
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // TestHeatMapHasTheColorsOfTheReport checks that the levels have the nearest colors to those of the

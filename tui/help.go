@@ -8,7 +8,7 @@ import (
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // helpRow is a name and its meaning. Without a meaning it is a heading.

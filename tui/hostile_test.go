@@ -11,7 +11,7 @@ import (
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // hostileTexts returns texts that would move the cursor, set the title, write the clipboard, join

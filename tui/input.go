@@ -463,7 +463,7 @@ func (m *model) completeFilter(before string) (int, []string) {
 	return start, startingWith(known, word)
 }
 
-// filterFields and stateWords are offered by completion. jobs/runview defines their meaning.
+// filterFields and stateWords are offered by completion. observe/runview defines their meaning.
 var (
 	filterFields = []string{"state=", "host=", "queue=", "tags~", "exit=", "signal=", "try=", "prio=", "time>", "job=",
 		"straggler=yes", "not "}

@@ -10,7 +10,7 @@ import (
 
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // jobsPane is the list of jobs.

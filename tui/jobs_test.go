@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // allPhases returns a source whose list has a job in each phase, with all optional parts of rows.

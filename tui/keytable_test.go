@@ -11,7 +11,7 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/live"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // TestOneKeyHasOneMeaning checks that no two entries of the table of keys share a key, that bindings use

@@ -11,7 +11,7 @@ import (
 
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // jobList is a list of jobs. It loads only a page of rows, some screens around the cursor, so its

@@ -10,7 +10,7 @@ import (
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // fakeJobs is a source of a list whose order a test changes.

@@ -14,7 +14,7 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/live"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // model is the state of the screen. Bubble Tea's goroutine owns it.

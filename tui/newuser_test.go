@@ -7,7 +7,7 @@ import (
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // troubledHosts is a run of three hosts, none of which can start a job.

@@ -11,7 +11,7 @@ import (
 
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // outputPane follows the output of a job, one of its two streams. It keeps only an excerpt of the

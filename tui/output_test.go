@@ -12,7 +12,7 @@ import (
 	"unicode"
 
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // fakeFile is the output of an attempt so far.

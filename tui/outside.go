@@ -15,7 +15,7 @@ import (
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // maxCopied bounds a text for the clipboard in bytes, because many terminals drop larger ones.

@@ -11,7 +11,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // copiedText presses y and returns the text that is put on the clipboard.

@@ -7,7 +7,7 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/live"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // sinkingJobs returns a source with a list of ten queued jobs. A canceled job moves to the end of

@@ -9,7 +9,7 @@ import (
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // resultsPane is the table of results: parameters, metrics, and how each finished job ended and

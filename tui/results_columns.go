@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"dcs-tui/jobs/results"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // columns returns the columns for w cells, without the marks.

@@ -13,7 +13,7 @@ import (
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs/query"
 	"dcs-tui/jobs/results"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // groupsView shows groups of jobs, one row each, with statistics of their metrics. The keys of the

@@ -15,7 +15,7 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/rundir"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // TestGoldenResults compares the table, its groups, the best of both, and the heat map with golden

@@ -20,7 +20,7 @@ import (
 
 	"dcs-tui/internal/platform"
 	"dcs-tui/internal/text"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // Options configure the screen.

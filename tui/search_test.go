@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // search types a search and waits for its result.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"dcs-tui/jobs/query"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // Set applies a setting of the user's configuration file: the value of a key in a table, which is ""

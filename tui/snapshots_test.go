@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // startSnapshotter runs a snapshotter as Bubble Tea does: the next query starts after the previous

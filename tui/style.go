@@ -6,7 +6,7 @@ import (
 
 	"charm.land/lipgloss/v2"
 
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // The styles use the 16 ANSI colors, bold, faint, and reverse on the terminal's own background, so

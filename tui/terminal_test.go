@@ -15,7 +15,7 @@ import (
 
 	"dcs-tui/internal/ptytest"
 	"dcs-tui/internal/ttyguard"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // TestMain also runs this binary as the guard of its own screens, and as the program that has a

@@ -10,7 +10,7 @@ import (
 
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // clean makes a text from a job, a host, or a user safe to show (rule 10). No line of the screen is

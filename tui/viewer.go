@@ -6,7 +6,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"dcs-tui/internal/text"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // viewer is a scrollable text: the help, the details of a job or a host, or an answer. Its lines

@@ -119,13 +119,13 @@ var allowedImports = map[string][]string{
 	"dispatch":         {"dispatch/commit", "dispatch/sched", "hosts", "hosts/files", "internal/account", "internal/text", "jobs", "jobs/live", "jobs/results", "jobs/rundir"},
 	"dispatch/publish": {"dispatch", "jobs/live", "jobs/rundir"},
 	"dispatch/socket":  {"internal/platform", "jobs", "jobs/live"},
-	"tui":              {"internal/platform", "internal/text", "jobs", "jobs/action", "jobs/live", "jobs/query", "jobs/results", "jobs/runview"},
+	"tui":              {"internal/platform", "internal/text", "jobs", "jobs/action", "jobs/live", "jobs/query", "jobs/results", "observe/runview"},
 	"internal/text":    {},
 	"jobs/ask":         {"internal/text", "jobs", "jobs/action", "jobs/journal", "jobs/live", "jobs/rundir"},
 	"dispatch/inbox":   {"dispatch", "dispatch/sched", "dispatch/socket", "internal/text", "jobs", "jobs/action", "jobs/rundir"},
 	"dispatch/run": {"grid/search", "dispatch", "hosts/files", "dispatch/inbox", "dispatch/publish", "dispatch/sched", "dispatch/socket", "hosts", "hosts/mirror", "internal/platform", "internal/text",
 		"jobs", "jobs/action", "jobs/attempts", "jobs/journal", "jobs/live", "jobs/metrics", "jobs/query", "jobs/results", "jobs/rundir"},
-	"jobs/runview": {"internal/heap", "dispatch/socket", "hosts", "internal/text", "jobs", "jobs/action", "jobs/ask", "jobs/journal", "jobs/live", "jobs/metrics", "jobs/query", "jobs/results", "jobs/rundir"},
+	"observe/runview": {"internal/heap", "dispatch/socket", "hosts", "internal/text", "jobs", "jobs/action", "jobs/ask", "jobs/journal", "jobs/live", "jobs/metrics", "jobs/query", "jobs/results", "jobs/rundir"},
 }
 
 // TestImportsAreAllowed checks that packages import only what the table of ARCHITECTURE.md allows.
@@ -165,7 +165,7 @@ func TestHostsAreReachedThroughInterfaces(t *testing.T) {
 // need: commands, the screen, ssh, pages, and networks.
 func TestTheProgramForHostsIsSmall(t *testing.T) {
 	libraries := []string{"github.com/BurntSushi/toml", "github.com/go-json-experiment/json", "golang.org/x/sys/unix"}
-	forUsers := []string{"dcs-tui/dispatch", "dcs-tui/tui", "dcs-tui/grid", "dcs-tui/clients", "dcs-tui/internal/cli",
+	forUsers := []string{"dcs-tui/dispatch", "dcs-tui/tui", "dcs-tui/observe", "dcs-tui/grid", "dcs-tui/clients", "dcs-tui/internal/cli",
 		"dcs-tui/hosts/link", "dcs-tui/hosts/helper/carried", "embed", "net/http", "html/template", "text/template"}
 	isBelow := func(dep string) func(string) bool {
 		return func(root string) bool { return strings.HasPrefix(dep+"/", root+"/") }

@@ -19,7 +19,7 @@ import (
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/rundir/disktest"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // startRun starts the program in the background in its own directory, with these jobs, and

@@ -13,7 +13,7 @@ import (
 	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/rundir/disktest"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // stoppedRun returns a run with one queued job that nobody dispatches.

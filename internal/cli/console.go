@@ -15,7 +15,7 @@ import (
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // console writes lines for people to stderr. On a terminal it keeps a progress line below them,

@@ -22,7 +22,7 @@ import (
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // becomeOwner takes the run over. If another dispatcher owns the run, the error names the owner.

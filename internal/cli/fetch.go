@@ -19,7 +19,7 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/rundir"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // fetchFlags holds the flags of fetch.

@@ -19,7 +19,7 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/rundir"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // TestHostsCheckJSONIsDocumented checks that docs/formats.md lists exactly the fields of hosts

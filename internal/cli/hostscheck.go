@@ -12,7 +12,7 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/internal/text"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 func (a *app) hostsCheckCmd() *cobra.Command {

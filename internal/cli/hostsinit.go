@@ -16,7 +16,7 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/link"
 	"dcs-tui/internal/text"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // initFlags holds the flags of hosts init.

@@ -19,7 +19,7 @@ import (
 	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // Commands that change a run send requests to its dispatcher. All of them select jobs (select.go),

@@ -27,7 +27,7 @@ import (
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/rundir"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 	"dcs-tui/tui"
 )
 

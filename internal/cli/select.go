@@ -14,7 +14,7 @@ import (
 	"dcs-tui/jobs/query"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // selection selects the jobs of a run that meet all of its conditions.

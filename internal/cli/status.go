@@ -16,7 +16,7 @@ import (
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/rundir"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 func (a *app) statusCmd() *cobra.Command {

@@ -11,7 +11,7 @@ import (
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // TestWhatRunsWithoutADispatcherIsUnknown checks the status of a run without a dispatcher: what

@@ -13,7 +13,7 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // lines returns the status as text.

@@ -24,7 +24,7 @@ import (
 	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // submitFlags holds the flags of submit.

@@ -20,7 +20,7 @@ import (
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/rundir/disktest"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // TestSubmittedOnceAfterDeath checks a dispatcher that dies after it has stored all or some jobs of

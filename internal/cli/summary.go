@@ -13,7 +13,7 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/rundir"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // summary describes how a run has ended.

@@ -21,7 +21,7 @@ import (
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/observe/runview"
 )
 
 // FuzzHalt checks that an accepted --halt has a valid number or share.
