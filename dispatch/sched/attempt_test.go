@@ -11,7 +11,7 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/ask"
+	"dcs-tui/observe/ask"
 )
 
 // TestMinimalTimeoutsSkipTheSame checks that the minimal timeouts skip the same tuples as all

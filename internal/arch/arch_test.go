@@ -121,11 +121,11 @@ var allowedImports = map[string][]string{
 	"dispatch/socket":  {"internal/platform", "jobs", "jobs/live"},
 	"tui":              {"internal/platform", "internal/text", "jobs", "jobs/action", "jobs/live", "jobs/query", "jobs/results", "observe/runview"},
 	"internal/text":    {},
-	"jobs/ask":         {"internal/text", "jobs", "jobs/action", "jobs/journal", "jobs/live", "jobs/rundir"},
+	"observe/ask":      {"internal/text", "jobs", "jobs/action", "jobs/journal", "jobs/live", "jobs/rundir"},
 	"dispatch/inbox":   {"dispatch", "dispatch/sched", "dispatch/socket", "internal/text", "jobs", "jobs/action", "jobs/rundir"},
 	"dispatch/run": {"grid/search", "dispatch", "hosts/files", "dispatch/inbox", "dispatch/publish", "dispatch/sched", "dispatch/socket", "hosts", "hosts/mirror", "internal/platform", "internal/text",
 		"jobs", "jobs/action", "jobs/attempts", "jobs/journal", "jobs/live", "jobs/metrics", "jobs/query", "jobs/results", "jobs/rundir"},
-	"observe/runview": {"internal/heap", "dispatch/socket", "hosts", "internal/text", "jobs", "jobs/action", "jobs/ask", "jobs/journal", "jobs/live", "jobs/metrics", "jobs/query", "jobs/results", "jobs/rundir"},
+	"observe/runview": {"internal/heap", "dispatch/socket", "hosts", "internal/text", "jobs", "jobs/action", "observe/ask", "jobs/journal", "jobs/live", "jobs/metrics", "jobs/query", "jobs/results", "jobs/rundir"},
 }
 
 // TestImportsAreAllowed checks that packages import only what the table of ARCHITECTURE.md allows.

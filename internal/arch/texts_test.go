@@ -27,7 +27,7 @@ var textFields = []string{
 	"jobs.HostStatus.Reason", "jobs/live.Host.Note", "jobs/live.Host.Files", "jobs/live.Host.Users",
 	"jobs/live.Await.Text", "jobs/live.State.Stuck", "jobs/live.State.Draining", "jobs/live.State.Problem",
 	"jobs/live.Finish.Why", "observe/runview.Answer.Text", "observe/runview.Refused.Why", "observe/runview.HostEvent.Text",
-	"observe/runview.Detail.Why", "jobs/ask.Trace.Why", "jobs/action.Request.Why", "jobs/rundir.Input.Fault",
+	"observe/runview.Detail.Why", "observe/ask.Trace.Why", "jobs/action.Request.Why", "jobs/rundir.Input.Fault",
 	"dispatch.Notice.Text", "dispatch/sched.linkState.reason",
 	"dispatch/sched.linkState.ineligible", "dispatch/sched.lifetime.drainReason", "dispatch/sched.lifetime.stopReason",
 	"dispatch/sched.instance.why", "dispatch/sched.Drain.Why", "dispatch/sched.Cancel.Why",

@@ -23,10 +23,10 @@ import (
 	"dcs-tui/internal/text"
 	"dcs-tui/internal/ttyguard"
 	"dcs-tui/jobs/action"
-	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/observe/ask"
 	"dcs-tui/observe/runview"
 	"dcs-tui/tui"
 )

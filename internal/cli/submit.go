@@ -19,11 +19,11 @@ import (
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
-	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/observe/ask"
 	"dcs-tui/observe/runview"
 )
 

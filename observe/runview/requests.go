@@ -12,9 +12,9 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
-	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/observe/ask"
 )
 
 // ResolveRequest completes a request for a run: it drops jobs that the run does not have, and names the

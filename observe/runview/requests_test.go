@@ -8,9 +8,9 @@ import (
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
-	requests "dcs-tui/jobs/ask"
 	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/live"
+	requests "dcs-tui/observe/ask"
 )
 
 // requestsTable returns a run of five queued jobs in epoch 7. Job 4 depends on job 3.

@@ -23,12 +23,12 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
-	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/observe/ask"
 )
 
 // Options hold the data that a View cannot read from the run directory. All are optional.
