@@ -16,7 +16,7 @@ import (
 // TestHeatMapHasTheColorsOfTheReport checks that the levels have the nearest colors to those of the
 // report's ramp, at equal distances, and become lighter, so that their order needs no hue.
 func TestHeatMapHasTheColorsOfTheReport(t *testing.T) {
-	script, err := os.ReadFile("../jobs/report/page/charts.js")
+	script, err := os.ReadFile("../observe/report/page/charts.js")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -90,7 +90,7 @@ var allowedImports = map[string][]string{
 	"jobs/shell":            {},
 	"jobs/rundir/memdisk":   {"jobs/rundir"},
 	"jobs/results":          {"internal/text", "jobs", "jobs/query"},
-	"jobs/report":           {"internal/text", "jobs", "jobs/live", "jobs/query", "jobs/results"},
+	"observe/report":        {"internal/text", "jobs", "jobs/live", "jobs/query", "jobs/results"},
 	"jobs/metrics":          {"internal/text", "jobs", "jobs/attempts", "jobs/results", "jobs/rundir"},
 	"jobs/attempts":         {"jobs", "jobs/rundir"},
 	"hosts":                 {"internal/account", "internal/text", "internal/trust", "jobs", "jobs/attempts", "jobs/rundir"},
@@ -139,6 +139,22 @@ func TestImportsAreAllowed(t *testing.T) {
 		for _, imp := range p.Imports {
 			if ours, ok := strings.CutPrefix(imp, "dcs-tui/"); ok && !slices.Contains(allowed, ours) {
 				t.Errorf("%s imports %s, which the table does not allow", name, ours)
+			}
+		}
+	}
+}
+
+// TestImportsPointDownward checks that what is below jobs imports only packages below jobs and
+// internal, and that only screens, commands, and benchmarks use what observes a run.
+func TestImportsPointDownward(t *testing.T) {
+	users := []string{"", "bench", "internal", "observe", "scripts", "tui"}
+	for name, p := range packages(t) {
+		first, _, _ := strings.Cut(name, "/")
+		for _, dep := range p.Imports {
+			path, ours := strings.CutPrefix(dep, "dcs-tui/")
+			below, _, _ := strings.Cut(path, "/")
+			if ours && first == "jobs" && below != "jobs" && below != "internal" || below == "observe" && !slices.Contains(users, first) {
+				t.Errorf("%s imports %s", name, path)
 			}
 		}
 	}

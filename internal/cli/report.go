@@ -17,8 +17,8 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/metrics"
-	"dcs-tui/jobs/report"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/observe/report"
 )
 
 // stdoutFile is the name of standard output as a file.
