@@ -97,15 +97,13 @@ func (p *parser) addJobFaults(err error) {
 		}
 		switch {
 		case strings.HasPrefix(text, "after:"):
-			text = noAfter
+			text += ": in a template, after= names an earlier command by its name="
 		case fault.Column == 0 && p.namesParam(references(text)):
 			text += " (of the options, only name=, send=, and return= may hold parameters)"
 		}
 		p.wrong.add(fault.Line, column, "%s", text)
 	}
 }
-
-const noAfter = "after= names jobs by their numbers, which a template does not give: write a jobs file, or join the commands by &&"
 
 // columnOf returns the column of the option with which an error begins, or that it quotes.
 func (p *parser) columnOf(no int, text string) int {
@@ -132,12 +130,8 @@ func (p *parser) columnOf(no int, text string) int {
 	return 1
 }
 
-// checkOptions adds warnings for references in options that are the same for all jobs of a command,
-// and an error for after=.
+// checkOptions adds warnings for references in options that are the same for all jobs of a command.
 func (p *parser) checkOptions(l *line, spec *jobs.Spec) {
-	if len(spec.After) > 0 {
-		p.wrong.add(l.no, 0, "%s", noAfter)
-	}
 	texts := []string{spec.Cwd, spec.Setup, spec.Queue}
 	for _, e := range spec.Env {
 		texts = append(texts, e.Value)

@@ -120,8 +120,8 @@ func TestErrorsHavePositions(t *testing.T) {
 		{"#DCS timeout=[C]\n" + ok, "t.txt:1:6", "only name=, send=, and return= may hold parameters"},
 		{ok + "#DCS tries=3\n", "t.txt:3:1", "no job follows"},
 		{"#DCS timeout=x name=timeout\n" + ok, "t.txt:1:6", "timeout"},
-		{"#DCS after=1\n" + ok, "t.txt:1:6", "after= names"},
-		{"b\n#DCS after=1\n" + ok, "t.txt:3", "after= names jobs by their numbers"},
+		{"#DCS after=1\n" + ok, "t.txt:1:6", "job 1 does not come before"},
+		{"b\n#DCS after=eval\n" + ok, "t.txt:2:6", `"eval" is neither`},
 		{"# DCS tries=3\n" + ok, "t.txt:1:1", "looks like options"},
 		// Directives.
 		{ok + "@wehre C > 1", "t.txt:3:1", "did you mean @where?"},

@@ -2,6 +2,7 @@ package grid
 
 import (
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,10 +31,26 @@ func (t *Template) params(ix []int) []jobs.Param {
 	return params
 }
 
-func (t *Template) spec(c *command, id jobs.ID, params []jobs.Param, hard *tuples) *jobs.Spec {
+// spec returns the job of a command. first is the number of the first job of the same point.
+func (t *Template) spec(c *command, first, id jobs.ID, params []jobs.Param, hard *tuples) *jobs.Spec {
+	o := hard.options(c, params)
+	if len(o.After) > 0 {
+		o = afterSamePoint(o, first)
+	}
 	return &jobs.Spec{ID: id, Line: c.line, Command: fill(c.text, params, nil), Name: c.title(params),
 		Labels:  jobs.NewLabels("", params),
-		Options: hard.options(c, params)}
+		Options: o}
+}
+
+// afterSamePoint returns options whose after=, which counts the commands of the template from 1,
+// means the jobs of a point.
+func afterSamePoint(o *jobs.Options, first jobs.ID) *jobs.Options {
+	made := *o
+	made.After = slices.Clone(o.After)
+	for i := range made.After {
+		made.After[i] += first - 1
+	}
+	return &made
 }
 
 // fill returns the text of pieces with values in place of the references. quote returns the text of

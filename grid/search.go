@@ -223,7 +223,7 @@ func (t *Template) Trial(id jobs.ID, at []float64) *jobs.Spec {
 	for d := range params {
 		params[d] = jobs.Param{Name: t.Space[d].Name, Value: t.Space[d].Text(at[d])}
 	}
-	return t.spec(t.commands[0], id, params, newTuples(t))
+	return t.spec(t.commands[0], id, id, params, newTuples(t))
 }
 
 // Coordinates returns the point of a job. ok is false if it is not a trial of this search.

@@ -107,9 +107,9 @@ func (t *Template) Jobs() iter.Seq2[*jobs.Spec, error] {
 				yield(nil, err)
 				return
 			}
-			params := t.params(ix)
+			params, first := t.params(ix), id
 			for _, c := range t.commands {
-				s := t.spec(c, id, params, hard)
+				s := t.spec(c, first, id, params, hard)
 				var err error
 				if c.paths != nil {
 					err = c.paths.check(s, params)

@@ -290,3 +290,32 @@ func TestExamplesParseAndRun(t *testing.T) {
 		}
 	}
 }
+
+// TestAfterMeansTheSamePoint checks that after= in a template means the job of the named command with
+// the same values: in a product, in a sample, and after the template was stored and read again. The
+// conditions stay, and jobs of other commands keep the options that they share.
+func TestAfterMeansTheSamePoint(t *testing.T) {
+	const text = "#DCS name='train [C]'\ntrain [C]\n#DCS name=plain\nplain [C]\n" +
+		"#DCS after='train [C],any:plain'\neval [C]\n[C] 1..5\n"
+	for _, more := range []string{"", "@where C>1\n", "@sample 3\n", "@hardness C\n"} {
+		tmpl := parse(t, text+more)
+		again, err := ReadSource(tmpl.Source(1000))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tmpl := range []*Template{tmpl, again} {
+			specs := specsOf(t, tmpl)
+			for i, s := range specs {
+				want := ""
+				if i%3 == 2 {
+					want = fmt.Sprintf("%d,any:%d", i-1, i)
+					same(t, "C", s.Params()[0], specs[i-2].Params()[0])
+				}
+				same(t, s.Command, s.AfterText(), want)
+			}
+			if more == "" && specs[0].Options != specs[3].Options {
+				t.Error("two jobs of a command without after= do not share their options")
+			}
+		}
+	}
+}

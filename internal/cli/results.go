@@ -33,6 +33,7 @@ type resultsFlags struct {
 	group    []string
 	measures []results.Measure // nil: all
 	minSize  int
+	keep     []string // columns of the groups to which minSize applies in a table of jobs
 	pivot    pivotValue
 	pivotOf  *results.PivotInput // nil: no pivot table
 	format   string
@@ -109,6 +110,8 @@ func (f *resultsFlags) addTableFlags(cmd *cobra.Command) {
 		"show these `MEASURES` of groups: count,mean,sd,min,max,median (default: all)")
 	fs.Var(&f.pivot, "pivot", "show a metric over two columns: ROWS COLUMNS METRIC, or ROWS,COLUMNS,METRIC:MEASURE (default mean)")
 	fs.IntVar(&f.minSize, "min-group-size", 0, "leave out groups with fewer than `N` jobs that succeeded")
+	fs.StringSliceVar(&f.keep, "keep-groups", nil,
+		"show the jobs whose group by `COLUMNS` is as large as --min-group-size")
 	endGroup(fs, "Groups and pivot tables")
 	fs.Var(newChoice(&f.format, results.Formats...), "format", "`FORMAT` of the table: "+
 		strings.Join(results.Formats, ", "))
@@ -116,6 +119,7 @@ func (f *resultsFlags) addTableFlags(cmd *cobra.Command) {
 		cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
 	cmd.RegisterFlagCompletionFunc("group", completeParams)
+	cmd.RegisterFlagCompletionFunc("keep-groups", completeParams)
 }
 
 // completeParams completes the names of a run's parameters, in a list that commas separate. It looks
@@ -151,7 +155,7 @@ func (f *resultsFlags) firstGiven(fs *pflag.FlagSet) (name string) {
 func (f *resultsFlags) check(fs *pflag.FlagSet) error {
 	has := fs.Changed
 	for _, pair := range [][2]string{{"pivot", "group"}, {"pivot", "sort"}, {"pivot", "best"}, {"pivot", "stats"},
-		{"pivot", "columns"}, {"best", "sort"}} {
+		{"pivot", "columns"}, {"best", "sort"}, {"keep-groups", "group"}, {"keep-groups", "pivot"}} {
 		if has(pair[0]) && has(pair[1]) {
 			return text.Errorf("--%s and --%s cannot be combined", pair[0], pair[1])
 		}
@@ -159,8 +163,10 @@ func (f *resultsFlags) check(fs *pflag.FlagSet) error {
 	switch {
 	case has("stats") && !has("group"):
 		return text.Errorf("--stats needs --group")
-	case has("min-group-size") && !has("group") && !has("pivot"):
-		return text.Errorf("--min-group-size needs --group or --pivot")
+	case has("min-group-size") && !has("group") && !has("pivot") && !has("keep-groups"):
+		return text.Errorf("--min-group-size needs --group, --pivot, or --keep-groups")
+	case has("keep-groups") && f.minSize == 0:
+		return text.Errorf("--keep-groups needs --min-group-size")
 	case f.minSize < 0:
 		return text.Errorf("--min-group-size %d is negative", f.minSize)
 	}
@@ -307,6 +313,13 @@ func (a *app) printTable(ctx context.Context, state *runState, rows *results.Row
 		return text.Errorf("--where: %w", err)
 	}
 	notes := results.Notes{Others: slices.Concat(read, warnings)}
+	if len(flags.keep) > 0 {
+		var left []string
+		if s, left, err = s.KeepGroups(flags.keep, flags.minSize); err != nil {
+			return text.Errorf("--keep-groups: %w", err)
+		}
+		notes.Others = append(notes.Others, left...)
+	}
 	if flags.pivotOf != nil {
 		err = a.printPivot(s, flags, notes)
 	} else {
@@ -321,7 +334,7 @@ func (a *app) printTable(ctx context.Context, state *runState, rows *results.Row
 // names returns the names of the columns that a table needs, with the objective of a search. all
 // reports that it shows all metrics, also without their names.
 func (f *resultsFlags) names(best string) (names []string, all bool) {
-	names = slices.Concat(f.columns, f.group, queriedNames(f.where))
+	names = slices.Concat(f.columns, f.group, f.keep, queriedNames(f.where))
 	orders := f.order
 	if f.best != nil {
 		orders = append(slices.Clip(orders), *f.best)

@@ -64,9 +64,9 @@ func (s *Table) Group(g Grouping) (grouped *Table, notes Notes, err error) {
 	for i, e := range groups {
 		row := make([]query.Value, 0, len(columns))
 		for _, c := range by {
-			row = append(row, s.At(e.first, c))
+			row = append(row, s.At(e.members[0], c))
 		}
-		row = append(row, query.NumberValue(float64(e.members)), query.NumberValue(float64(len(e.solved))))
+		row = append(row, query.NumberValue(float64(len(e.members))), query.NumberValue(float64(len(e.solved))))
 		for k, c := range metrics {
 			stats, basis := s.statsOf(e, c, &bad[k])
 			bases[k].merge(&basis)
@@ -87,6 +87,23 @@ func (s *Table) Group(g Grouping) (grouped *Table, notes Notes, err error) {
 	return grouped, notes, err
 }
 
+// KeepGroups returns the rows whose group has at least minSize solved members, and a note about the
+// other groups. Rows with the same texts in the columns by form a group.
+func (s *Table) KeepGroups(by []string, minSize int) (kept *Table, notes []string, err error) {
+	columns, err := s.FindColumns(by)
+	if err != nil {
+		return nil, nil, err
+	}
+	groups, notes := s.largeEnough(s.gather(columns), minSize, "group", "out")
+	keep := make([]bool, s.Len())
+	for _, e := range groups {
+		for _, row := range e.members {
+			keep[row] = true
+		}
+	}
+	return s.Keep(func(row int) bool { return keep[row] }), notes, nil
+}
+
 // measuredColumns finds the columns to compute statistics of: by default the metrics, or the time
 // if there are none.
 func (s *Table) measuredColumns(names []string) ([]int, error) {
@@ -101,8 +118,7 @@ func (s *Table) measuredColumns(names []string) ([]int, error) {
 
 // gathered holds the members of a group.
 type gathered struct {
-	first   int   // row
-	members int   // number of rows
+	members []int // rows
 	over    int   // number of the members that have ended
 	solved  []int // rows of the members that are solved
 }
@@ -120,11 +136,11 @@ func (s *Table) gather(by []int) []*gathered {
 		}
 		e := byKey[string(key)]
 		if e == nil {
-			e = &gathered{first: row}
+			e = &gathered{}
 			byKey[string(key)] = e
 			groups = append(groups, e)
 		}
-		e.members++
+		e.members = append(e.members, row)
 		if s.isOver(row) {
 			e.over++
 		}
@@ -173,7 +189,7 @@ func (s *Table) statsOf(e *gathered, column int, bad *unusableCells) (stats grou
 		numbers = append(numbers, v.Number)
 	}
 	stats.Stats = StatsOf(numbers)
-	b.Missing[NotOver] += int32(e.members - e.over)
+	b.Missing[NotOver] += int32(len(e.members) - e.over)
 	b.Missing[NotSolved] += int32(e.over - len(e.solved))
 	return stats, b
 }
@@ -209,7 +225,7 @@ func startedGroups(all []*gathered) (started []*gathered, unstarted int) {
 		if e.over > 0 {
 			started = append(started, e)
 		} else {
-			unstarted += e.members
+			unstarted += len(e.members)
 		}
 	}
 	return started, unstarted

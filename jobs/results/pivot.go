@@ -102,7 +102,7 @@ func (s *Table) Pivot(of PivotInput) (p *Pivot, notes Notes, err error) {
 	var bad unusableCells
 	total := Basis{}
 	for _, e := range groups {
-		i, k := down.at[kept.At(e.first, down.column).Text], across.at[kept.At(e.first, across.column).Text]
+		i, k := down.at[kept.At(e.members[0], down.column).Text], across.at[kept.At(e.members[0], across.column).Text]
 		stats, basis := kept.statsOf(e, metric, &bad)
 		total.merge(&basis)
 		p.Basis[i][k] = basis
@@ -128,7 +128,7 @@ func (a *axis) fill(s *Table, groups []*gathered) {
 	a.at = map[string]int{}
 	numbers := true
 	for _, e := range groups {
-		v := s.At(e.first, a.column)
+		v := s.At(e.members[0], a.column)
 		if _, ok := a.at[v.Text]; !ok {
 			a.at[v.Text] = len(a.values)
 			a.values = append(a.values, v)

@@ -307,6 +307,29 @@ func TestGroupsAverageSolvedJobs(t *testing.T) {
 	same(t, "the mean by the name of the metric", columnIndex(t, g, "elapsed_seconds"), 5)
 }
 
+// TestJobsOfSmallGroupsAreLeftOut checks that KeepGroups shows all jobs of a group with enough solved
+// jobs, also those that failed, and no job of another group.
+func TestJobsOfSmallGroupsAreLeftOut(t *testing.T) {
+	var in TableInput
+	for i, c := range []string{"1", "2", "1", "2", "1", "3"} {
+		in.solved(params("C", c))
+		if i == 1 || i == 4 {
+			in.Jobs[i].State = jobs.Failed
+		}
+	}
+	kept, notes, err := NewTable(in).KeepGroups([]string{"c"}, 2)
+	if err != nil || kept.Len() != 3 {
+		t.Fatalf("KeepGroups: %v, %v", kept, err)
+	}
+	for row, want := range []jobs.ID{1, 3, 5} {
+		same(t, fmt.Sprintf("row %d", row), kept.Job(row), want)
+	}
+	same(t, "notes", strings.Join(notes, "|"), "2 groups with fewer than 2 solved jobs left out")
+	if _, _, err := NewTable(in).KeepGroups([]string{"x"}, 2); err == nil {
+		t.Error("an unknown column is accepted")
+	}
+}
+
 // TestGroupsAreKeptApart checks that different texts make different groups, however they are
 // joined.
 func TestGroupsAreKeptApart(t *testing.T) {
