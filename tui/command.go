@@ -45,6 +45,9 @@ func (m *model) runCommand(line string) (tea.Cmd, error) {
 	}
 	c := findCommand(name)
 	if c == nil {
+		if b := m.bindingOf(name); b != nil && arg == "" {
+			return b.do(m), nil
+		}
 		return nil, query.Unknown("command", name, commandNames())
 	}
 	arg = strings.TrimSpace(arg)

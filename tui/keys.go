@@ -105,6 +105,17 @@ func (m *model) findBinding(key string) *binding {
 	return nil
 }
 
+// bindingOf returns the binding of an entry of keyTable that works now, or nil. So an entry without a
+// key is still a command.
+func (m *model) bindingOf(name string) *binding {
+	for _, b := range append(slices.Clip(m.focus().keys()), m.generalKeys()...) {
+		if slices.Contains(strings.Fields(b.names), name) && b.isOffered(m) {
+			return &b
+		}
+	}
+	return nil
+}
+
 // press executes a key.
 func (m *model) press(key string) tea.Cmd {
 	m.pressedKey, m.inPress = key, true

@@ -118,9 +118,6 @@ func (m *model) keyFor(name string) string {
 	if keys := m.keysFor(name); len(keys) > 0 {
 		return keys[0]
 	}
-	if slices.Contains(viewNames(), name) {
-		return ":view " + name
-	}
 	return ":" + name
 }
 

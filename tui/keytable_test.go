@@ -100,7 +100,7 @@ func TestTextsNameChosenKeys(t *testing.T) {
 	shows(t, m, "[Failed")
 	m.Update(tea.MouseWheelMsg{X: 5, Y: 8, Button: tea.MouseWheelUp})
 	hides(t, m, ":up")
-	press(t, m, "H r", "this is not a list of jobs; tab, :view jobs, or enter leads to one")
+	press(t, m, "H r", "this is not a list of jobs; tab, :jobs, or enter leads to one")
 }
 
 // TestKeysAreRemapped checks that a key of the configuration file replaces the keys of its entry, is
@@ -145,4 +145,8 @@ func TestKeysAreRemapped(t *testing.T) {
 	press(t, m, "ctrl+p")
 	checkActions(t, src, action.Request{Do: action.Cancel, Jobs: jobs.One(aQueued)}, action.Request{Do: action.Continue})
 	equal(t, m.keyFor("previous-match"), ":previous-match", "the name of an entry without a key")
+	typeLine(t, m, ":", "failed")
+	shows(t, m, "[3 Failed")
+	typeLine(t, m, ":", "previous-match")
+	shows(t, m, `there is no command "previous-match"`)
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -214,10 +213,7 @@ type runScreen struct {
 }
 
 func (a *app) openScreen(run *rundir.Run) *runScreen {
-	// A screen is a process of its own. Nearly all of its memory is a table without pointers, which
-	// is cheap to collect. At the default of 100, the heap of a screen with a million jobs would be
-	// twice as large as necessary.
-	debug.SetGCPercent(25)
+	keepHeapSmall()
 	s := &runScreen{app: a, run: run}
 	o := a.viewOptions(run)
 	o.Act = s.actUndispatched
