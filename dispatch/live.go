@@ -149,6 +149,9 @@ func liveHost(h *Host, now time.Duration) live.Host {
 	if m := h.Hello; m != nil {
 		v.Cores, v.GPUs, v.MemBytes = m.Cores, m.GPUs, m.MemBytes
 	}
+	if h.Linked {
+		v.GPUsUsed = float64(len(b.LockedGPUs)) + float64(len(b.HalfGPUs))/2
+	}
 	since := func(at time.Duration) time.Duration {
 		return max(time.Millisecond, (now - at).Round(time.Millisecond))
 	}

@@ -187,7 +187,7 @@ func (p *Publisher) publish(ctx context.Context) {
 // write writes states until another dispatcher has taken over the run.
 func (p *Publisher) write() {
 	defer close(p.writer)
-	warned, loads := false, live.NewLoadLog(p.opts.Run)
+	warned, samples := false, live.NewSampleLog(p.opts.Run)
 	for s := range p.states {
 		if s.Deleted { // the path may belong to another run now
 			continue
@@ -211,7 +211,7 @@ func (p *Publisher) write() {
 		}
 		warned = err != nil
 		if !warned {
-			loads.Record(s)
+			samples.Record(s)
 		}
 	}
 }

@@ -36,7 +36,7 @@ dcs-tui status sweep-20260314-1502 --json | jq .jobs`,
 			case err != nil:
 				return err
 			case asJSON:
-				return a.printJSON(state.json())
+				return a.printJSON(state.json(time.Now()))
 			}
 			out := newConsole(a.stdout)
 			out.Line(state.lines(out)...)
@@ -176,11 +176,15 @@ type statusJSON struct {
 	Input rundir.InputState `json:"input,omitempty"`
 }
 
-func (r *runState) json() *statusJSON {
+func (r *runState) json(now time.Time) *statusJSON {
 	s := &statusJSON{
 		runJSON: runJSONOf(r.Run), Dir: r.Run.Dir, Created: r.Run.Settings.Created, Epoch: r.Table.Epoch,
 		Jobs: map[string]int{}, Total: r.Table.NumJobs(), Sent: runview.CountSent(r.Table), Hosts: r.hosts(), Queues: runview.CountQueues(r.Table),
 		Ended: r.Table.Ended, Input: r.Input.State, Requests: r.Requests,
+	}
+	samples := live.ReadSamples(r.Run, live.LastHour)
+	for i := range s.Hosts {
+		s.Hosts[i].History = historyOf(samples[s.Hosts[i].Name], now)
 	}
 	for st, n := range r.Table.Counts {
 		s.Jobs[jobs.JobState(st).String()] = n
@@ -207,7 +211,8 @@ type hostStatus struct {
 	// As in live.json; nothing if the dispatcher has published nothing.
 	jobs.HostStatus
 	*hostCapacity
-	Files string `json:"files,omitempty"`
+	Files   string       `json:"files,omitempty"`
+	History *hostHistory `json:"history,omitempty"` // of the last hour
 }
 
 // hostCapacity has the slots and the load of a host, as in live.json.

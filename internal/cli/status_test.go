@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -11,6 +13,8 @@ import (
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/rundir/disktest"
 	"dcs-tui/observe/runview"
 )
 
@@ -264,4 +268,45 @@ func TestEfficiencyOfAResume(t *testing.T) {
 	table.Epoch = 1
 	same(t, "efficiency", s.efficiency(),
 		"efficiency 50%: 30.0 s of run time in 1m 00s of slot time, on at most 1 slot")
+}
+
+// TestHistoryOfHosts checks that the last hour of a host that an earlier dispatcher sampled is in
+// status --json, in the fields that docs/formats.md lists.
+func TestHistoryOfHosts(t *testing.T) {
+	r := disktest.NewRun(t)
+	until := time.Unix(1_800_000_000, 0)
+	log := live.NewSampleLog(r)
+	for i := range 78 { // the last one is valid until 20 minutes ago
+		log.Record(&live.State{At: until.Add(-time.Hour + time.Duration(i)*30*time.Second), Hosts: []live.Host{{Name: "a",
+			HostStatus: jobs.HostStatus{State: "up"}, Load: [3]float64{2}, Slots: 4, Running: 3, Usable: 3.5, Done: 2 * i,
+			MemBytes: 8 << 30, MemFree: 6 << 30, GPUs: 2, GPUsUsed: 1}}})
+	}
+	table := &jobs.Table{Jobs: []jobs.Job{{Spec: &jobs.Spec{ID: 1, Options: jobs.NoOptions}, State: jobs.Running,
+		Attempts: []*jobs.Attempt{{Host: "a", State: jobs.AttemptRunning}, {Host: "b", State: jobs.AttemptRunning}}}}}
+	state := newRunState(r)
+	state.Table = table
+	s := state.json(until)
+	if len(s.Hosts) != 2 || s.Hosts[1].History != nil {
+		t.Fatalf("got the hosts %+v, want a and b, and b without a history", s.Hosts)
+	}
+	b, err := json.Marshal(s.Hosts[0].History)
+	must(t, err)
+	fields := map[string]any{}
+	must(t, json.Unmarshal(b, &fields))
+	for name, want := range map[string]string{"load": "2", "own_slots": "3", "other_slots": "0.5", "ended_per_minute": "4",
+		"memory_used_bytes": "2.147483648e+09", "gpus_used": "1"} {
+		same(t, name, fmt.Sprint(fields[name]), "["+strings.Repeat(want+" ", 8)+"<nil> <nil> <nil> <nil>]")
+	}
+	text, err := os.ReadFile("../../docs/formats.md")
+	must(t, err)
+	_, section, _ := strings.Cut(string(text), "### The last hour of a host\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	for name := range fields {
+		if !strings.Contains(section, "`"+name+"`") {
+			t.Errorf("docs/formats.md does not document %s", name)
+		}
+	}
+	if history := state.json(until.Add(2 * time.Hour)).Hosts[0].History; history != nil {
+		t.Errorf("two hours later: got %+v, want none", history)
+	}
 }

@@ -33,7 +33,7 @@ func state(t testing.TB) *State {
 		Spread: time.Minute, Question: &Question{ID: 7, Text: "Passphrase", Secret: true}, Standby: "b",
 		Hosts: []Host{{Name: "a", HostStatus: jobs.HostStatus{State: "up", Hold: "load", Reason: "r"}, Linked: true,
 			Stopped: true, Note: "ü\x1b\n", Slots: 4, Given: 2, Usable: 3.5, Running: 2,
-			Buffered: 1, Done: 9, Failed: 1, Cores: 8, GPUs: 2, Load: [3]float64{1, 2,
+			Buffered: 1, Done: 9, Failed: 1, Cores: 8, GPUs: 2, GPUsUsed: 1.5, Load: [3]float64{1, 2,
 				3}, Busy: 2, Ours: 1, MemBytes: 1 << 40, MemFree: 1 << 39,
 			DiskFree: -1, FSDelay: 1, Delay: 2, Files: "receives", Users: "alice 1 slot", Heartbeat: 3, Down: 4, Idle: 6, RetryIn: 5, History: []uint8{0, 100, 255}}},
 		Queues: []Queue{{Name: "q", Mean: time.Second, Deviation: time.Minute}}, Stragglers: jobs.RangesOf([]jobs.ID{1,

@@ -1,6 +1,6 @@
 // Package live defines live.json, in which a dispatcher publishes what the journal does not
 // contain: host reports, rates, why launching is held back, and the progress of running jobs. Write
-// writes a State, and Read reads it. LoadLog records the load averages of hosts in other files.
+// writes a State, and Read reads it. SampleLog records samples of the hosts in other files.
 // docs/run-directory.md documents live.json for scripts.
 //
 // The file describes the moment State.At. Ages and delays in it are relative to that moment, so a
@@ -131,6 +131,7 @@ type Host struct {
 
 	Cores    int        `json:"cores,omitempty"` // 0: unknown
 	GPUs     int        `json:"gpus,omitempty"`
+	GPUsUsed float64    `json:"gpus_used,omitempty"` // by any job or program, in halves
 	Load     [3]float64 `json:"load"`
 	Busy     float64    `json:"busy"` // cores, of all users
 	Ours     float64    `json:"ours"` // cores, of our jobs

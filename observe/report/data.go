@@ -248,7 +248,7 @@ func (d *data) attempts(in *Input) {
 const maxLoads = 240
 
 // averagedLoads returns the samples after a time, averaged if there are too many.
-func averagedLoads(list []live.LoadSample, begin time.Time) (points [][2]float64) {
+func averagedLoads(list []live.Sample, begin time.Time) (points [][2]float64) {
 	list = list[sort.Search(len(list), func(i int) bool { return !list[i].At.Before(begin) }):]
 	n := min(len(list), maxLoads)
 	for i := range n {

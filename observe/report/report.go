@@ -31,8 +31,8 @@ type Input struct {
 	// Ended holds the times when attempts without an outcome were given up or ended, by the
 	// dispatcher's clock.
 	Ended map[jobs.AttemptID]jobs.Stamp
-	Loads map[string][]live.LoadSample // of hosts; may be nil
-	Notes []string                     // for the reader of the report
+	Loads map[string][]live.Sample // of hosts; may be nil
+	Notes []string                 // for the reader of the report
 
 	isSample bool // Table has only some of the jobs
 }

@@ -92,10 +92,10 @@ func sample(t testing.TB, n, numHosts int, text string) *Input {
 		fold(r)
 	}
 	in.At = time.Unix(0, int64(begin+slices.Max(free)))
-	in.Loads = map[string][]live.LoadSample{"ws01": nil, text: nil, "gone": nil}
+	in.Loads = map[string][]live.Sample{"ws01": nil, text: nil, "gone": nil}
 	for host := range in.Loads {
 		for at := begin.Time().Add(-time.Minute); at.Before(in.At); at = at.Add(30 * time.Second) {
-			in.Loads[host] = append(in.Loads[host], live.LoadSample{At: at, Load: 2.5})
+			in.Loads[host] = append(in.Loads[host], live.Sample{At: at, Load: 2.5})
 		}
 	}
 	in.Known = in.At
