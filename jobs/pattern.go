@@ -189,6 +189,22 @@ func (r ReturnPatterns) Select(files []string) (selected []bool, missing string)
 	return selected, missing
 }
 
+// Dirs returns the directories in which the files are expected: of each pattern the part before its
+// first name with a wildcard, or else before its last name.
+func (r ReturnPatterns) Dirs() (dirs []string) {
+	for i := range r {
+		names := strings.Split(r[i].text, "/")
+		n := slices.IndexFunc(names, func(name string) bool { return strings.ContainsAny(name, `*?[\`) })
+		if n < 0 {
+			n = len(names) - 1
+		}
+		if n > 0 {
+			dirs = append(dirs, strings.Join(names[:n], "/"))
+		}
+	}
+	return dirs
+}
+
 // isNamed reports whether a path is the pattern itself.
 func (p *Pattern) isNamed(file string) bool { return file == p.text || p.text == "." }
 

@@ -125,6 +125,17 @@ func TestQuotedPatternMeansItsText(t *testing.T) {
 	}
 }
 
+// TestDirsOfReturnPatterns checks which directories exist before a job that returns files.
+func TestDirsOfReturnPatterns(t *testing.T) {
+	r, err := ParseReturn([]string{"a.csv", "out/17.csv", "./x//y/*.csv", "**", "d[1]/e/f", `a/b\*/c`, "."})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := r.Dirs(), []string{"out", "x/y", "a"}; !slices.Equal(got, want) {
+		t.Errorf("directories %q, want %q", got, want)
+	}
+}
+
 // TestCommaInAList checks that \, is a comma in an item, that other backslashes stay, and that the
 // text of a list can be parsed again.
 func TestCommaInAList(t *testing.T) {

@@ -236,6 +236,9 @@ func (c *Core) emit(r jobs.Record) bool {
 	if !moves || j == nil {
 		return err == nil
 	}
+	if err == nil && r.Kind == jobs.KindExited {
+		c.halt.countAttempt(&r)
+	}
 	c.addWaiting(j, 1)
 	c.pruneStillRunning(j)
 	c.updateHardness(r.Job, j, was, err == nil && r.Kind == jobs.KindEdited)

@@ -251,6 +251,7 @@ type Halt struct {
 	Jobs    int     // number of results that count; 0: see Percent
 	Percent float64 // share of results that count among all results, 0 to 100
 	Now     bool    // running attempts are ended, too; their jobs are queued again
+	Never   bool    // not even when no command is found
 }
 
 // HaltOf selects the results that count for a Halt.
@@ -271,6 +272,40 @@ type halt struct {
 	succeeded, failed int
 	wasNear           bool // isNearHalt returned true after the last event
 	endedRunning      bool // running attempts were ended, as --halt now requires
+	// Jobs whose command was not found, at most maxNotFound, and the hosts on which that was so. nil
+	// after an attempt that ended otherwise.
+	notFound map[jobs.ID]bool
+	without  map[string]bool
+	isFound  bool   // an attempt ended otherwise, or a person continued a halted run
+	lastLine string // of such an attempt
+}
+
+// maxNotFound is the number of jobs without a command that halt a run in which no attempt has ended
+// otherwise. It is reached on each host before a sweep of thousands of jobs is used up.
+const maxNotFound = 10
+
+// Exit codes of a shell for a command that it cannot run, and for one that it cannot find.
+const (
+	exitNotRunnable = 126
+	exitNotFound    = 127
+)
+
+// countAttempt counts an attempt that has exited.
+func (h *halt) countAttempt(r *jobs.Record) {
+	o := r.Outcome
+	switch {
+	case h.isFound || o.Error != "" || o.Stopped:
+	case o.Signal != "" || o.Exit != exitNotRunnable && o.Exit != exitNotFound:
+		h.isFound, h.notFound, h.without = true, nil, nil
+	default:
+		if h.notFound == nil {
+			h.notFound, h.without = map[jobs.ID]bool{}, map[string]bool{}
+		}
+		if h.without[r.Host] = true; len(h.notFound) < maxNotFound {
+			h.notFound[r.Job] = true
+		}
+		h.lastLine = o.LastLine
+	}
 }
 
 func (h *halt) count(s jobs.JobState) {
@@ -317,12 +352,35 @@ func (c *Core) checkHalt() {
 		}
 		return
 	}
+	if c.findsNoCommand() {
+		why := fmt.Sprintf("the first %d jobs exited with 126 or 127: their command was not found or cannot be run",
+			maxNotFound)
+		if line := text.Shorten(text.Line(c.halt.lastLine)); line != "" {
+			why += " (" + line + ")"
+		}
+		Drain{Why: why}.carryOut(c)
+		return
+	}
 	if was := c.halt.wasNear; !was && c.isNearHalt() {
 		for h := range c.everyHost() {
 			h.withdrawAll()
 		}
 	}
 	c.halt.wasNear = c.isNearHalt()
+}
+
+// findsNoCommand reports whether the commands of the first jobs were found on no host that takes
+// jobs, so that all further jobs would fail, too.
+func (c *Core) findsNoCommand() bool {
+	if len(c.halt.notFound) < maxNotFound || c.cfg.Halt.Never {
+		return false
+	}
+	for h := range c.everyHost() {
+		if h.acceptsJobs() && h.limit > 0 && !c.halt.without[h.spec.Name] {
+			return false
+		}
+	}
+	return true
 }
 
 // hasReachedHalt reports whether n results that count, of all results, halt the run.
@@ -376,7 +434,7 @@ func (e EndDrain) carryOut(c *Core) (refused string) {
 	case c.finished || c.stopped:
 		return whyDrainOver
 	}
-	c.drainReason, c.halt = "", halt{}
+	c.drainReason, c.halt = "", halt{isFound: true}
 	c.logf("", 0, "launching continues: %s", cmp.Or(e.Why, "asked to continue"))
 	return ""
 }

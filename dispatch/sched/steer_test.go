@@ -206,6 +206,44 @@ func TestHaltNowKillsRunningAttempts(t *testing.T) {
 	want(t, "finish", s.finishText(), "drained")
 }
 
+// TestCommandsThatAreNotFoundHalt checks that a run drains after the first jobs if their command was
+// found on no host, once, and not with --halt never or after an attempt that ended otherwise.
+func TestCommandsThatAreNotFoundHalt(t *testing.T) {
+	notFound := jobs.Outcome{Exit: 127, LastLine: "sh: 1: sim: not found"}
+	run := func(cfg Config, second string, first jobs.Outcome) (s *stage, ended int) {
+		cfg.Tries = 1
+		s = stageWithJobs(t, 60, cfg, testHost("a", 1), testHost("b", 1))
+		s.endFirst("a", first)
+		for ended = 1; ended < 30 && s.c.drainReason == ""; ended++ {
+			if ended == 20 && second == "b" {
+				s.endFirst("b", notFound)
+				continue
+			}
+			s.endFirst("a", notFound)
+		}
+		return s, ended
+	}
+	s, ended := run(Config{}, "b", notFound)
+	want(t, "ended before it drains", ended, 21)
+	want(t, "reason", s.c.drainReason,
+		"the first 10 jobs exited with 126 or 127: their command was not found or cannot be run (sh: 1: sim: not found)")
+	s.step(EndDrain{})
+	s.endFirst("a", notFound)
+	want(t, "reason after a person continued", s.c.drainReason, "")
+	for name, c := range map[string]struct {
+		cfg    Config
+		second string
+		first  jobs.Outcome
+	}{
+		"it may exist on b":   {Config{}, "", notFound},
+		"--halt never":        {Config{Halt: Halt{Never: true}}, "b", notFound},
+		"a job found its own": {Config{}, "b", exit1},
+	} {
+		s, _ := run(c.cfg, c.second, c.first)
+		want(t, name, s.c.drainReason, "")
+	}
+}
+
 // TestHaltStopsLaunching checks that launching stops after the given number or share of failures,
 // successes, or ends.
 func TestHaltStopsLaunching(t *testing.T) {

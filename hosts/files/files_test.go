@@ -144,7 +144,7 @@ func send(t *testing.T, src *Source, s Store, items ...string) (Manifest, int) {
 // mustMake makes the directory of an attempt.
 func mustMake(t *testing.T, s Store, attempt string) string {
 	t.Helper()
-	dir, err := s.Make(attempt, true, false)
+	dir, err := s.Make(attempt, true, false, nil)
 	must(t, err)
 	return dir
 }
@@ -206,7 +206,7 @@ func TestCopyThatAJobChangedIsRemoved(t *testing.T) {
 	dir := mustMake(t, s, "1.1")
 	must(t, errors.Join(os.Chmod(filepath.Join(dir, "a"), 0o600),
 		os.WriteFile(filepath.Join(dir, "a"), []byte("WRONG!"), 0)))
-	if _, err := s.Make("2.1", true, false); err == nil {
+	if _, err := s.Make("2.1", true, false, nil); err == nil {
 		t.Fatal("another job gets what the first one has changed")
 	}
 	send(t, src, s, "a")
@@ -280,6 +280,22 @@ func TestMatchingFilesAreReturned(t *testing.T) {
 	must(t, s.DropKept(1)) // nothing is left
 	if _, err := os.Stat(kept); !errors.Is(err, fs.ErrNotExist) {
 		t.Error("the files that were kept are still there after a success")
+	}
+}
+
+// TestReturnedFilesHaveDirectories checks that a job finds the directories in which it creates the
+// files that it returns, and that a file of the same name is left alone.
+func TestReturnedFilesHaveDirectories(t *testing.T) {
+	from, s := t.TempDir(), store(t)
+	write(t, from, map[string]string{"taken": "a file"})
+	send(t, NewSource(from), s, "taken")
+	dir, err := s.Make("1.1", true, false, []string{"out/deep/*.csv", "taken/x"})
+	must(t, err)
+	if st, err := os.Stat(filepath.Join(dir, "out/deep")); err != nil || !st.IsDir() {
+		t.Errorf("out/deep: %v", err)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "taken")); err != nil || string(b) != "a file" {
+		t.Errorf("the file that was sent has %q, %v", b, err)
 	}
 }
 

@@ -257,8 +257,8 @@ func (s Store) sentManifest(attempt string, tree, own bool) (all Manifest, err e
 }
 
 // Make makes the directory of an attempt and returns its path. Its own files replace those
-// that every job gets.
-func (s Store) Make(attempt string, tree, own bool) (string, error) {
+// that every job gets. The directories that returns names for files are made, too.
+func (s Store) Make(attempt string, tree, own bool, returns []string) (string, error) {
 	dir := s.path("jobs", attempt)
 	m, err := s.sentManifest(attempt, tree, own)
 	if err != nil {
@@ -275,7 +275,28 @@ func (s Store) Make(attempt string, tree, own bool) (string, error) {
 			return dir, err
 		}
 	}
-	return dir, nil
+	return dir, makeReturnDirs(dir, returns)
+}
+
+// makeReturnDirs makes the directories below dir in which a job is expected to create the files
+// that it returns. A file that was sent may have the name of one. The job then fails by itself.
+func makeReturnDirs(dir string, patterns []string) error {
+	returns, err := jobs.ParseReturn(patterns)
+	if err != nil || len(returns) == 0 {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, name := range returns.Dirs() {
+		err := root.MkdirAll(name, 0o777)
+		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+			return err
+		}
+	}
+	return nil
 }
 
 // placeEntry creates one entry in the directory of a job that has not started yet.

@@ -63,11 +63,8 @@ func (a *app) runCancel(cmd *cobra.Command, flags *runFlags, args []string, sel 
 		return err
 	}
 	some := sel.named != nil || len(sel.where) > 0
-	switch {
-	case some && sel.all:
+	if some && sel.all {
 		return text.Errorf("--all cannot be combined with JOBS or --where")
-	case !some && opt.json:
-		return text.Errorf("--json needs JOBS or --where; dcs-tui status --json shows what became of all jobs")
 	}
 	run, table, err := a.openTable(args)
 	if err != nil {
@@ -89,7 +86,7 @@ func (a *app) runCancel(cmd *cobra.Command, flags *runFlags, args []string, sel 
 	}
 	nFinished, what := unfinishedText(table, ids)
 	switch isOpen := nFinished < len(ids) || numWaiting > 0; { // a waiting requeue would open jobs again
-	case some && (len(ids) == 0 || !isOpen):
+	case (some || opt.json) && (len(ids) == 0 || !isOpen):
 		return a.reportCanceled(run, request, &ask.TrackedRequest{Trace: ask.Trace{Answered: true, Left: nFinished}}, opt.json)
 	case !some && !isOpen:
 		a.con.Line("nothing to cancel: all jobs of " + text.Line(run.Name()) + " have finished")
@@ -115,9 +112,12 @@ func (a *app) runCancel(cmd *cobra.Command, flags *runFlags, args []string, sel 
 			return err
 		}
 	case request.All:
-		asked, err = a.askOwnerToCancel(cmd.Context(), run, request, owner)
-		if asked == nil {
+		ended := false
+		if asked, ended, err = a.askOwnerToCancel(cmd.Context(), run, request, owner); err != nil {
 			return err
+		}
+		if ended {
+			return a.reportAllCanceled(run, asked, ids, nFinished, opt.json)
 		}
 		flags.force = true // its heartbeats have stopped
 	default:
@@ -134,8 +134,11 @@ func (a *app) runCancel(cmd *cobra.Command, flags *runFlags, args []string, sel 
 		}
 		flags.force = true
 	}
-	if err := a.cancelWithoutDispatcher(cmd, flags, run, asked, table); err != nil || request.All {
+	if err := a.cancelWithoutDispatcher(cmd, flags, run, asked, table); err != nil {
 		return err
+	}
+	if request.All {
+		return a.reportAllCanceled(run, asked, ids, nFinished, opt.json)
 	}
 	return a.reportCanceled(run, request, asked, opt.json)
 }
@@ -179,14 +182,38 @@ func forceText(run *rundir.Run) string {
 	return "dcs-tui cancel --force " + refTo(run) + "  takes the run over from it and ends every job"
 }
 
-// askOwnerToCancel asks the dispatcher to cancel all jobs and waits until it has ended. It returns
-// the request if the dispatcher is dead and has left jobs, which the caller must end.
-func (a *app) askOwnerToCancel(ctx context.Context, run *rundir.Run, request *action.Request,
-	owner *journal.Owner) (*ask.TrackedRequest, error) {
-	request.By, request.At = dispatch.Asker(), time.Now()
-	asked, err := ask.Prepare(run, request)
+// reportAllCanceled prints, as JSON, what became of the jobs of a cancel of all jobs. The journal
+// decides, because the dispatcher has ended. nFinished of the jobs were over before.
+func (a *app) reportAllCanceled(run *rundir.Run, asked *ask.TrackedRequest, ids []jobs.ID, nFinished int, asJSON bool) error {
+	if !asJSON {
+		return nil
+	}
+	table, err := replayTable(run)
 	if err != nil {
-		return nil, err
+		return err
+	}
+	done := ask.Trace{Name: asked.Name, Answered: true, Left: nFinished, EndedItself: -nFinished, Ending: map[jobs.ID]bool{}}
+	for _, id := range ids {
+		switch j := table.Job(id); {
+		case !j.State.Terminal():
+			done.Ending[id] = true
+		case j.State == jobs.Canceled:
+			done.Done++
+		default:
+			done.EndedItself++
+		}
+	}
+	return a.printRequestJSON(run, action.Cancel, &ask.TrackedRequest{Trace: done})
+}
+
+// askOwnerToCancel asks the dispatcher to cancel all jobs and waits until it has ended. ended is
+// false if the dispatcher is dead and has left jobs, which the caller must end.
+func (a *app) askOwnerToCancel(ctx context.Context, run *rundir.Run, request *action.Request,
+	owner *journal.Owner) (asked *ask.TrackedRequest, ended bool, err error) {
+	request.By, request.At = dispatch.Asker(), time.Now()
+	asked, err = ask.Prepare(run, request)
+	if err != nil {
+		return nil, false, err
 	}
 	a.con.Line("asked " + text.Line(owner.String()) + " to cancel; waiting until it has ended")
 	if owner.Liveness() == journal.Unsure {
@@ -202,23 +229,23 @@ func (a *app) askOwnerToCancel(ctx context.Context, run *rundir.Run, request *ac
 	defer slow.Stop()
 	gone := asked.Wait(ctx, owner, dialRun)
 	if asked.Refused != "" {
-		return nil, text.Errorf("%s", text.Line(asked.Refused))
+		return nil, false, text.Errorf("%s", text.Line(asked.Refused))
 	}
 	if !gone && !awaitOwnerEnd(run, owner) {
 		a.exitCode = exitLeft
 		a.warn("the dispatcher is alive and has not ended yet; dcs-tui status %s shows its status", refTo(run))
 		a.con.Line("  " + forceText(run))
-		return nil, nil
+		return asked, true, nil
 	}
 	table, err := replayTable(run)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if table.Unfinished() > 0 {
-		return asked, nil
+		return asked, false, nil
 	}
 	a.con.Line(runview.Counts(table, false))
-	return nil, nil
+	return asked, true, nil
 }
 
 // awaitOwnerEnd waits until the owner has ended, is dead, or has sent no heartbeat for StaleAfter.

@@ -166,6 +166,7 @@ type statusJSON struct {
 	Ended     bool                  `json:"ended"`
 	// What keeps the dispatcher from launching, or is wrong with the inventory file.
 	Problem  string        `json:"problem,omitempty"`
+	Paused   bool          `json:"paused,omitempty"`   // by a person
 	Draining string        `json:"draining,omitempty"` // as in live.json, and so are ETA and Spread
 	ETA      time.Duration `json:"eta_ns,omitempty"`
 	Spread   time.Duration `json:"spread_ns,omitempty"`
@@ -181,6 +182,7 @@ func (r *runState) json(now time.Time) *statusJSON {
 		runJSON: runJSONOf(r.Run), Dir: r.Run.Dir, Created: r.Run.Settings.Created, Epoch: r.Table.Epoch,
 		Jobs: map[string]int{}, Total: r.Table.NumJobs(), Sent: runview.CountSent(r.Table), Hosts: r.hosts(), Queues: runview.CountQueues(r.Table),
 		Ended: r.Table.Ended, Input: r.Input.State, Requests: r.Requests,
+		Paused: r.Table.Paused && r.Table.Unfinished() > 0,
 	}
 	samples := live.ReadSamples(r.Run, live.LastHour)
 	for i := range s.Hosts {

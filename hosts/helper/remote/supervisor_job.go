@@ -383,7 +383,7 @@ func (s *slot) makeAttemptDir(job *hosts.LaunchJob, id string) error {
 	if job.Files == nil {
 		return nil
 	}
-	dir, err := s.store().Make(id, s.config.Sends, job.Files.Own)
+	dir, err := s.store().Make(id, s.config.Sends, job.Files.Own, job.Files.Return)
 	if err != nil {
 		return err
 	}
