@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -19,6 +20,9 @@ import (
 
 // maxPageWidth is the maximum width of a page, in columns.
 const maxPageWidth = 100
+
+// hidden matches the comments in pages, which tell tests how to execute the code blocks.
+var hidden = regexp.MustCompile(`(?s)<!--.*?-->\n`)
 
 // otherPages are the names in the help of files outside docs/.
 var otherPages = map[string]string{
@@ -88,7 +92,7 @@ func (a *app) showPage(root *cobra.Command, name string) error {
 		if err != nil {
 			return err
 		}
-		page = string(b)
+		page = hidden.ReplaceAllString(string(b), "")
 	}
 	out := newConsole(a.stdout)
 	if !out.IsTerminal() {

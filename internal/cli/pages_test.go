@@ -14,18 +14,19 @@ import (
 // but code and rows of one word is wider than the terminal.
 func TestPagesFitTheTerminal(t *testing.T) {
 	letter := regexp.MustCompile(`[\pL\pN]`) // words may be broken in tables
-	hidden := regexp.MustCompile("(?m)^ *```.*$|^!\\[.*$|\\]\\([^)]*\\)")
+	markup := regexp.MustCompile("(?m)^ *```.*$|^!\\[.*$|\\]\\([^)]*\\)")
 	a := newApp()
 	a.pages = os.DirFS("../..")
 	root := a.root()
 	for _, name := range a.pageNames(root) {
-		page, err := fs.ReadFile(a.pages, a.findPage(name))
+		text, err := fs.ReadFile(a.pages, a.findPage(name))
 		must(t, err)
+		page := hidden.ReplaceAllString(string(text), "")
 		for _, width := range []int{50, 80, 100} {
 			p := pagePrinter{paint: (&console{color: true}).Paint, width: width,
 				help: func(file string) string { return helpName(root, file) }}
 			shown := map[string]int{}
-			for row := range strings.Lines(p.render(string(page))) {
+			for row := range strings.Lines(p.render(page)) {
 				row = strings.TrimRight(ansi.Strip(row), "\n")
 				if n := ansi.StringWidth(row); n > width && len(strings.Fields(row)) > 1 && !strings.HasPrefix(row, "    ") &&
 					!strings.Contains(row, "://") {
@@ -35,7 +36,7 @@ func TestPagesFitTheTerminal(t *testing.T) {
 					shown[w]++
 				}
 			}
-			for _, w := range letter.FindAllString(hidden.ReplaceAllString(string(page), "]"), -1) {
+			for _, w := range letter.FindAllString(markup.ReplaceAllString(page, "]"), -1) {
 				if shown[w]--; shown[w] < 0 {
 					t.Errorf("%s, %d columns: %q is missing", name, width, w)
 				}
