@@ -45,7 +45,7 @@ var experiments = []experiment{
 	{"million", "memory and CPU of commands on a run of 100,000 and of a million ended jobs", million},
 	{"observe", "attaching to a run, and what observers cost", observe},
 	{"copies", "what --speculate saves, on 4 hosts of 2 slots", copies},
-	{"files", "launches and heartbeats while 1 GiB is sent to the same host", travel},
+	{"files", "launches and heartbeats while 1 GiB is sent to the same host", sendFiles},
 	{"screen", "the screen: keys, idling, bytes to the terminal", screen},
 }
 

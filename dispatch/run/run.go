@@ -250,7 +250,7 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 	if policy.Found, err = o.foundAttempts(); err != nil {
 		r.printWarning("not all of the run's claims and sentinels could be read: " + err.Error())
 	}
-	travel, err := r.filesOfRun(o)
+	sent, err := r.filesOfRun(o)
 	if err != nil {
 		return cfg, err
 	}
@@ -259,12 +259,12 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 		return cfg, err
 	}
 	cwd := settings.Cwd
-	r.filesUsed.Store(travel.IsUsed)
-	if travel.IsUsed {
+	r.filesUsed.Store(sent.IsUsed)
+	if sent.IsUsed {
 		cwd = "" // it need not exist on hosts
 	}
 	cfg = dispatch.Config{
-		Files:  travel,
+		Files:  sent,
 		RunUID: r.dir.UID(), RunName: r.dir.Name(), RunDir: r.dir.Dir, Created: jobs.StampOf(settings.Created),
 		Sched: policy, Inspect: o.inspect, IsDeleted: r.location.Deleted, Hosts: opts.Hosts,
 		Connector: r.instances.connector, Provide: r.instances.carryOut, Journal: mirroredJournal{r.journal,

@@ -14,18 +14,18 @@ import (
 	"dcs-tui/jobs/live"
 )
 
-const travelBytes = 1 << 30
+const sentBytes = 1 << 30
 
-// travel measures launches to a host, one at a time, and the age of its heartbeats. It measures
+// sendFiles measures launches to a host, one at a time, and the age of its heartbeats. It measures
 // them on an idle link, and while the host receives a file of 1 GiB for another job. The run
 // directory is in a mount namespace, so the host does not share it.
-func travel(l *lab, r *report) error {
+func sendFiles(l *lab, r *report) error {
 	dir := filepath.Join(l.dir, "apart")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	run := l.dcs(1, 4, "run", "--json", "--tries", "1", "-")
-	script := `mount -t tmpfs -o mode=700 none "$0"; cd "$0"; head -c ` + fmt.Sprint(travelBytes) +
+	script := `mount -t tmpfs -o mode=700 none "$0"; cd "$0"; head -c ` + fmt.Sprint(sentBytes) +
 		` /dev/urandom > big; exec "$@"`
 	cmd := exec.Command("unshare", append([]string{"-m", "sh", "-euc", script, dir}, run.Args...)...)
 	in, err1 := cmd.StdinPipe()
@@ -34,7 +34,7 @@ func travel(l *lab, r *report) error {
 		return err
 	}
 	state := fmt.Sprintf("/proc/%d/root%s/run/live.json", cmd.Process.Pid, dir)
-	t := &traveler{in: in, out: bufio.NewReader(out), state: state}
+	t := &client{in: in, out: bufio.NewReader(out), state: state}
 	for range 3 {
 		if _, err := t.launch(); err != nil {
 			return err
@@ -84,12 +84,12 @@ func travel(l *lab, r *report) error {
 		fmt.Sprintf("%.1f", heartbeatAlone.Seconds()))
 	r.row("1 GiB is sent", fmt.Sprint(len(beside)), ms(median(beside)), ms(quantile(beside, 0.95)),
 		fmt.Sprintf("%.1f", heartbeatBeside.Seconds()))
-	r.say("It took %.1f s, %.0f MiB/s.", took.Seconds(), travelBytes/took.Seconds()/(1<<20))
+	r.say("It took %.1f s, %.0f MiB/s.", took.Seconds(), sentBytes/took.Seconds()/(1<<20))
 	return nil
 }
 
-// traveler submits jobs to a run and reads their results.
-type traveler struct {
+// client submits jobs to a run and reads their results.
+type client struct {
 	in    io.Writer
 	out   *bufio.Reader
 	state string // path of live.json
@@ -97,7 +97,7 @@ type traveler struct {
 }
 
 // launch submits a job and returns the time until it started.
-func (t *traveler) launch() (time.Duration, error) {
+func (t *client) launch() (time.Duration, error) {
 	start := time.Now()
 	if _, err := io.WriteString(t.in, "#DCS name=small\ntrue\n"); err != nil {
 		return 0, err
@@ -125,7 +125,7 @@ func (t *traveler) launch() (time.Duration, error) {
 }
 
 // heartbeat returns the age of the host's last published heartbeat.
-func (t *traveler) heartbeat() time.Duration {
+func (t *client) heartbeat() time.Duration {
 	b, err := os.ReadFile(t.state)
 	var s live.State
 	if err != nil || json.Unmarshal(b, &s) != nil || len(s.Hosts) == 0 {
