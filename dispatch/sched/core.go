@@ -60,7 +60,7 @@ type Core struct {
 	table *jobs.Table
 	rng   *rand.Rand
 	fleet
-	// Machines with open or lost attempts that cannot be queried (inventory.go).
+	// Machines with open or lost attempts that cannot be queried (hostset.go).
 	absent []*host
 	byName map[string]*host // those in hosts
 

@@ -19,7 +19,7 @@ type host struct {
 	parts []hosts.NetworkPart // that lead to it (outage.go)
 
 	fleetState // fleet.go
-	membership // inventory.go
+	membership // hostset.go
 	linkState  // link.go
 	absence    // lost.go
 	sharedDir  sharedDirView

@@ -61,9 +61,9 @@ var mutations = []mutation{
 		{"	r := jobs.Record{Kind: jobs.KindPause}\n", "	e.On = false\n	r := jobs.Record{Kind: jobs.KindPause}\n"}}},
 	{name: "what people asked of hosts is forgotten by the next dispatcher", file: "dispatch/sched/start.go", edits: []edit{
 		{"	c.applyHostRequests()\n", ""}}},
-	{name: "a removed host's jobs are queued again at once", file: "dispatch/sched/inventory.go", edits: []edit{
+	{name: "a removed host's jobs are queued again at once", file: "dispatch/sched/hostset.go", edits: []edit{
 		{"	h.withdrawAll()\n}\n\n// changeHost", "	h.withdrawAll()\n	for h.oldest != nil {\n		c.loseAttempt(h.oldest, \"its host is removed\")\n	}\n}\n\n// changeHost"}}},
-	{name: "settled by the machine at the new address", file: "dispatch/sched/inventory.go", edits: []edit{
+	{name: "settled by the machine at the new address", file: "dispatch/sched/hostset.go", edits: []edit{
 		{"		c.reclassify(hasAttempts, func() { c.changeMachine(h, machine) })", "		h.machine = machine"},
 		{"	return h.spec.Name == name && (machine == 0 || h.machine == machine)", "	return h.spec.Name == name"}}},
 	{name: "a reload forgets a host added by request", file: "hosts/inventory.go", edits: []edit{

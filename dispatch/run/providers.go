@@ -1,0 +1,162 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+	"dcs-tui/hosts/files"
+	"dcs-tui/jobs"
+)
+
+// maxCommands bounds the number of concurrent commands of providers.
+const maxCommands = 16
+
+// instances carries out the core's commands about instances of providers. Each runs in a goroutine,
+// which ends with the context of the run. The answer is an event.
+type instances struct {
+	r         *Run
+	prefix    string
+	providers map[string]*hosts.Provider
+	connector hosts.Connector // for outputs that only an instance has
+	started   chan struct{}   // closed when the dispatcher runs
+	tokens    chan struct{}   // holds a token for each running command
+	running   sync.WaitGroup
+
+	mu        sync.Mutex
+	hostsOf   map[string][]*hosts.Host // hosts of each instance, according to the last list
+	usedNames []string                 // instances that must be hosts of the run
+}
+
+func newInstances(r *Run) *instances {
+	m := &instances{r: r, prefix: hosts.InstancePrefix(r.dir.UID()), providers: map[string]*hosts.Provider{},
+		started: make(chan struct{}), tokens: make(chan struct{}, maxCommands), hostsOf: map[string][]*hosts.Host{}}
+	m.addProviders(r.opts.Providers)
+	return m
+}
+
+// addProviders adds or replaces providers.
+func (m *instances) addProviders(list []*hosts.Provider) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range list {
+		m.providers[p.Name] = p
+	}
+}
+
+// setProviders replaces the providers of the inventory file.
+func (m *instances) setProviders(list []*hosts.Provider) {
+	m.addProviders(list)
+	m.r.d.Do(sched.SetProviders{Providers: list})
+}
+
+func (m *instances) provider(name string) *hosts.Provider {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.providers[name]
+}
+
+// carryOut starts to carry out a command.
+func (m *instances) carryOut(o sched.Command) {
+	if o, ok := o.(sched.UseInstances); ok {
+		m.mu.Lock()
+		m.usedNames = o.Names
+		m.mu.Unlock()
+	}
+	m.running.Go(func() {
+		<-m.started
+		select {
+		case m.tokens <- struct{}{}:
+		case <-m.r.ctx.Done():
+			return
+		}
+		ev := m.answer(m.r.ctx, o)
+		<-m.tokens
+		if ev != nil && m.r.ctx.Err() == nil {
+			m.r.d.Do(ev)
+		}
+	})
+}
+
+// answer carries out a command and returns its answer, or nil if there is none.
+func (m *instances) answer(ctx context.Context, o sched.Command) sched.Event {
+	switch o := o.(type) {
+	case sched.CreateInstance:
+		return sched.InstanceCreated{Name: o.Name,
+			Err: errorText(m.provider(o.Provider).CreateInstance(ctx, m.prefix, o.Name))}
+	case sched.TerminateInstance:
+		return sched.InstanceTerminated{Name: o.Name,
+			Err: errorText(m.provider(o.Provider).TerminateInstance(ctx, m.prefix, o.Name))}
+	case sched.ListInstances:
+		return m.list(ctx, o.Provider)
+	case sched.FetchInstance:
+		return sched.InstanceFetched{Name: o.Name, Err: errorText(m.fetch(ctx, o))}
+	case sched.UseInstances:
+		m.r.inventory.Provide(m.hosts())
+	}
+	return nil
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func (m *instances) list(ctx context.Context, name string) sched.Event {
+	list, err := m.provider(name).Instances(ctx, m.prefix)
+	if err != nil {
+		return sched.InstancesListed{Provider: name, Err: err.Error()}
+	}
+	ev := sched.InstancesListed{Provider: name, Pending: map[string]string{}, Left: map[string]time.Duration{}}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, in := range list {
+		ev.Names = append(ev.Names, in.Name)
+		ev.Pending[in.Name], ev.Left[in.Name] = in.Pending, in.Left
+		m.hostsOf[in.Name] = in.Hosts
+	}
+	return ev
+}
+
+// hosts returns the hosts of the instances that must be hosts of the run.
+func (m *instances) hosts() (list []*hosts.Host) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, name := range m.usedNames {
+		list = append(list, m.hostsOf[name]...)
+	}
+	return list
+}
+
+// fetch copies outputs that only the instance has into the run directory.
+func (m *instances) fetch(ctx context.Context, o sched.FetchInstance) error {
+	if m.r.dir.HostDirs()[o.Name] == "" {
+		return nil // it shares the run directory
+	}
+	m.mu.Lock()
+	found := m.hostsOf[hosts.InstanceOf(o.Name)]
+	m.mu.Unlock()
+	i := slices.IndexFunc(found, func(h *hosts.Host) bool { return h.Name == o.Name })
+	if i < 0 {
+		return fmt.Errorf("the instance is not listed")
+	}
+	slices.SortFunc(o.Attempts, func(a, b jobs.AttemptID) int {
+		return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.N, b.N))
+	})
+	reader := files.NewReader(m.connector, m.r.dir.UID(), found[i:i+1])
+	defer reader.Close()
+	fetcher := &files.Fetcher{Run: m.r.dir, Read: reader.Read}
+	results, err := fetcher.Fetch(ctx, &files.FetchPlan{Hosts: []files.HostPlan{{Host: o.Name,
+		Attempts: slices.Compact(o.Attempts)}}})
+	for _, res := range results {
+		err = cmp.Or(err, res.Err)
+	}
+	return err
+}
