@@ -1,7 +1,7 @@
 // Package tui is the screen. It draws a runview.Source and turns keys into its actions. It decides
 // nothing about jobs and hosts, and opens no connection and no file of a run: everything it shows
 // comes from the source's snapshots (runview.Snapshot), and everything it does is an action.Request.
-// Only outside.go starts programs: a pager, and a shell on a host, which have the terminal in the
+// Only programs.go starts programs: a pager, and a shell on a host, which have the terminal in the
 // meantime. No other package imports Bubble Tea and Lip Gloss.
 //
 // One goroutine, Bubble Tea's, owns the model. One command at a time requests a snapshot

@@ -20,7 +20,7 @@ type classKey struct {
 	slots        int
 	tokens       string
 	mem          int64
-	// Longest run time by timeout and estimate; 0: not known, or without effect (allocation.go).
+	// Longest run time by timeout and estimate; 0: not known, or without effect (slurm_allocation.go).
 	maxRunTime time.Duration
 	avoid      string // hosts that the job avoids because it failed there, joined by newlines
 	// Hosts where an attempt of it runs, or may still run although it was given up.
