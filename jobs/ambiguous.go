@@ -3,6 +3,7 @@ package jobs
 import (
 	"fmt"
 	"regexp"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -64,7 +65,9 @@ func AmbiguousWord(s string) string {
 }
 
 // decimalComma matches a number with a decimal comma, and a unit.
-var decimalComma = regexp.MustCompile(`^([+-]?[0-9]+),([0-9]+[a-zA-Z%]*)$`)
+var decimalComma = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([+-]?[0-9]+),([0-9]+[a-zA-Z%]*)$`)
+})
 
 // hint describes what is wrong with a text that was meant as a number, a time, or a size, as the
 // end of an error. It returns "" if nothing is known.
@@ -72,7 +75,7 @@ func hint(s string) string {
 	if why := AmbiguousWord(s); why != "" {
 		return "; " + why
 	}
-	if m := decimalComma.FindStringSubmatch(s); m != nil {
+	if m := decimalComma().FindStringSubmatch(s); m != nil {
 		return fmt.Sprintf("; a decimal comma is written as a point: %s.%s", m[1], m[2])
 	}
 	return ""

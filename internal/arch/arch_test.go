@@ -200,6 +200,32 @@ func TestTheProgramForHostsIsSmall(t *testing.T) {
 	}
 }
 
+// TestTheProgramForHostsStartsCheaply checks that no package of the program for hosts compiles a
+// regular expression when the program starts: each slot of a host starts it.
+func TestTheProgramForHostsStartsCheaply(t *testing.T) {
+	inProgram := map[string]bool{}
+	for _, dep := range packages(t)["hosts/helper/hostprog"].Deps {
+		inProgram[strings.TrimPrefix(dep, "dcs-tui/")] = true
+	}
+	fset := token.NewFileSet()
+	for path, file := range sourceFiles(t, fset, 0, isTest) {
+		if !inProgram[filepath.ToSlash(filepath.Dir(path))] {
+			continue
+		}
+		for _, decl := range file.Decls {
+			if vars, ok := decl.(*ast.GenDecl); ok {
+				ast.Inspect(vars, func(n ast.Node) bool {
+					if sel, ok := n.(*ast.SelectorExpr); ok && strings.HasPrefix(sel.Sel.Name, "MustCompile") {
+						t.Errorf("%s: compile it at its first use, with sync.OnceValue", fset.Position(sel.Pos()))
+					}
+					_, isFunc := n.(*ast.FuncLit)
+					return !isFunc
+				})
+			}
+		}
+	}
+}
+
 // TestPackagesSayWhatTheyAreFor checks that every package has a substantial doc comment.
 func TestPackagesSayWhatTheyAreFor(t *testing.T) {
 	for _, p := range packages(t) {
