@@ -84,7 +84,37 @@ func parseStat(b []byte) (Process, error) {
 // AwaitExit waits until a child of this process has ended. It does not reap the child, so that its pid
 // stays its own.
 func AwaitExit(pid int) error {
+	if awaitPidfd(pid) == nil {
+		return nil
+	}
 	return retryInterrupted(func() error { return unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil) })
+}
+
+// awaitPidfd waits in the poller of the Go runtime until a child of this process has ended, so that
+// the wait holds no thread. It returns an error if the kernel or the poller does not support that.
+func awaitPidfd(pid int) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return err
+	}
+	unix.SetNonblock(fd, true) // otherwise package os does not poll it
+	f := os.NewFile(uintptr(fd), "pidfd")
+	defer f.Close()
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var pollErr error
+	err = raw.Read(func(fd uintptr) (ended bool) {
+		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		var n int
+		pollErr = retryInterrupted(func() (err error) {
+			n, err = unix.Poll(fds, 0)
+			return err
+		})
+		return n > 0 || pollErr != nil
+	})
+	return errors.Join(err, pollErr)
 }
 
 // PeerUID returns the effective user at the other end of a connected Unix socket.

@@ -1,11 +1,63 @@
 package platform
 
 import (
+	"bytes"
 	"errors"
+	"io"
+	"os/exec"
+	"runtime/pprof"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"dcs-tui/internal/polltest"
 )
+
+// TestWaitForChildrenHoldsNoThreads checks that waits for children that run are waits in the poller,
+// and that each ends with its child.
+func TestWaitForChildrenHoldsNoThreads(t *testing.T) {
+	fd, err := unix.PidfdOpen(unix.Getpid(), 0)
+	if err != nil {
+		t.Skip("the kernel has no pidfds:", err)
+	}
+	unix.Close(fd)
+	const n = 20
+	ended := make(chan error, n)
+	var gates []io.Closer
+	for range n {
+		cmd, err := SelfCommand("name", "child", "held")
+		polltest.Must(t, err)
+		gate, err := cmd.StdinPipe()
+		polltest.Must(t, err)
+		polltest.Must(t, cmd.Start())
+		gates = append(gates, gate)
+		go func() {
+			err := AwaitExit(cmd.Process.Pid)
+			var exit *exec.ExitError
+			if werr := cmd.Wait(); err == nil && !errors.As(werr, &exit) {
+				err = werr
+			}
+			ended <- err
+		}()
+	}
+	polltest.Until(t, "all waits in the poller", func() bool {
+		var stacks bytes.Buffer
+		pprof.Lookup("goroutine").WriteTo(&stacks, 2)
+		waiting := 0
+		for stack := range bytes.SplitSeq(stacks.Bytes(), []byte("\n\n")) {
+			if bytes.Contains(stack, []byte("[IO wait")) && bytes.Contains(stack, []byte("platform.AwaitExit")) {
+				waiting++
+			}
+		}
+		return waiting == n
+	})
+	for _, gate := range gates {
+		gate.Close()
+	}
+	for range n {
+		polltest.Must(t, <-ended)
+	}
+}
 
 // TestInterruptedCallIsRepeated checks that a system call that a signal interrupts, such as fsync,
 // is repeated, and that no other error is.

@@ -2,6 +2,7 @@ package platform
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -9,9 +10,12 @@ import (
 	"testing"
 )
 
-// TestMain also runs this binary as a child that ends at once.
+// TestMain also runs this binary as a child that ends at once, or at the end of its standard input.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == "child" {
+	if len(os.Args) >= 2 && os.Args[1] == "child" {
+		if len(os.Args) > 2 {
+			io.Copy(io.Discard, os.Stdin)
+		}
 		os.Exit(7)
 	}
 	os.Exit(m.Run())
