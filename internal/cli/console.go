@@ -139,10 +139,12 @@ func (c *console) rewrite(lines, progress string) {
 	if c.statusLen > 0 {
 		lines = "\r\x1b[K" + lines
 	}
-	if !c.tty {
+	switch {
+	case !c.tty:
 		progress = ""
+	case progress != "":
+		progress = text.Cut(progress, c.Width()-1)
 	}
-	progress = text.Cut(progress, c.Width()-1)
 	c.statusLen = len(progress)
 	io.WriteString(c.w, lines+progress) // a dead stderr must not stop the run
 }
