@@ -4,10 +4,12 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -320,7 +322,7 @@ func sampleSnapshot(ask runview.Query) *runview.Snapshot {
 		h := live.Host{Name: fmt.Sprintf("ws%02d", i+1), HostStatus: jobs.HostStatus{State: "up"}, Slots: 12,
 			Usable: 11.5, Running: 11, Done: 1000 + i, Cores: 12,
 			Load: [3]float64{11.2, 10.8,
-				9.9}, Busy: 11.4, Ours: 10.9, MemBytes: 64 << 30, MemFree: 40 << 30, DiskFree: 800 << 30,
+				9.9}, Busy: 11.4, Ours: 10.9, MemBytes: 64 << 30, MemFree: 40 << 30, GPUsUsed: 1.5, DiskFree: 800 << 30,
 			Delay: 700 * time.Microsecond, Heartbeat: time.Second}
 		for k := range 60 {
 			h.History = append(h.History, uint8(40+k))
@@ -335,6 +337,9 @@ func sampleSnapshot(ask runview.Query) *runview.Snapshot {
 	}
 	if w := ask.Jobs; w != nil {
 		snap.Jobs = samplePage(w)
+	}
+	if ask.Host != "" {
+		snap.Host = sampleHistory(ask.Host)
 	}
 	if ask.Groups {
 		snap.Groups = []runview.Group{
@@ -363,6 +368,43 @@ func sampleSnapshot(ask runview.Query) *runview.Snapshot {
 				Out: fmt.Sprintf("/nfs/data/proj/dcs-runs/sweep-20260314/attempts/050/%d.1.out", r.ID)}}}
 	}
 	return snap
+}
+
+// sampleHistory returns the last hour of a host with twelve slots, in which it was away for ten
+// minutes.
+func sampleHistory(name string) *runview.HostDetail {
+	d := &runview.HostDetail{Name: name, Until: noon}
+	for i := range 120 {
+		at := noon.Add(time.Duration(i-120) * 30 * time.Second)
+		if i >= 60 && i < 80 {
+			continue
+		}
+		d.Samples = append(d.Samples, live.Sample{At: at, Load: 6 + 5*math.Sin(float64(i)/20), Slots: 12, Own: min(12, i/4),
+			Others: float64(i%40) / 20, Mem: int64(16+i/5) << 30, MemAll: 64 << 30, GPUs: 1.5, GPUAll: 2, Rate: float64(i % 7)})
+	}
+	for slot := range 12 {
+		at, took := noon.Add(-62*time.Minute), time.Duration(1+slot*slot)*20*time.Second
+		for i := 0; at.Before(noon); i++ {
+			r := runview.SlotRun{Slot: slot + 1, Phase: runview.Succeeded, Began: at, Ended: at.Add(took)}
+			switch {
+			case !r.Ended.Before(noon):
+				r.Phase, r.Ended = runview.Running, noon
+			case i == 3:
+				r.Phase = runview.Failed
+			case i == 5:
+				r.Phase = runview.TimedOut
+			case r.Began.Before(noon.Add(-30*time.Minute)) && r.Ended.After(noon.Add(-30*time.Minute)):
+				r.Phase, r.Ended = runview.Retry, noon.Add(-29*time.Minute)
+			}
+			d.Runs = append(d.Runs, r)
+			at = r.Ended.Add(time.Duration(slot) * time.Second)
+			if r.Phase == runview.Retry {
+				at = noon.Add(-20 * time.Minute)
+			}
+		}
+	}
+	slices.SortStableFunc(d.Runs, func(a, b runview.SlotRun) int { return a.Began.Compare(b.Began) })
+	return d
 }
 
 // sampleTotal is the number of rows of the sample's list.

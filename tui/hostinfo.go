@@ -142,6 +142,7 @@ func (m *model) openHost(name string) tea.Cmd {
 		title:  "Host " + m.clean(name),
 		text:   func(m *model, w int) []string { return m.hostLines(name, w) },
 		events: &runview.EventsWindow{Filter: "host=" + name, All: true, Rows: 200},
+		host:   name,
 	}}
 	return nil
 }
@@ -152,10 +153,14 @@ func (m *model) hostLines(name string, w int) []string {
 		return []string{"It is no longer part of the inventory."}
 	}
 	h := &m.snap.Hosts[i]
+	past := m.snap.Host
+	if past != nil && past.Name != name { // of the host that was open before
+		past = nil
+	}
 	var out []string
 	add := func(name, text string) {
 		if text != "" {
-			out = append(out, hangingIndent(styleFaint.Render(m.fit(name, 13)), m.wrap(text, max(10, w-17)))...)
+			out = append(out, hangingIndent(styleFaint.Render(m.fit(name, factNameWidth)), m.wrap(text, max(10, w-17)))...)
 		}
 	}
 	state := hostStyle(h).Render(m.hostGlyph(h) + " " + m.hostStateText(h))
@@ -173,20 +178,25 @@ func (m *model) hostLines(name string, w int) []string {
 	add("slots", fmt.Sprintf("%d in use of %d; %s usable now, %s", h.Running, h.Slots, oneDigit(usable),
 		text.Plural(h.Buffered, "job")+" sent in advance"))
 	add("", m.slotsBar(h, min(40, w-17)))
-	add("five minutes", m.slotsSparkline(h, min(60, w-17)))
-	add("load", fmt.Sprintf("%s %s %s over 1, 5 and 15 minutes", oneDigit(h.Load[0]), oneDigit(h.Load[1]),
-		oneDigit(h.Load[2])))
+	charts := m.hostCharts(h, past, w)
+	out = append(out, charts...)
+	add("load", textIf(charts == nil, fmt.Sprintf("%s %s %s over 1, 5 and 15 minutes", oneDigit(h.Load[0]),
+		oneDigit(h.Load[1]), oneDigit(h.Load[2]))))
 	add("cores", textIf(h.Cores > 0, fmt.Sprintf("%d; %s busy, %s of them by our jobs", h.Cores, oneDigit(h.Busy),
 		oneDigit(h.Ours))))
 	add("users", m.clean(h.Users))
-	add("GPUs", textIf(h.GPUs > 0, itoa(h.GPUs)))
-	add("memory", textIf(h.MemBytes > 0 && h.MemFree >= 0, text.Size(h.MemFree)+" free of "+text.Size(h.MemBytes)))
+	add("GPUs", textIf(h.GPUs > 0 && charts == nil, itoa(h.GPUs)))
+	add("memory", textIf(h.MemBytes > 0 && h.MemFree >= 0 && charts == nil, text.Size(h.MemFree)+" free of "+text.Size(h.MemBytes)))
 	add("disk", textIf(h.DiskFree >= 0, text.Size(h.DiskFree)+" free"))
 	add("files", m.clean(h.Files))
 	add("delay", "link "+formatLatency(h.Delay)+", its file system "+formatLatency(h.FSDelay))
 	add("last sign", textIf(h.Heartbeat > 0, text.Span(h.Heartbeat+m.snapshotAge())+" ago"))
 	add("attempts", fmt.Sprintf("%s succeeded there, %s failed; canceled ones count as neither", text.Thousands(h.Done),
 		text.Thousands(h.Failed)))
+	if lines := m.slotTimeline(h, past, w); lines != nil {
+		out = append(out, "", styleBold.Render("Slots over an hour"))
+		out = append(out, lines...)
+	}
 	out = append(out, "", styleBold.Render("What happened there"))
 	if m.snap.Events == nil || len(m.snap.Events.Lines) == 0 {
 		return append(out, styleFaint.Render("nothing that is still known"))

@@ -255,7 +255,7 @@ func (m *model) buildQuery() runview.Query {
 		x.pane.addToQuery(m, &ask)
 	}
 	if p, ok := m.modal.(*textModal); ok && p.events != nil {
-		ask.Events = p.events
+		ask.Events, ask.Host = p.events, p.host
 	}
 	if m.isUndispatched() {
 		ask.Groups = true // for the summary
@@ -410,7 +410,7 @@ func (m *model) updateQuery() {
 	}
 	m.draw()
 	ask := m.buildQuery()
-	key := fmt.Sprintf("%+v %+v %+v %v %d", ask.Jobs, ask.Table, ask.Events, ask.Groups, ask.Focus)
+	key := fmt.Sprintf("%+v %+v %+v %v %d %s", ask.Jobs, ask.Table, ask.Events, ask.Groups, ask.Focus, ask.Host)
 	if key != m.requestKey {
 		m.requestKey = key
 		m.snapshots.setQuery(ask)

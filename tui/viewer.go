@@ -15,6 +15,7 @@ type viewer struct {
 	title  string
 	text   func(m *model, w int) []string // lines of at most w cells
 	events *runview.EventsWindow          // events that the text needs; nil: none
+	host   string                         // host whose history the text needs; "": none
 
 	lines  []string // lines as last drawn
 	top, h int      // first visible line, and number of visible lines

@@ -173,6 +173,9 @@ func (v *View) snapshot(ask *Query) *Snapshot {
 	if v.focus != 0 {
 		p.Detail = v.detail(v.focus)
 	}
+	if ask.Host != "" {
+		p.Host = v.hostDetail(ask.Host)
+	}
 	if ask.Groups {
 		for _, g := range v.groups.top(&v.list) {
 			if g.rows == nil {

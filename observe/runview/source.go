@@ -42,6 +42,7 @@ type Query struct {
 	Groups bool // the failures by cause
 	Events *EventsWindow
 	Focus  jobs.ID // the job whose Detail is requested
+	Host   string  // the host whose HostDetail is requested
 }
 
 // JobsWindow selects a part of the list of jobs that Filter matches, in the order of Sort. The
@@ -192,6 +193,7 @@ type Snapshot struct {
 	Groups []Group // failures, most frequent first, at most MaxGroups
 	Events *Events
 	Detail *Detail
+	Host   *HostDetail
 }
 
 // MaxGroups bounds Snapshot.Groups. The last one stands for all further ones.

@@ -108,6 +108,7 @@ type View struct {
 	closed      bool
 	ended       *journal.Reader // see Reader; nil: the View has not ended
 	link        link
+	host        hostHistory
 	focus       jobs.ID // job whose detail was requested last
 	// Attempts of that job whose files have been copied from their hosts.
 	fetched map[jobs.AttemptID]bool
@@ -276,7 +277,7 @@ func (v *View) poll(full bool) {
 	v.mu.Lock()
 	v.began = time.Now()
 	first, pushed, state := v.polls == 0, v.link.durable, v.link.state
-	ids := v.remoteAttempts()
+	ids, host := v.remoteAttempts(), v.hostToRead(v.began)
 	v.mu.Unlock()
 
 	var watchErr error
@@ -298,9 +299,14 @@ func (v *View) poll(full bool) {
 	}
 	now := f.facts(v.orRemoved(cmp.Or(err, watchErr)), v.facts)
 	state = f.State()
+	var samples []live.Sample
+	if host != "" {
+		samples = live.ReadHostSamples(v.run, host, live.LastHour)
+	}
 
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.setSamples(host, samples, v.began)
 	v.began = time.Time{}
 	before := v.facts
 	if place != nil {
