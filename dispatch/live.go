@@ -81,6 +81,7 @@ func (e *engine) liveView() liveView {
 			v.s.Problem = ""
 		}
 	}
+	v.s.NextSlot = e.core.NextSlot()
 	if a := e.core.Awaited(now); len(a.Hosts) > 0 {
 		v.s.Awaited = &live.Await{Hosts: a.Hosts[:min(len(a.Hosts), live.MaxAwaited)], Text: a.Text,
 			HasLimit: a.HasLimit}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"dcs-tui/internal/text"
 )
@@ -20,6 +21,10 @@ type SlotClaim struct {
 	Held   int    // slots that its supervisors hold
 	Memory int64  // bytes that its running jobs may use
 }
+
+// LastSlotDelay is how long a run waits for a slot of a host before it starts one job there although
+// other runs and users hold all slots.
+const LastSlotDelay = 30 * time.Second
 
 // MaxShareWeight is the largest weight of a user or run.
 const MaxShareWeight = 1000

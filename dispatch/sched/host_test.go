@@ -58,7 +58,8 @@ func TestWordingForASingleHost(t *testing.T) {
 	s.step(DrainHost{Host: "b", On: true})
 	s.submit(true, &jobs.Options{Slots: 1}, &jobs.Options{GPUs: 0, MemBytes: 1})
 	s.started("a", "1.1")
-	want(t, "why", s.c.Why(s.now(), 2), "Job 2 waits: every usable slot of the only host that can run it now is busy.")
+	want(t, "why", s.c.Why(s.now(), 2), "Job 2 waits: every usable slot of the only host that can run it now is busy; "+
+		"it is not known when the next slot is due.")
 }
 
 // TestHostCountsEveryFailedAttempt checks that a host counts every failed attempt, even if its job

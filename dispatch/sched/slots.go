@@ -23,6 +23,8 @@ type capacity struct {
 	processes   processBound
 	sentShare   hosts.Share // share that the helper has; Weight 0: none
 	shareSentAt time.Duration
+	// Since when other runs and users have held all slots; 0: they do not.
+	heldByOthersSince time.Duration
 }
 
 // usableSlots returns how many slots of a host we may occupy. If yield is set, other users' load
@@ -82,7 +84,7 @@ func (c *Core) updateLimits() {
 		h.markStale()
 		h.hold = jobs.NotHeld
 		if !h.linked {
-			h.limit, h.usable = 0, 0
+			h.limit, h.usable, h.heldByOthersSince = 0, 0, 0
 			continue
 		}
 		h.usable = usableSlots(h.slots(), h.othersLoad, h.excessCores, h.spec.Yield)
@@ -113,6 +115,11 @@ func (c *Core) updateLimits() {
 			if floor == jobs.HeldByOwner {
 				h.withdrawAll()
 			}
+		}
+		if h.hold != jobs.HeldByOtherRuns {
+			h.heldByOthersSince = 0
+		} else if h.heldByOthersSince == 0 {
+			h.heldByOthersSince = max(c.now.Mono, 1)
 		}
 		if len(c.hosts) == 1 && c.cfg.MaxSlots > 0 {
 			n = min(n, c.cfg.MaxSlots)

@@ -93,7 +93,11 @@ func (c *Core) whyOpen(now Time, id jobs.ID, j *jobs.Job) string {
 	case c.Paused():
 		return fmt.Sprintf("Job %d was sent to %s and does not start there: launching is paused.", id, name)
 	}
-	return fmt.Sprintf("Job %d was sent to %s and starts when a slot is free there.", id, name)
+	due := ""
+	if n := c.slotForBuffered(f.host, f.slots); n != nil {
+		due = "; " + n.Text()
+	}
+	return fmt.Sprintf("Job %d was sent to %s and starts when a slot is free there%s.", id, name, due)
 }
 
 func (c *Core) unmetRequirement(j *jobs.Job) string {
@@ -147,6 +151,9 @@ func (c *Core) whyReady(j *jobs.Job) string {
 		return "no host of the inventory can run it"
 	case up == 0:
 		away := closed.first.spec.Name + " " + closed.first.status().Clause() + also
+		if n := c.nextSlotFor(cl); n != nil {
+			away += "; " + n.Text()
+		}
 		if fit == 1 {
 			return "the only host that can run it cannot take it: " + away
 		}
@@ -184,6 +191,9 @@ func (c *Core) whyReady(j *jobs.Job) string {
 	}
 	if h := p.passed[passedTrial].first; h != nil {
 		return h.spec.Name + " " + c.whyOnTrial(h)
+	}
+	if n := c.nextSlotFor(cl); n != nil {
+		also += "; " + n.Text()
 	}
 	if cl.key.slots > 1 {
 		return fmt.Sprintf("it needs %d slots at once and no host has so many free%s", cl.key.slots, also)

@@ -41,14 +41,11 @@ func (l *lastSlot) bound(n int, now time.Duration) int {
 		*l = lastSlot{}
 	case l.since == 0:
 		l.since = now
-	case now-l.since > lastSlotDelay:
+	case now-l.since > hosts.LastSlotDelay:
 		l.isDue, n = true, 1
 	}
 	return n
 }
-
-// lastSlotDelay is how long a run waits before it uses a slot although others hold all.
-const lastSlotDelay = 30 * time.Second
 
 // slotsFor returns how many slots the host has for the claim with index me, which is ours or that of
 // the neighbor.
@@ -129,7 +126,7 @@ func (b *neighbor) checkHunger() {
 		b.hungrySince = 0
 	case b.hungrySince == 0:
 		b.hungrySince = now
-	case now-b.hungrySince > lastSlotDelay+10*time.Second: // useHost runs every five seconds
+	case now-b.hungrySince > hosts.LastSlotDelay+10*time.Second: // useHost runs every five seconds
 		b.h.w.fail(NobodyStarves, "the neighbor on %s has no slot since %v", b.h.name, b.hungrySince)
 	}
 }

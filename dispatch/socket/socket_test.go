@@ -235,7 +235,7 @@ func TestCallsAndAnswersArriveUnchanged(t *testing.T) {
 	}
 }
 
-// TestLinesAreAsDocumented checks that the protocol lines are those that docs/run-directory.md
+// TestLinesAreAsDocumented checks that the protocol lines are those that docs/socket.md
 // shows.
 func TestLinesAreAsDocumented(t *testing.T) {
 	s := startServer(t, &fakeHandler{wake: func(context.Context, string) error { return nil }})

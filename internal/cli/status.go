@@ -165,11 +165,12 @@ type statusJSON struct {
 	Instances []*instanceCount      `json:"instances,omitempty"` // by provider
 	Ended     bool                  `json:"ended"`
 	// What keeps the dispatcher from launching, or is wrong with the inventory file.
-	Problem  string        `json:"problem,omitempty"`
-	Paused   bool          `json:"paused,omitempty"`   // by a person
-	Draining string        `json:"draining,omitempty"` // as in live.json, and so are ETA and Spread
-	ETA      time.Duration `json:"eta_ns,omitempty"`
-	Spread   time.Duration `json:"spread_ns,omitempty"`
+	Problem  string         `json:"problem,omitempty"`
+	Paused   bool           `json:"paused,omitempty"`    // by a person
+	NextSlot *jobs.NextSlot `json:"next_slot,omitempty"` // as in live.json
+	Draining string         `json:"draining,omitempty"`  // as in live.json, and so are ETA and Spread
+	ETA      time.Duration  `json:"eta_ns,omitempty"`
+	Spread   time.Duration  `json:"spread_ns,omitempty"`
 	// Machines where a standby dispatcher watches.
 	Standby  string `json:"standby,omitempty"`
 	Requests int    `json:"requests,omitempty"` // that wait for a dispatcher
@@ -197,6 +198,7 @@ func (r *runState) json(now time.Time) *statusJSON {
 		s.Owner, s.Problem = &owner, r.Owner.Problem
 		if state := r.State(); state != nil {
 			s.Standby, s.Draining, s.ETA, s.Spread = state.Standby, state.Draining, state.ETA, state.Spread
+			s.NextSlot = state.NextSlot
 		}
 	}
 	return s

@@ -46,6 +46,9 @@ func (r *runState) lines(c *console) []string {
 		}
 		lines = append(lines, eta)
 	}
+	if s := r.State(); live && s != nil && s.NextSlot != nil {
+		lines = append(lines, "queue       "+text.Line(s.NextSlot.Text()))
+	}
 	if table.Paused && table.Unfinished() > 0 {
 		lines = append(lines, c.Paint(yellow, "paused      ")+
 			"by a person: nothing is launched until dcs-tui continue "+refTo(run))

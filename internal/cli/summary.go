@@ -257,7 +257,7 @@ func noHostsText(hs []sched.HostView) string {
 
 // efficiency describes how well the slots of this session were used.
 func (s *summary) efficiency() string {
-	const minSession = 5 * time.Second // shorter sessions consist of connecting
+	const minSession = time.Minute // shorter sessions consist of connecting and of last jobs
 	busy, lasted := s.BusyTime(), time.Since(s.Began)
 	if lasted < minSession || busy == 0 || s.SlotTime <= 0 || s.PeakSlots == 0 {
 		return ""

@@ -1,7 +1,7 @@
 // Package live defines live.json, in which a dispatcher publishes what the journal does not
 // contain: host reports, rates, why launching is held back, and the progress of running jobs. Write
 // writes a State, and Read reads it. SampleLog records samples of the hosts in other files.
-// docs/run-directory.md documents live.json for scripts.
+// docs/live.md documents live.json for scripts.
 //
 // The file describes the moment State.At. Ages and delays in it are relative to that moment, so a
 // reader need not compare clocks. It is never fsynced: after a crash only the journal counts.
@@ -43,12 +43,14 @@ type State struct {
 	Held     bool   `json:"held,omitempty"`
 	Draining string `json:"draining,omitempty"` // why the run drains; "": it does not
 	// Why no host starts a job though jobs are ready; follows "nothing can start: ".
-	Stuck   string  `json:"stuck,omitempty"`
-	Awaited *Await  `json:"awaited,omitempty"` // silent hosts that attempts wait for; nil: none
-	Problem string  `json:"problem,omitempty"` // why nothing can be recorded; "": all is well
-	Deleted bool    `json:"deleted,omitempty"` // the run directory was deleted or moved
-	Finish  *Finish `json:"finish,omitempty"`  // the dispatcher is ending; nil: it continues
-	Tries   int     `json:"tries"`             // attempts of a job that does not set the number
+	Stuck string `json:"stuck,omitempty"`
+	// When the next slot is due for jobs that wait for one; nil: none waits.
+	NextSlot *jobs.NextSlot `json:"next_slot,omitempty"`
+	Awaited  *Await         `json:"awaited,omitempty"` // silent hosts that attempts wait for; nil: none
+	Problem  string         `json:"problem,omitempty"` // why nothing can be recorded; "": all is well
+	Deleted  bool           `json:"deleted,omitempty"` // the run directory was deleted or moved
+	Finish   *Finish        `json:"finish,omitempty"`  // the dispatcher is ending; nil: it continues
+	Tries    int            `json:"tries"`             // attempts of a job that does not set the number
 	// Slots of this machine take the shortest job first.
 	Hybrid bool `json:"hybrid,omitempty"`
 

@@ -368,6 +368,9 @@ func (v *View) why(id jobs.ID, j *jobs.Job) string {
 	_, a := v.phase(id, j)
 	switch {
 	case j.State == jobs.Queued:
+		if s := v.state; s != nil && s.NextSlot != nil {
+			waits = s.NextSlot.Text() + "; " + waits
+		}
 		return fmt.Sprintf("Job %d waits; %s.", id, waits)
 	case j.State == jobs.Running && a != nil:
 		return fmt.Sprintf("Job %d was sent to %s; %s.", id, a.Host, become)

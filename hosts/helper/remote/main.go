@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 )
 
@@ -88,7 +89,7 @@ type limits struct {
 
 // defaultLimits are the limits outside of tests.
 var defaultLimits = limits{silence: 30 * time.Second, storeTimeout: time.Minute, heartbeat: 3 * time.Second,
-	lastSlot: 30 * time.Second, site: site{selfUID: os.Getuid()}}
+	lastSlot: hosts.LastSlotDelay, site: site{selfUID: os.Getuid()}}
 
 // uptime returns CLOCK_BOOTTIME. It includes the time during which the machine sleeps, so
 // that a lease also runs out on a suspended laptop.
