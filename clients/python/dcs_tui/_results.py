@@ -1,0 +1,133 @@
+"""What becomes of commands and calls."""
+import concurrent.futures
+import mmap
+import os
+import subprocess
+from typing import Any, Dict, List, Optional, Tuple
+
+from . import _worker
+
+
+class Result:
+    """What became of a command: the fields of a result in docs/formats.md.
+
+    >>> r = Result({"job": 7, "state": "failed", "exit": 3})
+    >>> r, r.exit
+    (<Result of job 7: failed>, 3)
+    """
+
+    job: int
+    state: str
+    exit: Optional[int]
+    signal: Optional[str]
+    host: Optional[str]
+    attempt: Optional[str]
+    name: str
+    stdout: Optional[str]
+    stderr: Optional[str]
+    output: str
+    reason: Optional[str]
+    elapsed_seconds: Optional[float]
+
+    def __init__(self, fields: Dict[str, Any]) -> None:
+        self.__dict__.update(fields)
+
+    def __getattr__(self, name: str) -> Any:  # a field that this version of dcs-tui does not have
+        raise AttributeError("a result of dcs-tui has no field %s" % name)
+
+    def __repr__(self) -> str:
+        return "<Result of job %s: %s>" % (getattr(self, "job", "?"), self.state)
+
+
+class JobError(Exception):
+    """A job did not succeed. result says how it ended; None: dcs-tui did not take it."""
+
+    def __init__(self, text: str, result: Optional[Result] = None) -> None:
+        super().__init__(text)
+        self.result = result
+
+
+class StoppedError(Exception):
+    """dcs-tui ended before the jobs were over: it was stopped, or no host could be used."""
+
+
+class RemoteError(Exception):
+    """An exception of a function, of a class that does not exist here: name and text describe it."""
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__("%s: %s" % (name, text))
+        self.name, self.text = name, text
+
+
+class RemoteTraceback(Exception):
+    """The cause of an exception that a function raised on a host."""
+
+    def __str__(self) -> str:
+        return '\n"""\n%s"""' % self.args[0]
+
+
+def describe(result: Result) -> str:
+    """Say how a job ended that did not succeed."""
+    fields = vars(result)
+    cause = fields.get("reason") or fields.get("signal") or fields.get("output_error") or "exit %s" % result.exit
+    text = "job %d is %s: %s" % (result.job, result.state, cause)
+    return text + "; see " + str(result.stderr) if result.stderr else text
+
+
+def open_output(result: Result, program: str, run_dir: str) -> Any:
+    """Return what an attempt printed: a text in the result, or a map of its file."""
+    text = vars(result).get("output")
+    if text is not None and " raw" not in text:
+        return text.encode()
+    attempt = result.attempt
+    if not attempt:
+        return b""  # it never ran
+    paths = [result.stdout or "", os.path.join(run_dir, "attempts", "%03d" % (result.job // 1000), attempt + ".out")]
+    if not any(os.path.exists(p) for p in paths):  # only the host has it
+        done = subprocess.run([program, "fetch", run_dir, str(result.job)], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+        if done.returncode != 0:
+            raise JobError("the result of job %d was not fetched: %s"
+                           % (result.job, done.stderr.decode(errors="replace").strip()), result)
+    for path in paths:
+        if os.path.exists(path):
+            with open(path, "rb") as f:
+                if os.fstat(f.fileno()).st_size == 0:
+                    return b""
+                return mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_COPY)
+    return b""
+
+
+Outcome = Tuple[Any, Optional[BaseException]]
+
+
+def outcome(kind: str, blocks: List[Any]) -> Outcome:
+    """Return what a call returned, or raised."""
+    if kind == "value":
+        return _worker.loads(blocks), None
+    if kind == "refused":
+        return None, JobError(bytes(blocks[0]).decode())
+    name, text, trace, pickled = _worker.loads(blocks)
+    error: BaseException = RemoteError(name, text)
+    if pickled is not None:
+        try:
+            made = _worker.loads(pickled)
+            if isinstance(made, tuple):
+                made = _worker.rebuild(*made)
+            if isinstance(made, BaseException):
+                error = made
+        except Exception:
+            pass  # its class cannot be imported here
+    error.__cause__ = RemoteTraceback(trace)
+    return None, error
+
+
+def finish(future: "concurrent.futures.Future[Any]", value: Any, error: Optional[BaseException]) -> None:
+    """Give a future its result, unless it was canceled."""
+    try:
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(value)
+    except concurrent.futures.InvalidStateError:
+        pass

@@ -1,0 +1,225 @@
+//go:build linux
+
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"dcs-tui/hosts/hosttest"
+	"dcs-tui/internal/polltest"
+)
+
+// pythonWithCloudpickle returns a Python that has cloudpickle, or "".
+var pythonWithCloudpickle = sync.OnceValue(func() string {
+	for _, name := range []string{"python3", "/usr/bin/python3"} {
+		out, err := exec.Command(name, "-c",
+			"import cloudpickle, sys; cloudpickle.register_pickle_by_value; print(sys.executable)").Output()
+		if err == nil {
+			return strings.TrimSpace(string(out))
+		}
+	}
+	return ""
+})
+
+// needPython returns the Python for tests of its client. Without one, the test is skipped.
+func needPython(t *testing.T) string {
+	t.Helper()
+	python := pythonWithCloudpickle()
+	if python == "" {
+		hosttest.LeaveOut(t, "the Python client: there is no python3 with cloudpickle")
+	}
+	return python
+}
+
+// pythonIn runs a Python program of the client in the lab's directory, and returns its output. The
+// program gets the lab's inventory as HOSTS, and the Python that runs it as PYTHON.
+func (l *lab) pythonIn(python, stdin string, args ...string) string {
+	l.t.Helper()
+	cmd := exec.Command(python, append([]string{"-B"}, args...)...)
+	cmd.Stdin = strings.NewReader(stdin)
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+l.repoPath("clients/python"), "DCS="+program,
+		"HOSTS="+l.path("hosts.toml"), "PYTHON="+python)
+	p := l.startCommand(cmd)
+	late := time.AfterFunc(polltest.Patience, func() { cmd.Process.Signal(syscall.SIGKILL) })
+	defer late.Stop()
+	end := p.wait()
+	if end.code != 0 {
+		l.t.Fatalf("exit %d\n%s\n%s", end.code, end.stdout, end.stderr)
+	}
+	return end.stdout
+}
+
+// pythonBegin starts a test program of the client.
+const pythonBegin = `
+import os, sys
+from dcs_tui import *
+def executor(*flags, **more):
+    return Executor("--hosts", os.environ["HOSTS"], *flags, program=os.environ["DCS"], python=os.environ["PYTHON"],
+                    log=sys.stderr, **more)
+`
+
+// TestPythonShipsCode calls functions of programs that hosts cannot import: from standard input, of
+// -c, and of a package that is run with -m and has relative imports. It also checks that an edit of
+// the file during the run changes nothing.
+func TestPythonShipsCode(t *testing.T) {
+	t.Parallel()
+	python := needPython(t)
+	l := newLocalLab(t, 2, "")
+	call := pythonBegin + `
+class Wrong(Exception):
+    def __init__(self, a, b):
+        super().__init__(a)
+        self.b = b
+def add(x):
+    if x < 0:
+        raise Wrong("negative", x)  # the line of the error
+    return x + 1
+with executor() as e:
+    e1 = e.submit(add, -3).exception()
+    assert type(e1) is Wrong and e1.b == -3, e1
+    print(e.submit(add, 1).result())
+`
+	for name, args := range map[string][]string{"standard input": {"-"}, "-c": {"-c", call}} {
+		if got := l.pythonIn(python, call, args...); got != "2\n" {
+			t.Errorf("%s: got %q, want 2", name, got)
+		}
+	}
+	l.mkdir("pkg")
+	l.writeFile("pkg/__init__.py", "")
+	l.writeFile("pkg/helper.py", "class Point:\n    def __init__(self, x):\n        self.x = x\n"+
+		"def move(p):\n    return Point(p.x + 1)\n")
+	l.writeFile("pkg/main.py", pythonBegin+`
+from . import helper
+from .helper import Point
+def twice(p):
+    return helper.move(helper.move(p))
+def fail():
+    raise ValueError("no")  # the line of the error
+with executor() as e:
+    p = e.submit(twice, Point(1)).result()
+    assert type(p) is Point, type(p)
+    open("pkg/helper.py", "w").write("1 / 0")
+    open("pkg/main.py", "w").write("1 / 0")
+    error = e.submit(fail).exception()
+    print(p.x, e.submit(twice, p).result().x, list(e.map(twice, [p], chunksize=1))[0].x)
+    trace = str(error.__cause__)
+    assert "in fail" in trace and "# the line of the error" in trace and "_worker" not in trace, trace
+`)
+	if got := l.pythonIn(python, "", "-m", "pkg.main"); got != "3 5 5\n" {
+		t.Errorf("-m pkg.main: got %q, want 3 5 5", got)
+	}
+}
+
+// TestPythonMap checks that map returns results in the order of its arguments, that calls share
+// jobs, and that after a crash only the calls without a result run again.
+func TestPythonMap(t *testing.T) {
+	t.Parallel()
+	python := needPython(t)
+	l := newLocalLab(t, 2, "")
+	l.mkdir("ran")
+	l.writeFile("map.py", pythonBegin+`
+def note(x):
+    with open("ran/%d" % x, "a") as f:
+        f.write(os.environ["DCS_JOB_ID"] + "\n")
+    return os.environ["DCS_JOB_ID"]
+def crash(x):
+    times = os.path.exists("ran/%d" % x)
+    note(x)
+    if x == 3 and not times:
+        os._exit(9)
+    return x
+def fail(x):
+    if x == 1:
+        raise ValueError(x)
+    return x
+def always(x):
+    if x == 1:
+        os._exit(9)
+    return x
+with executor(dir="run") as e:
+    jobs = list(e.map(note, range(100, 110), chunksize=4))
+    assert [jobs.count(j) for j in dict.fromkeys(jobs)] == [4, 4, 2], jobs
+    assert list(e.map(crash, range(6), chunksize=6)) == list(range(6))
+    assert list(e.map(pow, range(300), [2] * 300)) == [x * x for x in range(300)]
+    results = e.map(fail, range(3), chunksize=3)
+    assert next(results) == 0
+    try:
+        next(results)
+        assert False
+    except ValueError as error:
+        assert error.args == (1,), error
+    results = e.map(Job(always, tries=2), range(3), chunksize=3)
+    assert next(results) == 0
+    try:
+        next(results)
+        assert False
+    except JobError as error:
+        assert error.result.exit == 9, error
+    late = e.map(note, range(200, 205), chunksize=1)
+assert len(list(late)) == 5
+`)
+	l.pythonIn(python, "", "map.py")
+	for x := range 6 {
+		want := 1
+		if x == 3 {
+			want = 2
+		}
+		if n := strings.Count(l.readFile(l.path("ran/"+string(rune('0'+x)))), "\n"); n != want {
+			t.Errorf("call %d ran %d times, want %d", x, n, want)
+		}
+	}
+}
+
+// TestPythonResults sends results that do not fit into a line of --json, errors whose class the
+// client lacks, and values whose classes belong to the client.
+func TestPythonResults(t *testing.T) {
+	t.Parallel()
+	python := needPython(t)
+	l := newLocalLab(t, 2, "")
+	l.writeFile("results.py", pythonBegin+`
+import array, asyncio, enum, pickle, threading
+class Color(enum.Enum):
+    RED = 1
+class Block(bytearray):
+    def __reduce_ex__(self, protocol):
+        return Block, (pickle.PickleBuffer(self),)
+def block(n):
+    return [Block(b"a" * n), Block(b"b" * n)]
+def color():
+    return Color.RED
+def lock():
+    raise ValueError(threading.Lock())
+def foreign():
+    import threading
+    class Own(Exception):
+        held = threading.Lock()
+    raise Own("text")
+def size(data):
+    return [len(d) for d in data]
+async def wait(e):
+    assert await e.submit(size, ["ab"]) == [2]
+    return sorted([(await f)[0] async for f in as_completed([e.submit(size, ["a" * i]) for i in range(3)])])
+with executor() as e:
+    a, b = e.submit(block, 20 << 20).result()
+    assert a == b"a" * (20 << 20) and b == b"b" * (20 << 20)
+    assert e.submit(size, [a, b]).result() == [20 << 20] * 2
+    assert len(e.submit(bytes, 40 << 20).result()) == 40 << 20
+    assert e.submit(color).result() is Color.RED
+    for function, text in (lock, "ValueError: <unlocked"), (foreign, "Own: text"):
+        error = e.submit(function).exception()
+        assert type(error) is RemoteError and text in str(error) and "raise" in str(error.__cause__), repr(error)
+    assert asyncio.run(wait(e)) == [0, 1, 2]
+    try:
+        e.submit(size, threading.Lock())
+        assert False
+    except TypeError as error:
+        assert "cannot be sent" in str(error), error
+`)
+	l.pythonIn(python, "", "results.py")
+}
