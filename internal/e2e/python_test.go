@@ -223,3 +223,99 @@ with executor() as e:
 `)
 	l.pythonIn(python, "", "results.py")
 }
+
+// TestPythonInterrupted checks that the first Ctrl-C cancels the jobs and says so, and that the next
+// one leaves, with the command that ends what goes on. dcs-tui is stopped before the second, so it
+// cannot end earlier.
+func TestPythonInterrupted(t *testing.T) {
+	t.Parallel()
+	python := needPython(t)
+	l := newLocalLab(t, 2, "")
+	l.writeFile("interrupted.py", pythonBegin+`
+import signal, time
+class Said:
+    def __init__(self, out):
+        self.out, self.text, self.again = out, "", False
+    def flush(self):
+        self.out.flush()
+    def write(self, text):
+        self.out.write(text)
+        self.text += text
+        if self.again and "again leaves" in text:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.stderr = said = Said(sys.stderr)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+def interrupted(e, name, stop):
+    try:
+        with e:
+            future = e.submit("touch %s; sleep 600" % name)
+            while not os.path.exists(name):
+                time.sleep(0.05)
+            if stop:
+                os.kill(e._process.pid, signal.SIGSTOP)
+            raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        return future
+future = interrupted(executor(dir="first"), "started1", False)
+assert future.exception().result.state == "canceled", future
+assert "canceling 1 job of first; Ctrl-C again leaves" in said.text, said.text
+said.again = True
+e = executor(dir="second")
+interrupted(e, "started2", True)
+assert "left second" in said.text and "dcs-tui cancel second --yes" in said.text, said.text
+os.kill(e._process.pid, signal.SIGCONT)
+e._process.wait()
+`)
+	l.pythonIn(python, "", "interrupted.py")
+	l.run("cancel", l.path("second"), "--yes")
+}
+
+// TestPythonPackage runs the doctests and the first lines of the README, and checks types, the oldest
+// version of Python, and the installation where the tools for that are installed.
+func TestPythonPackage(t *testing.T) {
+	t.Parallel()
+	python := needPython(t)
+	l := newLocalLab(t, 2, "")
+	if got := l.pythonIn(python, `
+import doctest, importlib, pkgutil, dcs_tui
+tried = 0
+for module in pkgutil.iter_modules(dcs_tui.__path__):
+    failed, n = doctest.testmod(importlib.import_module("dcs_tui." + module.name))
+    assert not failed
+    tried += n
+print(tried >= 10)
+`, "-"); got != "True\n" {
+		t.Errorf("doctests: got\n%s", got)
+	}
+	_, code, _ := strings.Cut(l.readFile(l.repoPath("clients/python/README.md")), "```python\n")
+	code, _, _ = strings.Cut(code, "```")
+	begin := "import os\nos.environ['PATH'] = os.path.dirname(os.environ['DCS']) + ':' + os.environ['PATH']\n"
+	if got := l.pythonIn(python, begin+code, "-"); !strings.HasSuffix(got, "46656, 823543, 16777216, 387420489]\n") {
+		t.Errorf("README: got %q", got)
+	}
+	source := l.path("source")
+	must(t, os.CopyFS(source, os.DirFS(l.repoPath("clients/python"))))
+	for name, args := range map[string][]string{
+		"mypy":       {"-m", "mypy", "--strict", "--cache-dir", l.path("cache"), "dcs_tui"},
+		"vermin":     {"-c", "import vermin; vermin.main()", "-q", "-t=3.9-", "--eval-annotations", "dcs_tui"},
+		"setuptools": nil,
+	} {
+		if exec.Command(python, "-c", "import "+name).Run() != nil {
+			t.Logf("not checked: %s has no %s", python, name)
+			continue
+		}
+		if name == "setuptools" {
+			args = []string{"-m", "pip", "install", "-q", "--no-index", "--no-deps", "--no-build-isolation",
+				"--disable-pip-version-check", "--root-user-action", "ignore", "--target", l.path("installed"), "."}
+			if exec.Command(python, "-c", "import setuptools, wheel, pip; assert setuptools.__version__ >= '61'").Run() != nil {
+				t.Logf("pip install is not checked: %s has no setuptools, wheel, and pip for it", python)
+				continue
+			}
+		}
+		cmd := exec.Command(python, args...)
+		cmd.Dir = source
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+	}
+}

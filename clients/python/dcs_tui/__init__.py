@@ -12,7 +12,8 @@ docs/clients.md of dcs-tui explains it. If the process of dcs-tui is killed, the
 and every job still has one result.
 """
 from ._executor import Executor, Future, Job, as_completed, find_program
+from ._notebook import Table, progress
 from ._results import JobError, RemoteError, RemoteTraceback, Result, StoppedError
 
 __all__ = ["Executor", "Future", "Job", "JobError", "RemoteError", "RemoteTraceback", "Result", "StoppedError",
-           "as_completed", "find_program"]
+           "Table", "as_completed", "find_program", "progress"]

@@ -3,6 +3,7 @@ import atexit
 import asyncio
 import collections
 import concurrent.futures
+import html
 import itertools
 import json
 import os
@@ -15,7 +16,7 @@ import time
 from typing import (IO, Any, AsyncIterator, Callable, Deque, Dict, Generator, Iterable, Iterator, List, Optional,
                     Sequence, Set, Union)
 
-from . import _map, _results, _ship, _worker
+from . import _map, _notebook, _results, _ship, _worker
 from ._results import JobError, Result, StoppedError
 
 _INLINE = 8192  # longer calls travel in files: dcs-tui keeps the commands in memory
@@ -164,6 +165,21 @@ class Executor(concurrent.futures.Executor):
             self._maps.add(calls)
         return _map.in_order(calls.run(zip(*iterables)), end)
 
+    def results(self) -> _notebook.Table:
+        """Return the results of the jobs that are over. A notebook shows them as a table."""
+        done = subprocess.run([self._program, "results", "--json", self._path], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        if done.returncode != 0:
+            raise RuntimeError("the results of %s cannot be read: %s"
+                               % (self.dir, done.stderr.decode(errors="replace").strip()))
+        return _notebook.Table(Result(json.loads(line)) for line in done.stdout.splitlines())
+
+    def _repr_html_(self) -> str:
+        try:
+            return self.results()._repr_html_()
+        except RuntimeError as e:
+            return "<p>%s</p>" % html.escape(str(e))
+
     def _add(self, group: _map.Group) -> None:
         """Send the job of a map."""
         with self._lock:
@@ -257,8 +273,10 @@ class Executor(concurrent.futures.Executor):
             return self.shutdown()
         run = shlex.quote(self.dir)
         try:
-            _say("%s of %s; Ctrl-C again leaves" % (
-                "waiting for the running jobs" if self._drains else "canceling %d jobs" % running, run))
+            ends = "waiting for the running jobs"
+            if not self._drains:
+                ends = "canceling %d job%s" % (running, "" if running == 1 else "s")
+            _say("%s of %s; Ctrl-C again leaves" % (ends, run))
             with self._lock:
                 maps = list(self._maps)
             for calls in maps:
