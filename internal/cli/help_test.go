@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -109,6 +110,30 @@ func TestCommandsAreDocumented(t *testing.T) {
 			t.Errorf("docs/commands/%s is about no command: %s", f.Name(), update)
 		}
 	}
+}
+
+// TestEachFlagIsOnAPage checks that a page that is written by hand mentions each flag.
+func TestEachFlagIsOnAPage(t *testing.T) {
+	files, err := filepath.Glob("../../docs/*.md")
+	must(t, err)
+	var pages []byte
+	for _, file := range append(files, "../../README.md") {
+		page, err := os.ReadFile(file)
+		must(t, err)
+		pages = append(pages, page...)
+	}
+	missing := map[string]bool{}
+	forEachCommand(newApp().root(), func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if cmd.Hidden || f.Hidden || f.Name == "help" || f.Name == "version" || missing[f.Name] {
+				return
+			}
+			if !regexp.MustCompile("--" + regexp.QuoteMeta(f.Name) + `($|[^\w-])`).Match(pages) {
+				missing[f.Name] = true
+				t.Errorf("no page of docs/ mentions --%s of %s", f.Name, cmd.CommandPath())
+			}
+		})
+	})
 }
 
 // commandPages returns the help of all commands that are not hidden, as Markdown by file
