@@ -373,7 +373,7 @@ func sampleSnapshot(ask runview.Query) *runview.Snapshot {
 // sampleHistory returns the last hour of a host with twelve slots, in which it was away for ten
 // minutes.
 func sampleHistory(name string) *runview.HostDetail {
-	d := &runview.HostDetail{Name: name, Until: noon}
+	d := &runview.HostDetail{Name: name, Begin: noon.Add(-time.Hour), Until: noon}
 	for i := range 120 {
 		at := noon.Add(time.Duration(i-120) * 30 * time.Second)
 		if i >= 60 && i < 80 {

@@ -14,7 +14,7 @@ const (
 	factNameWidth  = 13  // cells for the name of a fact about a host
 	minChartWidth  = 8   // cells of a sparkline
 	maxChartWidth  = 120 // more would not show more, because a sample is taken every 30 s
-	chartTextWidth = 24  // cells to the right of a sparkline
+	chartTextWidth = 27  // cells to the right of a sparkline
 )
 
 // chartWidth returns the width of sparklines and timelines in lines of w cells.
@@ -33,7 +33,7 @@ type measurement struct {
 }
 
 // hostCharts returns a sparkline, the present value, and the range of each measurement of a host
-// over the last hour. It returns none if there are no samples.
+// over its last hour. It returns none if there are no samples.
 func (m *model) hostCharts(h *live.Host, d *runview.HostDetail, w int) (out []string) {
 	if d == nil || len(d.Samples) == 0 {
 		return nil
@@ -51,7 +51,7 @@ func (m *model) hostCharts(h *live.Host, d *runview.HostDetail, w int) (out []st
 			textIf(last.GPUAll > 0, itoa(last.GPUAll)), wholeOrOneDigit},
 		{"jobs/min", func(s *live.Sample) float64 { return s.Rate }, math.NaN(), 0, "", oneDigit},
 	} {
-		values := live.Means(d.Samples, d.Until.Add(-runview.HistoryTime), d.Until, n, x.value)
+		values := live.Means(d.Samples, d.Begin, d.Until, n, x.value)
 		low, high := math.Inf(1), math.Inf(-1)
 		for _, v := range values {
 			if !math.IsNaN(v) {
@@ -122,19 +122,11 @@ func busyTime(runs []runview.SlotRun, begin, end time.Time) (d time.Duration) {
 			begin = r.Began
 		}
 		if until := runs[i].Ended; until.After(begin) {
-			until = minTime(until, end)
-			d += max(0, until.Sub(begin))
+			d += max(0, min(until.Sub(begin), end.Sub(begin)))
 			begin = until
 		}
 	}
 	return d
-}
-
-func minTime(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // slotTimeline returns a row for each slot of a host, with the attempts of the last hour: the sign of
@@ -144,15 +136,7 @@ func (m *model) slotTimeline(h *live.Host, d *runview.HostDetail, w int) (out []
 		return nil
 	}
 	const maxRows = 1000
-	end, n := d.Until, chartWidth(w)
-	begin := end.Add(-runview.HistoryTime)
-	known := minTime(d.Runs[0].Began, end) // since then the slots have been in use, or not
-	if len(d.Samples) > 0 {
-		known = minTime(known, d.Samples[0].At)
-	}
-	if known.Before(begin) {
-		known = begin
-	}
+	begin, end, n := d.Begin, d.Until, chartWidth(w)
 	slots := make([][]runview.SlotRun, min(h.Slots, maxRows)+1)
 	for _, r := range d.Runs {
 		slot := max(0, r.Slot)
@@ -169,7 +153,7 @@ func (m *model) slotTimeline(h *live.Host, d *runview.HostDetail, w int) (out []
 		for _, c := range cells {
 			seen[c.phase] = seen[c.phase] || c.isBusy
 		}
-		share := textIf(end.After(known), formatWholePercent(busyTime(runs, known, end), end.Sub(known))+" in use")
+		share := textIf(end.After(begin), formatWholePercent(busyTime(runs, begin, end), end.Sub(begin))+" in use")
 		out = append(out, styleFaint.Render(m.fit(name, factNameWidth))+m.drawTimeline(cells)+" "+
 			m.cut(share, max(1, w-factNameWidth-1-n)))
 	}

@@ -194,7 +194,7 @@ func (m *model) hostLines(name string, w int) []string {
 	add("attempts", fmt.Sprintf("%s succeeded there, %s failed; canceled ones count as neither", text.Thousands(h.Done),
 		text.Thousands(h.Failed)))
 	if lines := m.slotTimeline(h, past, w); lines != nil {
-		out = append(out, "", styleBold.Render("Slots over an hour"))
+		out = append(out, "", styleBold.Render("Timeline of the slots"))
 		out = append(out, lines...)
 	}
 	out = append(out, "", styleBold.Render("What happened there"))

@@ -9,13 +9,17 @@ import (
 	"dcs-tui/jobs/live"
 )
 
-// HistoryTime is the time that a HostDetail covers.
-const HistoryTime = time.Hour
+// A HostDetail covers an hour, or the time for which the host is known.
+const (
+	maxHistoryTime = time.Hour
+	minHistoryTime = 5 * time.Minute
+)
 
-// HostDetail holds what a host was doing in the HistoryTime before Until. Until is the present, or
-// the last known time of a run that nobody dispatches.
+// HostDetail holds what a host was doing from Begin until Until. Until is the present, or the last
+// known time of a run that nobody dispatches.
 type HostDetail struct {
 	Name    string
+	Begin   time.Time
 	Until   time.Time
 	Samples []live.Sample // oldest first; some are older
 	Runs    []SlotRun     // by Began; at most the newest maxSlotRuns
@@ -95,7 +99,7 @@ func (v *View) newHostDetail(name string, samples []live.Sample) *HostDetail {
 	if !v.facts.dispatched {
 		d.Until = v.lastKnown(byResult, samples)
 	}
-	begin := d.Until.Add(-HistoryTime)
+	begin := d.Until.Add(-maxHistoryTime)
 	read, tooEarly := 0, 0
 	add := func(id jobs.ID) {
 		r := &v.rows[id-1]
@@ -131,6 +135,16 @@ func (v *View) newHostDetail(name string, samples []live.Sample) *HostDetail {
 		}
 	}
 	slices.SortStableFunc(d.Runs, func(a, b SlotRun) int { return a.Began.Compare(b.Began) })
+	d.Begin = d.Until.Add(-minHistoryTime)
+	if len(d.Runs) > 0 && d.Runs[0].Began.Before(d.Begin) {
+		d.Begin = d.Runs[0].Began
+	}
+	if len(samples) > 0 && samples[0].At.Before(d.Begin) {
+		d.Begin = samples[0].At
+	}
+	if d.Begin.Before(begin) {
+		d.Begin = begin
+	}
 	return d
 }
 

@@ -36,6 +36,9 @@ func TestLaterScreenSeesTheLastHour(t *testing.T) {
 		if last := samples[len(samples)-1]; last.Own != 2 || !(last.Rate >= 0) || !p.Host.Until.Equal(p.At) {
 			t.Errorf("got the last sample %+v, until %v; want two slots in use, until now", last, p.Host.Until)
 		}
+		if d := p.Host.Begin.Sub(began); d < 0 || d > 10*time.Second {
+			t.Errorf("the history begins %v after the run", d)
+		}
 		checkRuns(t, "while the run is dispatched", p.Host, Failed, TimedOut, Running)
 		if p, err := late.Snapshot(t.Context(), Query{Host: "other"}); err != nil || len(p.Host.Samples)+len(p.Host.Runs) > 0 {
 			t.Errorf("another host: %+v, %v; want nothing", p.Host, err)
@@ -127,6 +130,9 @@ func TestOldAttemptsOfAHostAreLeftOut(t *testing.T) {
 	var phases []string
 	for _, r := range d.Runs {
 		phases = append(phases, r.Phase.String()+" "+r.Ended.Sub(r.Began).Round(time.Minute).String())
+	}
+	if got := d.Until.Sub(d.Begin); got != time.Hour {
+		t.Errorf("it covers %v, want an hour", got)
 	}
 	if got, want := strings.Join(phases, ", "), "ok 20m0s, retry 10m0s, away 1m0s"; got != want {
 		t.Errorf("the attempts are %s, want %s", got, want)
