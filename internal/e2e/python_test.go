@@ -270,6 +270,71 @@ e._process.wait()
 	l.run("cancel", l.path("second"), "--yes")
 }
 
+// TestPythonSubmitit checks the interface of submitit: results, an array, a failure, and a function
+// that continues after its timeout. Where the real package is installed, all but the last, which takes
+// minutes there, have the same output with it.
+func TestPythonSubmitit(t *testing.T) {
+	t.Parallel()
+	python := needPython(t)
+	l := newLocalLab(t, 2, "")
+	l.writeFile("example.py", `
+import os, sys, time
+if sys.argv[1] == "real":
+    import submitit
+    more = {"cluster": "local"}
+else:
+    from dcs_tui import submitit
+    more = {"program": os.environ["DCS"], "python": os.environ["PYTHON"], "flags": ["--hosts", os.environ["HOSTS"]]}
+def add(a, b):
+    return a + b
+def bad(x):
+    raise ValueError(x)
+class Count(submitit.helpers.Checkpointable):
+    def __init__(self):
+        self.n = 0
+    def __call__(self, x):
+        self.n += 1
+        while self.n < 2:
+            time.sleep(0.01)
+        return self.n, x
+executor = submitit.AutoExecutor(folder=sys.argv[1] + "-log", **more)
+executor.update_parameters(timeout_min=5, slurm_partition="dev", name="adds")
+job = executor.submit(add, 5, 7)
+print(job.result(), job.exception(), job.done(), job.state)
+print([job.result() for job in executor.map_array(add, [1, 2, 3], [10, 20, 30])])
+jobs = []
+with executor.batch():
+    for i in range(3):
+        jobs.append(executor.submit(add, i, b=1))
+print(sorted(job.result() for job in submitit.helpers.as_completed(jobs)), jobs[0].results())
+job = executor.submit(bad, "x")
+e = job.exception()
+print(type(e).__name__, "ValueError: x" in str(e), "in bad" in str(e))
+try:
+    job.result()
+except RuntimeError as e:
+    print(type(e).__name__)
+try:
+    executor.update_parameters(nonsense=1)
+except NameError as e:
+    print(type(e).__name__)
+if sys.argv[1] != "real":
+    executor.update_parameters(timeout_min=0.05)
+    n, x = executor.submit(Count(), "x").result()
+    assert n >= 2 and x == "x", n
+`)
+	ours := l.pythonIn(python, "", "example.py", "ours")
+	want := "12 None True FINISHED\n[11, 22, 33]\n[1, 2, 3] [1]\nFailedJobError True True\nFailedJobError\nNameError\n"
+	if ours != want {
+		t.Errorf("got\n%swant\n%s", ours, want)
+	}
+	if exec.Command(python, "-c", "import submitit").Run() != nil {
+		t.Logf("not compared: %s has no submitit", python)
+	} else if real := l.pythonIn(python, "", "example.py", "real"); real != ours {
+		t.Errorf("the real package prints\n%sours\n%s", real, ours)
+	}
+}
+
 // TestPythonPackage runs the doctests and the first lines of the README, and checks types, the oldest
 // version of Python, and the installation where the tools for that are installed.
 func TestPythonPackage(t *testing.T) {
