@@ -47,7 +47,7 @@ func TestHaltFormsMeanWhatTheyDoInParallel(t *testing.T) {
 	for in, want := range map[string]sched.Halt{
 		"3":                {Jobs: 3},
 		"10%":              {Percent: 10},
-		"never":            {},
+		"never":            {Never: true},
 		"now,fail=1":       {Jobs: 1, Now: true},
 		"soon,fail=10%":    {Percent: 10},
 		"now,success=1":    {Of: sched.HaltOfSuccesses, Jobs: 1, Now: true},
