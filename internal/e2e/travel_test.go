@@ -33,7 +33,7 @@ for i in 1 2 3 4 5 6 7 8; do echo "data $i" > in/$i.dat; done
 {
   for i in 1 2 3 4 5 6 7 8; do
     echo "#DCS send=in/$i.dat return=out/$i.csv"
-    echo "[ \$(ls in) = $i.dat ] && [ ! -e code/secret.key ] && [ -e code/keep.key ] && mkdir out && cat in/$i.dat code/keep.key > out/$i.csv && echo unwanted > out/unwanted && pwd"
+    echo "[ \$(ls in) = $i.dat ] && [ ! -e code/secret.key ] && [ -e code/keep.key ] && cat in/$i.dat code/keep.key > out/$i.csv && echo unwanted > out/unwanted && pwd"
   done
   echo '#DCS return=out/none.csv'
   echo 'mkdir out; echo x > out/other.csv'
