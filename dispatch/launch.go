@@ -39,7 +39,7 @@ func (a *agent) launchJob(p sched.LaunchItem) hosts.LaunchJob {
 	s := p.Spec
 	j := hosts.LaunchJob{
 		Attempt: p.Attempt, Command: s.Command, Cwd: s.Cwd, Env: s.Env, Params: s.Params(),
-		Timeout: p.Timeout, Slots: s.Slots, GPUs: p.GPUs, HalfGPU: s.GPUs == jobs.HalfGPU, Restart: p.Restart,
+		Timeout: p.Timeout, Slots: s.Slots, GPUs: p.GPUs, GPUShare: s.GPUs % jobs.WholeGPU, Restart: p.Restart,
 	}
 	if !a.host.Load().NoMemLimit {
 		j.Mem = p.Mem

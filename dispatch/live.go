@@ -151,7 +151,11 @@ func liveHost(h *Host, now time.Duration) live.Host {
 		v.Cores, v.GPUs, v.MemBytes = m.Cores, m.GPUs, m.MemBytes
 	}
 	if h.Linked {
-		v.GPUsUsed = float64(len(b.LockedGPUs)) + float64(len(b.HalfGPUs))/2
+		used := jobs.GPUs(len(b.LockedGPUs)) * jobs.WholeGPU
+		for _, p := range b.PartGPUs {
+			used += p.Used
+		}
+		v.GPUsUsed = float64(used) / float64(jobs.WholeGPU)
 	}
 	since := func(at time.Duration) time.Duration {
 		return max(time.Millisecond, (now - at).Round(time.Millisecond))

@@ -64,7 +64,7 @@ func boundHello(m *Hello) {
 		m.Limits[i] = CapacityLimit{l.Kind, min(max(l.Value, 0), maxMem), min(max(l.Of, 0), maxMem)}
 	}
 	m.GPUs, m.GPUIDs = min(max(m.GPUs, 0), jobs.MaxGPUs), boundedGPUs(m.GPUIDs)
-	m.LockedGPUs, m.HalfGPUs = boundedGPUs(m.LockedGPUs), boundedGPUs(m.HalfGPUs)
+	m.LockedGPUs, m.PartGPUs = boundedGPUs(m.LockedGPUs), boundedParts(m.PartGPUs)
 	m.MemBytes, m.Uptime = min(max(m.MemBytes, 0), maxMem), max(m.Uptime, 0)
 	m.ZoneSeconds = boundedZone(m.ZoneSeconds)
 	boundSharing(m.Sharing)
@@ -82,7 +82,7 @@ func boundHeartbeat(m *Heartbeat) {
 		zone := boundedZone(*m.ZoneSeconds)
 		m.ZoneSeconds = &zone
 	}
-	m.LockedGPUs, m.HalfGPUs = boundedGPUs(m.LockedGPUs), boundedGPUs(m.HalfGPUs)
+	m.LockedGPUs, m.PartGPUs = boundedGPUs(m.LockedGPUs), boundedParts(m.PartGPUs)
 	m.Files, m.Owner.Who = boundedText(m.Files), boundedText(m.Owner.Who)
 	boundSharing(m.Sharing)
 	m.Uptime, m.FSDelay, m.Suspended = max(m.Uptime, 0), min(max(m.FSDelay, 0), maxWait), min(max(m.Suspended, 0), maxWait)
@@ -152,6 +152,13 @@ func boundedGPUs(numbers []int) []int {
 	numbers = slices.DeleteFunc(slices.Clone(numbers), func(n int) bool { return n < 0 || n >= jobs.MaxGPUs })
 	slices.Sort(numbers)
 	return slices.Compact(numbers)
+}
+
+// boundedParts returns the valid parts of devices.
+func boundedParts(parts []GPUPart) []GPUPart {
+	return slices.DeleteFunc(slices.Clone(parts), func(p GPUPart) bool {
+		return p.GPU < 0 || p.GPU >= jobs.MaxGPUs || p.Used <= 0 || p.Used >= jobs.WholeGPU
+	})
 }
 
 func boundedZone(seconds int) int { return min(max(seconds, -maxZone), maxZone) }

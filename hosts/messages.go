@@ -110,11 +110,12 @@ type LaunchJob struct {
 	Timeout time.Duration  `json:"t,omitempty"`
 	Slots   int            `json:"n,omitempty"` // 0: 1
 	// Number of earlier attempts of the job in this round that ran.
-	Restart int       `json:"r,omitempty"`
-	Mem     int64     `json:"m,omitempty"` // bytes above which it is killed; 0: no limit
-	GPUs    []int     `json:"g,omitempty"` // numbers of its devices
-	HalfGPU bool      `json:"h,omitempty"` // it gets half of each
-	Files   *JobFiles `json:"f,omitempty"` // nil: it runs in Cwd, as it is
+	Restart int   `json:"r,omitempty"`
+	Mem     int64 `json:"m,omitempty"` // bytes above which it is killed; 0: no limit
+	GPUs    []int `json:"g,omitempty"` // numbers of its devices
+	// Part of its device that it gets; 0: all of each device. A version before it takes all, too.
+	GPUShare jobs.GPUs `json:"u,omitzero"`
+	Files    *JobFiles `json:"f,omitempty"` // nil: it runs in Cwd, as it is
 }
 
 // JobFiles describes an attempt that runs in a directory of its own. A relative Cwd is below

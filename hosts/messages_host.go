@@ -22,12 +22,13 @@ type Hello struct {
 	GPUs         int
 	// GPUIDs are the sorted numbers of the GPUs; nil: 0, 1 … GPUs-1.
 	GPUIDs []int
-	// LockedGPUs are the devices that jobs of any run or user hold, HalfGPUs those of
-	// which half is free.
-	LockedGPUs, HalfGPUs []int
-	Sharing              *Sharing // as in Heartbeat, if the run wanted all slots
-	Owner                Owner
-	Slots                int // by the rule of Open, within MaxSlots
+	// LockedGPUs are the devices that jobs of any run or user hold, PartGPUs those of
+	// which a part is free.
+	LockedGPUs []int
+	PartGPUs   []GPUPart
+	Sharing    *Sharing // as in Heartbeat, if the run wanted all slots
+	Owner      Owner
+	Slots      int // by the rule of Open, within MaxSlots
 	// MaxSlots is the number of slots that the administrators of the host allow the user; 0: any number.
 	MaxSlots int
 	Shared   bool // the host sees the dispatcher's run directory
@@ -65,6 +66,12 @@ type Owner struct {
 	Suspend bool   // running jobs are suspended
 }
 
+// GPUPart is a device of which a part is in use.
+type GPUPart struct {
+	GPU  int
+	Used jobs.GPUs // less than jobs.WholeGPU
+}
+
 // Heartbeat is the heartbeat. It is sent every 3 s, even while file systems hang, and once right
 // after the hello.
 type Heartbeat struct {
@@ -83,11 +90,11 @@ type Heartbeat struct {
 	Running     int
 	Buffered    int
 	// LockedGPUs are the devices that jobs of any run or user, this one included, or other
-	// processes use. HalfGPUs are those of which half is free.
-	LockedGPUs []int    `json:",omitempty"`
-	HalfGPUs   []int    `json:",omitempty"`
-	Sharing    *Sharing `json:",omitempty"` // nil: nobody else shares the host
-	Owner      Owner    `json:",omitzero"`
+	// processes use. PartGPUs are those of which a part is free.
+	LockedGPUs []int     `json:",omitempty"`
+	PartGPUs   []GPUPart `json:",omitempty"`
+	Sharing    *Sharing  `json:",omitempty"` // nil: nobody else shares the host
+	Owner      Owner     `json:",omitzero"`
 	// Total time for which jobs of the run have been suspended on this host.
 	Suspended time.Duration `json:",omitempty"`
 	Receives  bool          `json:",omitempty"` // files that every job gets are missing

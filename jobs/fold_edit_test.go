@@ -108,7 +108,7 @@ func TestChangeIsApplied(t *testing.T) {
 		t.Errorf("empty %v", c.Empty())
 	}
 	c.Command, c.MemBytes, c.Slots, c.GPUs = ptr(strings.Repeat("x", 99)+
-		"éx"), ptr(int64(3<<29)), ptr(2), ptr(jobs.HalfGPU)
+		"éx"), ptr(int64(3<<29)), ptr(2), ptr(jobs.WholeGPU/2)
 	same(t, "text", c.String(), "command "+strings.Repeat("x", 99)+
 		"…, name , timeout 1h0m0s, mem 1536M, tries 0, slots 2, gpus 0.5, tags b,a,b")
 	if got.Equal(s) || !got.Equal(want) {
@@ -133,7 +133,7 @@ func TestImpossibleChangeIsRefused(t *testing.T) {
 		{ok, jobs.Change{MemBytes: ptr(int64(-1))}, "mem"},
 		{ok, jobs.Change{Tries: ptr(1_000_001)}, "tries"},
 		{ok, jobs.Change{Slots: ptr(-1)}, "slots"},
-		{ok, jobs.Change{GPUs: ptr(jobs.GPUs(2000))}, "gpus"},
+		{ok, jobs.Change{GPUs: ptr(jobs.GPUs(1500))}, "gpus"},
 		{ok, jobs.Change{Tags: ptr([]string{"a b"})}, "tag"},
 		{ok, jobs.Change{Tags: ptr([]string{""})}, "empty item"},
 		{jobs.LostSpec(3, "the line is missing"), jobs.Change{Command: ptr("a")}, "job 3 cannot be changed"},
@@ -146,7 +146,7 @@ func TestImpossibleChangeIsRefused(t *testing.T) {
 
 // TestChangeOfGPUs checks the numbers of devices that a request may hold (T3).
 func TestChangeOfGPUs(t *testing.T) {
-	for text, ok := range map[string]bool{`{"gpus":0.5}`: true, `{"gpus":3}`: true, `{"gpus":0.7}`: false,
+	for text, ok := range map[string]bool{`{"gpus":0.5}`: true, `{"gpus":0.7}`: true, `{"gpus":3}`: true, `{"gpus":1.7}`: false,
 		`{"gpus":-1}`: false, `{"gpus":1e9}`: false} {
 		t.Run(text, func(t *testing.T) {
 			var c jobs.Change

@@ -108,7 +108,7 @@ four
 `)
 	want := Options{
 		File: "j.txt", Queue: "sweep", Tries: 5, RetryDelay: new(2 * time.Minute), Priority: -2, Timeout: 36 * time.Hour, Estimate: 90 * time.Second,
-		Deadline: time.Date(2026, 11, 20, 18, 0, 0, 0, time.UTC), GPUs: 2, MemBytes: 8 << 30, Slots: 4,
+		Deadline: time.Date(2026, 11, 20, 18, 0, 0, 0, time.UTC), GPUs: 2 * WholeGPU, MemBytes: 8 << 30, Slots: 4,
 		Env: []EnvVar{{"A", ""}, {"B", `two "2" \n`}}, Cwd: "/a b", OnLost: OnLostWait, Hardness: []string{"10", "x"},
 		Setup: "source ~/v/bin/activate", Tags: []string{"a", "gpu"},
 	}
@@ -229,8 +229,11 @@ func TestParseErrorsSayWhatToDo(t *testing.T) {
 		{"#DCS slots=99999999999999999999\na\n", "is not between"},
 		{"#DCS deadline=tomorrow\na\n", "is not a point in time"},
 		{"#DCS deadline=1066-10-14\na\n", "out of range"},
-		{"#DCS gpus=1.5\na\n", "gpus: \"1.5\" is neither a whole number nor 0.5"},
-		{"#DCS gpus=.5\na\n", "is neither a whole number nor 0.5"},
+		{"#DCS gpus=1.5\na\n", "gpus: \"1.5\" is neither a whole number nor a part"},
+		{"#DCS gpus=0.0\na\n", "a part of a device from 0.001 to 0.999"},
+		{"#DCS gpus=0.3333\na\n", "a part of a device from 0.001 to 0.999"},
+		{"#DCS gpus=0.-5\na\n", "a part of a device from 0.001 to 0.999"},
+		{"#DCS gpus=.5\na\n", "is neither a whole number nor a part"},
 		{"#DCS gpus=1025\na\n", "is not between 0 and 1024"},
 		{"#DCS gpus=-1\na\n", "is not between 0 and 1024"},
 		{"#DCS tokens=matlab:0\na\n", "j.txt:1: tokens: 0 is not between 1 and 1000000"},

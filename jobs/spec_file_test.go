@@ -44,7 +44,7 @@ func fullSpec() *Spec {
 		Labels: NewLabels("k\"1", []Param{{"x", "0.1"}, {"y", ""}}),
 		Options: &Options{
 			Queue: "q", Priority: -3, Tries: 5, Timeout: 90*time.Second + 1, Estimate: 36 * time.Hour,
-			Deadline: time.Date(2026, 11, 20, 18, 0, 0, 5, time.UTC), Tags: []string{"a", "gpu"}, GPUs: 2,
+			Deadline: time.Date(2026, 11, 20, 18, 0, 0, 5, time.UTC), Tags: []string{"a", "gpu"}, GPUs: 250,
 			MemBytes: 8 << 30, Slots: 4, After: []ID{3, 5}, AfterOn: []Condition{AfterFailure,
 				AfterEnd}, Env: []EnvVar{{"A", "1\n2"}, {"B", ""}},
 			Cwd: "/w d", Setup: "source ~/v/bin/activate", OnLost: OnLostWait, NoCopies: true, Hardness: []string{"10",

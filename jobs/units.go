@@ -200,33 +200,45 @@ func parseEarlier(item string, last ID, named func(pattern string) []ID) (ids []
 	return ids, nil
 }
 
-// GPUs is a number of devices: a whole number, or HalfGPU.
-type GPUs float64
+// GPUs is a number of devices in thousandths of one: whole devices, or a part of one device.
+type GPUs int32
 
-// HalfGPU is half of a device, which the job shares with at most one other.
-const HalfGPU GPUs = 0.5
+// WholeGPU is one device.
+const WholeGPU GPUs = 1000
 
 // Devices returns the number of devices on which the job runs.
-func (g GPUs) Devices() int { return int(math.Ceil(float64(g))) }
+func (g GPUs) Devices() int { return int((g + WholeGPU - 1) / WholeGPU) }
+
+// Share returns the part of each of its devices that the job gets.
+func (g GPUs) Share() GPUs { return min(g, WholeGPU) }
 
 // String returns the number in the form of a jobs file.
-func (g GPUs) String() string { return strconv.FormatFloat(float64(g), 'f', -1, 64) }
+func (g GPUs) String() string {
+	s := strconv.Itoa(int(g / WholeGPU))
+	if rest := g % WholeGPU; rest > 0 {
+		s += strings.TrimRight(fmt.Sprintf(".%03d", rest), "0")
+	}
+	return s
+}
 
 // Text describes the number: "2 GPUs".
 func (g GPUs) Text() string {
-	if g == HalfGPU {
-		return "half a GPU"
+	if g > 0 && g < WholeGPU {
+		return g.String() + " of a GPU"
 	}
 	return text.Plural(g.Devices(), "GPU")
 }
 
 // check returns an error if the number is not valid.
 func (g GPUs) check() error {
-	if g != HalfGPU && (!(g >= 0 && g <= MaxGPUs) || g != GPUs(g.Devices())) {
-		return fmt.Errorf("%s is neither 0.5 nor a whole number up to %d", g, MaxGPUs)
+	if g < 0 || g > MaxGPUs*WholeGPU || g > WholeGPU && g%WholeGPU != 0 {
+		return fmt.Errorf("%s is neither a part of a device, such as 0.5, nor a whole number up to %d", g, MaxGPUs)
 	}
 	return nil
 }
+
+// MarshalJSON returns the number in the form of a jobs file.
+func (g GPUs) MarshalJSON() ([]byte, error) { return []byte(g.String()), nil }
 
 // UnmarshalJSON parses a number of devices.
 func (g *GPUs) UnmarshalJSON(b []byte) (err error) {
@@ -234,15 +246,18 @@ func (g *GPUs) UnmarshalJSON(b []byte) (err error) {
 	return err
 }
 
+// parseGPUs parses a whole number, or a part of a device with up to three digits after the point.
 func parseGPUs(v string) (GPUs, error) {
-	if v == HalfGPU.String() {
-		return HalfGPU, nil
+	whole, digits, isPart := strings.Cut(v, ".")
+	if !isPart {
+		n, err := count(0, MaxGPUs)(v)
+		return GPUs(n) * WholeGPU, err
 	}
-	if _, err := strconv.ParseFloat(v, 64); err == nil && strings.Contains(v, ".") {
-		return 0, fmt.Errorf("%q is neither a whole number nor %s", v, HalfGPU)
+	n, err := strconv.ParseUint((digits + "000")[:3], 10, 16)
+	if len(digits) > 3 || digits == "" || err != nil || whole != "0" || n == 0 {
+		return 0, fmt.Errorf("%q is neither a whole number nor a part of a device from 0.001 to 0.999", v)
 	}
-	n, err := count(0, MaxGPUs)(v)
-	return GPUs(n), err
+	return GPUs(n), nil
 }
 
 // Token is a number of tokens of a kind, such as floating licenses of a program. A run has a

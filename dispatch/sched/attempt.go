@@ -133,7 +133,7 @@ func (h *host) addUse(f *inFlight, n int) {
 		h.numUnknownGPUs += n
 	}
 	for _, g := range f.gpus {
-		h.gpu(g).ourHalves += n * halvesOf(f.wantGPUs)
+		h.gpu(g).ours += jobs.GPUs(n) * f.wantGPUs.Share()
 	}
 }
 

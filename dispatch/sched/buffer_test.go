@@ -64,7 +64,7 @@ func TestBufferIsFilledOnceRunTimesAreKnown(t *testing.T) {
 // TestLargeJobsAreNotBuffered checks that jobs with several slots, GPUs, or memory needs start only
 // on free slots, and that no job is buffered behind them.
 func TestLargeJobsAreNotBuffered(t *testing.T) {
-	for _, o := range []*jobs.Options{{Slots: 2}, {GPUs: 1}, {MemBytes: 1}} {
+	for _, o := range []*jobs.Options{{Slots: 2}, {GPUs: jobs.WholeGPU}, {MemBytes: 1}} {
 		s := connectedStage(t, Config{}, testHost("a", 2))
 		s.submit(true, slices.Repeat([]*jobs.Options{o}, 50)...)
 		s.ended("a", "1.1", s.quickOutcome())

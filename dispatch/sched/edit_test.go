@@ -65,7 +65,7 @@ func TestCurrentRequirementsOfAnEditedJobCount(t *testing.T) {
 	want(t, "options, which are held once", s.job(1).Spec.Options, s.job(3).Spec.Options)
 	want(t, "a", launchedOn(s.up("a"), "a"), "2.1")
 	want(t, "b", launchedTexts(s.up("b")), "1.1 true;3.1 true;")
-	s.edit(jobs.Change{GPUs: new(jobs.GPUs(9))}, 4)
+	s.edit(jobs.Change{GPUs: new(9 * jobs.WholeGPU)}, 4)
 	s.wantState(4, jobs.Failed)
 	wantContains(t, "why", s.job(4).Reason, "GPU")
 	s.edit(jobs.Change{GPUs: new(jobs.GPUs(0))}, 4)

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -14,29 +15,19 @@ type gpuState struct {
 	foreign foreignGPUs
 }
 
-// gpu is a device of a host. It has two halves. An attempt gets both of them unless it requests
-// half a device.
+// gpu is a device of a host. An attempt gets all of it unless it requests a part.
 type gpu struct {
-	number        int
-	isGone        bool          // the host no longer has it, but attempts of ours are still on it
-	ourHalves     int           // halves of our attempts
-	foreignHalves int           // halves that other runs, users, or processes use, as far as known
-	foreignUntil  time.Duration // Time.Mono before which foreign does not fall
+	number       int
+	isGone       bool          // the host no longer has it, but attempts of ours are still on it
+	ours         jobs.GPUs     // part that our attempts have
+	foreign      jobs.GPUs     // part that other runs, users, or processes use, as far as known
+	foreignUntil time.Duration // Time.Mono before which foreign does not fall
 }
 
-// halvesPerGPU is how many halves a device has.
-const halvesPerGPU = 2
+// canHold reports whether a part of the device is free.
+func (g *gpu) canHold(share jobs.GPUs) bool { return !g.isGone && g.used()+share <= jobs.WholeGPU }
 
-// halvesOf returns how many halves of each of its devices an attempt has.
-func halvesOf(want jobs.GPUs) int {
-	if want == jobs.HalfGPU {
-		return 1
-	}
-	return halvesPerGPU
-}
-
-// canHold reports whether n halves are free.
-func (g *gpu) canHold(n int) bool { return !g.isGone && g.ourHalves+g.foreignHalves+n <= halvesPerGPU }
+func (g *gpu) used() jobs.GPUs { return g.ours + g.foreign }
 
 // setGPUs sets the devices of the host. It keeps the state of those that remain.
 func (h *host) setGPUs(numbers []int) {
@@ -46,7 +37,7 @@ func (h *host) setGPUs(numbers []int) {
 	for _, n := range numbers {
 		h.gpu(n).isGone = false
 	}
-	h.gpus = slices.DeleteFunc(h.gpus, func(g gpu) bool { return g.isGone && g.ourHalves == 0 })
+	h.gpus = slices.DeleteFunc(h.gpus, func(g gpu) bool { return g.isGone && g.ours == 0 })
 }
 
 // gpu returns the device with a number. If there is none, it adds one that is gone.
@@ -68,17 +59,18 @@ func (h *host) numGPUs() (n int) {
 	return n
 }
 
-// takeGPUs chooses devices for an attempt: first halves whose other half is in use, so that whole
-// devices stay free, then the lowest numbers.
+// takeGPUs chooses devices for an attempt: first those of which most is in use, so that whole devices
+// stay free, then the lowest numbers.
 func (h *host) takeGPUs(want jobs.GPUs) (got []int) {
-	n := halvesOf(want)
-	for _, shared := range []bool{true, false} {
-		for i := range h.gpus {
-			g := &h.gpus[i]
-			if len(got) < want.Devices() && g.canHold(n) && shared == (g.ourHalves+g.foreignHalves > 0) {
-				got = append(got, g.number)
-			}
+	var fitting []*gpu
+	for i := range h.gpus {
+		if h.gpus[i].canHold(want.Share()) {
+			fitting = append(fitting, &h.gpus[i])
 		}
+	}
+	slices.SortStableFunc(fitting, func(a, b *gpu) int { return cmp.Compare(b.used(), a.used()) })
+	for _, g := range fitting[:min(len(fitting), want.Devices())] {
+		got = append(got, g.number)
 	}
 	return got
 }
@@ -90,7 +82,7 @@ func (h *host) freeGPUs(want jobs.GPUs) (n int) {
 		return 0
 	}
 	for i := range h.gpus {
-		if h.gpus[i].canHold(halvesOf(want)) {
+		if h.gpus[i].canHold(want.Share()) {
 			n++
 		}
 	}
@@ -110,13 +102,15 @@ type foreignGPUs struct {
 // may end at any time.
 const maxGPURefusals = 5
 
-// lockedHalves returns how many halves of the device are locked, including ours.
-func (g *gpu) lockedHalves(whole, half []int) int {
-	switch {
-	case slices.Contains(whole, g.number):
-		return halvesPerGPU
-	case slices.Contains(half, g.number):
-		return 1
+// locked returns the part of the device that is locked, including ours.
+func (g *gpu) locked(whole []int, parts []hosts.GPUPart) jobs.GPUs {
+	if slices.Contains(whole, g.number) {
+		return jobs.WholeGPU
+	}
+	for _, p := range parts {
+		if p.GPU == g.number {
+			return p.Used
+		}
 	}
 	return 0
 }
@@ -125,15 +119,15 @@ func (g *gpu) lockedHalves(whole, half []int) int {
 func (h *host) setForeignGPUs(m *hosts.Hello, now time.Duration) {
 	for i := range h.gpus {
 		g := &h.gpus[i]
-		g.foreignHalves, g.foreignUntil = max(0, g.lockedHalves(m.LockedGPUs, m.HalfGPUs)-g.ourHalves), now
+		g.foreign, g.foreignUntil = max(0, g.locked(m.LockedGPUs, m.PartGPUs)-g.ours), now
 	}
 }
 
 // releaseForeignGPUs removes foreign use that has ended.
 func (h *host) releaseForeignGPUs(b *hosts.Heartbeat, now time.Duration) {
 	for i := range h.gpus {
-		if g := &h.gpus[i]; g.foreignHalves > 0 && now >= g.foreignUntil {
-			g.foreignHalves = min(g.foreignHalves, max(0, g.lockedHalves(b.LockedGPUs, b.HalfGPUs)-g.ourHalves))
+		if g := &h.gpus[i]; g.foreign > 0 && now >= g.foreignUntil {
+			g.foreign = min(g.foreign, max(0, g.locked(b.LockedGPUs, b.PartGPUs)-g.ours))
 		}
 	}
 }
@@ -141,7 +135,7 @@ func (h *host) releaseForeignGPUs(b *hosts.Heartbeat, now time.Duration) {
 // hasForeignGPUs reports whether others certainly use devices. It is false while an attempt of ours
 // uses devices that are not in the journal, because those may be the locked ones.
 func (h *host) hasForeignGPUs() bool {
-	return h.numUnknownGPUs == 0 && slices.ContainsFunc(h.gpus, func(g gpu) bool { return g.foreignHalves > 0 })
+	return h.numUnknownGPUs == 0 && slices.ContainsFunc(h.gpus, func(g gpu) bool { return g.foreign > 0 })
 }
 
 // avoidGPUs records that others use devices of a refused attempt. It reports whether this is the
@@ -157,7 +151,7 @@ func (c *Core) avoidGPUs(f *inFlight, m *hosts.Refused) bool {
 		}
 		why = true
 		g := f.host.gpu(d)
-		g.foreignHalves = halvesPerGPU - (g.ourHalves - halvesOf(f.wantGPUs))
+		g.foreign = jobs.WholeGPU - (g.ours - f.wantGPUs.Share())
 		g.foreignUntil = c.now.Mono + c.backoff(f.host.foreign.refusals, shortAway)
 	}
 	if why {

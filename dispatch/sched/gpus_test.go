@@ -23,7 +23,7 @@ func refusedForGPUs(name, attempt string, devices ...int) HostRefused {
 // The device is not tried again before a heartbeat shows that it is free.
 func TestGPUInUseElsewhere(t *testing.T) {
 	s := connectedStage(t, Config{}, testHost("a", 4))
-	s.submit(false, &jobs.Options{GPUs: 1})
+	s.submit(false, &jobs.Options{GPUs: jobs.WholeGPU})
 	o := s.step(refusedForGPUs("a", "1.1", 0))
 	want(t, "the other device", launchedOn(o, "a"), "1.2")
 	want(t, "devices", devices(o), "[[1]]")
@@ -46,7 +46,7 @@ func TestGPUInUseElsewhere(t *testing.T) {
 // device that the attempt was not given.
 func TestGPURefusalNeedsADevice(t *testing.T) {
 	s := connectedStage(t, Config{}, testHost("a", 4))
-	s.submit(true, &jobs.Options{GPUs: 1}, jobs.NoOptions)
+	s.submit(true, &jobs.Options{GPUs: jobs.WholeGPU}, jobs.NoOptions)
 	want(t, "launched", launchedOn(s.step(refusedForGPUs("a", "1.1", 1)), "a"), "")
 	want(t, "paused", s.c.hosts[0].probation.paused, true)
 	s.c.hosts[0].probation.paused = false
@@ -58,7 +58,7 @@ func TestGPURefusalNeedsADevice(t *testing.T) {
 // tried less and less often.
 func TestGPURefusalsAddUp(t *testing.T) {
 	s := connectedStage(t, Config{}, testHost("a", 4))
-	s.submit(true, &jobs.Options{GPUs: 2})
+	s.submit(true, &jobs.Options{GPUs: 2 * jobs.WholeGPU})
 	launches := 0
 	o := s.step(refusedForGPUs("a", "1.1", 0, 1))
 	for s.at < 10*time.Minute {
@@ -85,7 +85,7 @@ func TestGPUInUseAtHello(t *testing.T) {
 	s := newStage(t, Config{}, testHost("a", 4))
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 5, Slots: 4, MemBytes: 16 << 30, GPUs: 2,
 		LockedGPUs: []int{0, 7}}})
-	s.submit(true, &jobs.Options{GPUs: 1}, &jobs.Options{GPUs: 1})
+	s.submit(true, &jobs.Options{GPUs: jobs.WholeGPU}, &jobs.Options{GPUs: jobs.WholeGPU})
 	want(t, "devices", devices(s.commands), "[[1]]")
 	s.started("a", "1.1")
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 5, Slots: 4, MemBytes: 16 << 30, GPUs: 2,
@@ -93,14 +93,14 @@ func TestGPUInUseAtHello(t *testing.T) {
 	s.heartbeatLocked("a", 1)
 	s.ended("a", "1.1", succeeded)
 	s.heartbeatLocked("a")
-	want(t, "free devices, as the other one runs job 2", s.c.hosts[0].freeGPUs(1), 1)
+	want(t, "free devices, as the other one runs job 2", s.c.hosts[0].freeGPUs(jobs.WholeGPU), 1)
 }
 
 // TestOwnGPUsAreNotForeign checks the state after a takeover, when a locked device may belong to an
 // attempt of an earlier dispatcher. Such a device is not reported as used by another run.
 func TestOwnGPUsAreNotForeign(t *testing.T) {
 	s := connectedStage(t, Config{}, testHost("a", 4))
-	s.submit(true, &jobs.Options{GPUs: 1}, &jobs.Options{GPUs: 2})
+	s.submit(true, &jobs.Options{GPUs: jobs.WholeGPU}, &jobs.Options{GPUs: 2 * jobs.WholeGPU})
 	s.started("a", "1.1")
 	s = restart(s, testHost("a", 4))
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 5, Slots: 4, MemBytes: 16 << 30, GPUs: 2,
@@ -117,8 +117,8 @@ func TestOwnGPUsAreNotForeign(t *testing.T) {
 // device is filled before a free one is split (T3).
 func TestTwoJobsShareADevice(t *testing.T) {
 	s := connectedStage(t, Config{}, testHost("a", 8)) // with two devices
-	half := &jobs.Options{GPUs: jobs.HalfGPU}
-	s.submit(true, half, half, &jobs.Options{GPUs: 1}, half)
+	half := &jobs.Options{GPUs: jobs.WholeGPU / 2}
+	s.submit(true, half, half, &jobs.Options{GPUs: jobs.WholeGPU}, half)
 	want(t, "devices", devices(s.commands), "[[0] [0] [1]]")
 	s.started("a", "1.1")
 	o := s.ended("a", "1.1", succeeded)
@@ -126,25 +126,40 @@ func TestTwoJobsShareADevice(t *testing.T) {
 	want(t, "devices", devices(o), "[[0]]")
 }
 
+// TestPartsOfADeviceArePacked checks that jobs with parts of a device get the device of which most is
+// in use and that has space for them, and that a device holds exactly its whole (T3).
+func TestPartsOfADeviceArePacked(t *testing.T) {
+	s := connectedStage(t, Config{}, testHost("a", 8)) // with two devices
+	quarter, third := &jobs.Options{GPUs: jobs.WholeGPU / 4}, &jobs.Options{GPUs: 333}
+	s.submit(true, quarter, quarter, third, third, quarter, &jobs.Options{GPUs: 500}, &jobs.Options{GPUs: 168}, third)
+	want(t, "devices", devices(s.commands), "[[0] [0] [0] [1] [1] [1]]")
+	for share, n := range map[jobs.GPUs]int{167: 2, 168: 1, 249: 1, 250: 0} {
+		want(t, "devices for "+share.String(), s.c.hosts[0].freeGPUs(share), n)
+	}
+	s.started("a", "1.1")
+	want(t, "why", s.c.Why(s.now(), 6), "Job 6 waits: the GPUs it needs are in use.")
+}
+
 // TestHalfUsedDeviceTakesHalfAJob checks that a device of which others use half takes only a job
 // with half a device, until a heartbeat shows that the device is free. A refused half is not tried
 // again before that.
 func TestHalfUsedDeviceTakesHalfAJob(t *testing.T) {
+	half0 := []hosts.GPUPart{{GPU: 0, Used: jobs.WholeGPU / 2}}
 	s := newStage(t, Config{}, testHost("a", 8))
-	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 9, Slots: 8, MemBytes: 16 << 30, GPUs: 1, HalfGPUs: []int{0}}})
-	half := &jobs.Options{GPUs: jobs.HalfGPU}
-	s.submit(true, &jobs.Options{GPUs: 1}, half, half)
+	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 9, Slots: 8, MemBytes: 16 << 30, GPUs: 1, PartGPUs: half0}})
+	half := &jobs.Options{GPUs: jobs.WholeGPU / 2}
+	s.submit(true, &jobs.Options{GPUs: jobs.WholeGPU}, half, half)
 	want(t, "the free half", launchedOn(s.commands, "a"), "2.1")
 	s.step(refusedForGPUs("a", "2.1", 0))
-	heartbeat := func(whole, half []int) []Command {
+	heartbeat := func(whole []int, half []hosts.GPUPart) []Command {
 		s.at += time.Minute
-		return s.heartbeat("a", hosts.Heartbeat{LockedGPUs: whole, HalfGPUs: half})
+		return s.heartbeat("a", hosts.Heartbeat{LockedGPUs: whole, PartGPUs: half})
 	}
 	want(t, "both halves in use", launchedOn(heartbeat([]int{0}, nil), "a"), "")
-	want(t, "one half in use", launchedOn(heartbeat(nil, []int{0}), "a"), "2.2")
+	want(t, "one half in use", launchedOn(heartbeat(nil, half0), "a"), "2.2")
 	s.started("a", "2.2")
 	want(t, "the other user's half", launchedOn(heartbeat([]int{0}, nil), "a"), "")
-	want(t, "he has ended", launchedOn(heartbeat(nil, []int{0}), "a"), "3.1")
+	want(t, "he has ended", launchedOn(heartbeat(nil, half0), "a"), "3.1")
 }
 
 // TestUsableDevices checks that the devices are those that the host reports or those of gpu_ids,
@@ -163,7 +178,7 @@ func TestUsableDevices(t *testing.T) {
 		s := newStage(t, Config{}, spec)
 		s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 9, Slots: 8, MemBytes: 16 << 30, GPUs: 2,
 			GPUIDs: []int{5, 3, -1, 5}}})
-		s.submit(true, repeatOptions(4, &jobs.Options{GPUs: 1})...)
+		s.submit(true, repeatOptions(4, &jobs.Options{GPUs: jobs.WholeGPU})...)
 		want(t, fmt.Sprintf("devices with gpu_ids %v, gpus %d", c.ids, c.most), devices(s.commands), c.want)
 	}
 }

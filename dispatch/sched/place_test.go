@@ -37,7 +37,7 @@ func TestJobsRunWhereRequirementsAreMet(t *testing.T) {
 	big := testHost("b", 4)
 	big.Tags = []string{"big"}
 	s := connectedStage(t, Config{}, testHost("a", 8), big)
-	gpu := &jobs.Options{GPUs: 1, Tags: []string{"big"}}
+	gpu := &jobs.Options{GPUs: jobs.WholeGPU, Tags: []string{"big"}}
 	mem := &jobs.Options{MemBytes: 10 << 30}
 	s.submit(true, gpu, gpu, gpu, mem, mem, mem)
 	want(t, "b", launchedOn(s.commands, "b"), "1.1 2.1 5.1")
@@ -169,8 +169,8 @@ func TestWideJobIsNotStarved(t *testing.T) {
 func TestSeveralGPUsAtOnce(t *testing.T) {
 	s := newStage(t, Config{}, testHost("a", 8))
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 8, Slots: 8, MemBytes: 16 << 30, GPUs: 2}})
-	one := &jobs.Options{GPUs: 1}
-	s.submit(true, one, one, &jobs.Options{GPUs: 2}, one, one, one, one)
+	one := &jobs.Options{GPUs: jobs.WholeGPU}
+	s.submit(true, one, one, &jobs.Options{GPUs: 2 * jobs.WholeGPU}, one, one, one, one)
 	s.started("a", "1.1 2.1")
 	s.wait(2*reserveAfter, "a")
 	s.ended("a", "1.1", succeeded)

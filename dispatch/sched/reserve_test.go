@@ -37,13 +37,13 @@ func TestPartOfAHostIsKeptForAQueue(t *testing.T) {
 			[]*jobs.Options{{Slots: 3}, inQueue("urgent", jobs.Options{Slots: 2}), jobs.NoOptions, jobs.NoOptions,
 				jobs.NoOptions}, "3.1 4.1 5.1", "no host has so many free"},
 		{"GPUs", hosts.KeptPart{Queue: "urgent", GPUs: 1},
-			[]*jobs.Options{{GPUs: 2}, inQueue("urgent",
+			[]*jobs.Options{{GPUs: 2 * jobs.WholeGPU}, inQueue("urgent",
 				jobs.Options{})}, "3.1", "the GPUs it needs are in use; a is kept for queue urgent gpus=1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newStage(t, Config{}, keeping(testHost("a", 4), tt.kept), testHost("b", 4))
 			s.up("b", "a")
-			s.submit(false, inQueue("", jobs.Options{Slots: 4, GPUs: 2})) // occupies all of b
+			s.submit(false, inQueue("", jobs.Options{Slots: 4, GPUs: 2 * jobs.WholeGPU})) // occupies all of b
 			want(t, "the first", launchedOn(s.commands, "b"), "1.1")
 			s.started("b", "1.1")
 			s.submit(false, tt.jobs...)

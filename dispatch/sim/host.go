@@ -81,9 +81,9 @@ func (h *host) stamp() jobs.Stamp     { return wallStart + jobs.Stamp(h.w.now+h.
 func (h *host) isAnswering() bool     { return h.w.now >= h.hungUntil }
 
 func (h *host) hello(spec *hosts.Host) *hosts.Hello {
-	whole, half := h.lockedDevices()
+	whole, parts := h.lockedDevices()
 	return &hosts.Hello{
-		LockedGPUs: whole, HalfGPUs: half,
+		LockedGPUs: whole, PartGPUs: parts,
 		Version: hosts.ProtocolVersion, BootID: h.bootID(), Uptime: h.uptime(), Cores: spec.Slots.Fixed + 1, Slots: spec.Slots.Fixed,
 		Machine: h.id, Owner: h.currentOwner(),
 		MemBytes: 8 << 30, GPUs: h.gpus, Shared: h.shared, Dir: h.dir, WallClock: h.stamp(),
@@ -251,9 +251,9 @@ func (p *helper) heartbeat(early bool) {
 	if w.faultsAreOver() {
 		h.load = 0
 	}
-	whole, half := h.lockedDevices()
+	whole, parts := h.lockedDevices()
 	p.sendEvent(sched.HostHeartbeat{Host: h.name, Heartbeat: &hosts.Heartbeat{Sharing: h.sharing(), Early: early, Load: [3]float64{h.load}, Busy: float64(ours) + h.load, Ours: float64(ours),
-		Owner: h.currentOwner(), Suspended: h.suspended(), MemFree: 4 << 30, DiskFree: -1, Running: len(p.running), Buffered: len(p.waiting), Uptime: h.uptime(), LockedGPUs: whole, HalfGPUs: half}})
+		Owner: h.currentOwner(), Suspended: h.suspended(), MemFree: 4 << 30, DiskFree: -1, Running: len(p.running), Buffered: len(p.waiting), Uptime: h.uptime(), LockedGPUs: whole, PartGPUs: parts}})
 }
 
 // housekeep finds events of which the report was lost.

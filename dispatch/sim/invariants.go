@@ -375,7 +375,7 @@ func (w *World) checkLaunch(l *dispatcher, o *sched.Launch) {
 		if l.givenGPUs == nil {
 			l.givenGPUs = map[jobs.AttemptID]givenGPUs{}
 		}
-		l.givenGPUs[p.Attempt] = givenGPUs{p.GPUs, halvesOf(p.Spec)}
+		l.givenGPUs[p.Attempt] = givenGPUs{p.GPUs, p.Spec.GPUs.Share()}
 		if len(p.GPUs) != p.Spec.GPUs.Devices() {
 			w.fail(SlotsHold, "%s gets GPUs %v and wants %s", p.Attempt, p.GPUs, p.Spec.GPUs)
 		}

@@ -52,7 +52,7 @@ var mutations = []mutation{
 	{name: "a host's death uses up a try", file: "dispatch/sched/lost.go", edits: []edit{
 		{"\tr.Next = c.stateWithoutResult(j, a)\n\tif died", "\tr.Next, r.Charged = c.stateWithoutResult(j, a), true\n\tif died"}}},
 	{name: "a device is given to one job too many", file: "dispatch/sched/gpus.go", edits: []edit{
-		{"!g.isGone && g.ourHalves+g.foreignHalves+n <= halvesPerGPU }", "!g.isGone && g.ourHalves+g.foreignHalves+n <= halvesPerGPU+1 }"}}},
+		{"!g.isGone && g.used()+share <= jobs.WholeGPU }", "!g.isGone && g.used()+share <= jobs.WholeGPU+250 }"}}},
 	{name: "one try too many", file: "dispatch/sched/retry.go", edits: []edit{
 		{"\tcase n >= c.maxTries(j):\n", "\tcase n > c.maxTries(j):\n"}}},
 	{name: "a job is stopped on a drained host and never runs again", file: "dispatch/sched/outcome.go", edits: []edit{

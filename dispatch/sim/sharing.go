@@ -330,33 +330,26 @@ func killSuspender(w *World) bool {
 
 // givenGPUs lists the devices that a dispatcher gave to an attempt.
 type givenGPUs struct {
-	gpus      []int
-	numHalves int // number of halves of each device
+	gpus  []int
+	share jobs.GPUs // part of each device
 }
 
-func halvesOf(s *jobs.Spec) int {
-	if s.GPUs == jobs.HalfGPU {
-		return 1
-	}
-	return 2
-}
-
-// checkGPUs checks the devices that a dispatcher gives to an attempt. Each half belongs to at most
-// one attempt whose end the dispatcher does not know.
+// checkGPUs checks the devices that a dispatcher gives to an attempt. The attempts whose end the
+// dispatcher does not know have at most the whole of each.
 func (w *World) checkGPUs(l *dispatcher, id jobs.AttemptID) {
 	mine, entry := l.givenGPUs[id], w.ledger.entry(id)
 	if w.damaged || entry == nil {
 		return
 	}
 	for _, n := range mine.gpus {
-		held := 0
+		held := jobs.GPUs(0)
 		for other, g := range l.givenGPUs {
 			if e := w.ledger.entry(other); slices.Contains(g.gpus, n) && e != nil && e.open && e.machine == entry.machine {
-				held += g.numHalves
+				held += g.share
 			}
 		}
-		if held > 2 {
-			w.fail(DevicesHold, "%s gets device %d of %s, of which %d halves are given", id, n, entry.machine, held)
+		if held > jobs.WholeGPU {
+			w.fail(DevicesHold, "%s gets device %d of %s, of which %s are given", id, n, entry.machine, held)
 		}
 	}
 }
@@ -366,24 +359,23 @@ func (r *heldAttempt) isLocking(device int) bool {
 	return r.locked && r.boot == r.h.boot && (r.supervisorLives || r.processLives) && slices.Contains(r.spooled.gpus, device)
 }
 
-// lockedHalves returns how many halves of a device are locked by other users and by runs other than
-// but.
-func (h *host) lockedHalves(device int, but *heldAttempt) (halves int) {
+// lockedShare returns the part of a device that is locked by other users and by runs other than but.
+func (h *host) lockedShare(device int, but *heldAttempt) (locked jobs.GPUs) {
 	for _, r := range h.heldAttempts {
 		if r != but && r.isLocking(device) {
-			halves += halvesOf(r.spooled.spec)
+			locked += r.spooled.spec.GPUs.Share()
 		}
 	}
-	if halves == 0 && !h.w.faultsAreOver() {
-		halves = []int{0, 0, 1, 0, 2}[(int(h.w.now/(40*time.Second))+h.idx)%5]
+	if locked == 0 && !h.w.faultsAreOver() {
+		locked = []jobs.GPUs{0, 0, jobs.WholeGPU / 2, 0, jobs.WholeGPU}[(int(h.w.now/(40*time.Second))+h.idx)%5]
 	}
-	return halves
+	return locked
 }
 
 // lockGPUs locks the devices of a run, or returns the devices that others hold.
 func (h *host) lockGPUs(r *heldAttempt) (taken []int) {
 	for _, n := range r.spooled.gpus {
-		if h.lockedHalves(n, r)+halvesOf(r.spooled.spec) > 2 {
+		if h.lockedShare(n, r)+r.spooled.spec.GPUs.Share() > jobs.WholeGPU {
 			taken = append(taken, n)
 		}
 	}
@@ -391,31 +383,30 @@ func (h *host) lockGPUs(r *heldAttempt) (taken []int) {
 	return taken
 }
 
-// lockedDevices returns the devices that are in use, and those of which one half is free.
-func (h *host) lockedDevices() (whole, half []int) {
+// lockedDevices returns the devices that are in use, and those of which a part is free.
+func (h *host) lockedDevices() (whole []int, parts []hosts.GPUPart) {
 	for n := range h.gpus {
-		switch h.lockedHalves(n, nil) {
-		case 0:
-		case 1:
-			half = append(half, n)
-		default:
+		switch used := h.lockedShare(n, nil); {
+		case used >= jobs.WholeGPU:
 			whole = append(whole, n)
+		case used > 0:
+			parts = append(parts, hosts.GPUPart{GPU: n, Used: used})
 		}
 	}
-	return whole, half
+	return whole, parts
 }
 
 // checkHeld checks that a job that starts holds its devices and nobody else does.
 func (w *World) checkHeld(r *heldAttempt) {
 	for _, n := range r.spooled.gpus {
-		halves := 0
+		used := jobs.GPUs(0)
 		for _, other := range r.h.heldAttempts {
 			if other.processLives && other.boot == r.h.boot && slices.Contains(other.spooled.gpus, n) {
-				halves += halvesOf(other.spooled.spec)
+				used += other.spooled.spec.GPUs.Share()
 			}
 		}
-		if halves > 2 {
-			w.fail(DevicesHold, "%s starts on device %d of %s, of which %d halves are in use", r.spooled.id, n, r.h.name, halves)
+		if used > jobs.WholeGPU {
+			w.fail(DevicesHold, "%s starts on device %d of %s, of which %s are in use", r.spooled.id, n, r.h.name, used)
 		}
 	}
 }

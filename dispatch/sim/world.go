@@ -370,12 +370,13 @@ func (w *World) drawHost(i int) {
 }
 
 var jobOptions = []*jobs.Options{
-	jobs.NoOptions, jobs.NoOptions, jobs.NoOptions, {Slots: 2}, {Tags: []string{"big"}}, {Priority: -1}, {GPUs: 1}, {Timeout: 20 * time.Second},
+	jobs.NoOptions, jobs.NoOptions, jobs.NoOptions, {Slots: 2}, {Tags: []string{"big"}}, {Priority: -1}, {GPUs: jobs.WholeGPU}, {Timeout: 20 * time.Second},
 	{OnLost: jobs.OnLostWait}, {OnLost: jobs.OnLostRequeue}, {MemBytes: 3 << 30}, {Tries: 2, Estimate: 2 * time.Second},
 	{Queue: "second", Share: 2, Deadline: wallStart.Time().Add(10 * time.Minute)},
 }
 
-var halfGPU = &jobs.Options{GPUs: jobs.HalfGPU}
+// partGPUs are options of jobs with a part of a device.
+var partGPUs = []*jobs.Options{{GPUs: 500}, {GPUs: 250}, {GPUs: 500}, {GPUs: 334}}
 
 func (w *World) drawJobs(n int) {
 	for i := range n {
@@ -393,7 +394,7 @@ func (w *World) drawJobs(n int) {
 			}
 		}
 		if o.GPUs > 0 && i%2 == 1 {
-			o = halfGPU
+			o = partGPUs[i/2%len(partGPUs)]
 		}
 		if w.losesHosts && o.OnLost == jobs.OnLostWait {
 			o = jobs.NoOptions

@@ -133,7 +133,7 @@ type Host struct {
 
 	Cores    int        `json:"cores,omitempty"` // 0: unknown
 	GPUs     int        `json:"gpus,omitempty"`
-	GPUsUsed float64    `json:"gpus_used,omitempty"` // by any job or program, in halves
+	GPUsUsed float64    `json:"gpus_used,omitempty"` // by any job or program, with parts
 	Load     [3]float64 `json:"load"`
 	Busy     float64    `json:"busy"` // cores, of all users
 	Ours     float64    `json:"ours"` // cores, of our jobs

@@ -15,7 +15,7 @@ import (
 func FuzzSpec(f *testing.F) {
 	full := hosts.LaunchJob{Attempt: jobs.AttemptID{Job: 17, N: 2}, Command: "echo \xff\x00", Cwd: "/x", Setup: "s",
 		Env: []jobs.EnvVar{{Name: "A", Value: "b"}}, Params: []jobs.Param{{Name: "p",
-			Value: ""}}, Timeout: time.Second, Slots: 3, Mem: 1 << 33, GPUs: []int{0, 5}, HalfGPU: true}
+			Value: ""}}, Timeout: time.Second, Slots: 3, Mem: 1 << 33, GPUs: []int{0, 5}, GPUShare: 250}
 	f.Add(appendSpec(nil, &full))
 	f.Add(append(appendSpec(nil, &hosts.LaunchJob{Attempt: jobs.AttemptID{Job: 1, N: 1}}),
 		"what stood there before"...))

@@ -4,6 +4,7 @@ package remote
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,8 +27,10 @@ import (
 // removes its own. If two do that at the same instant, both may fail. They try again at different
 // times, because the dispatcher's delays are random.
 //
-// A device has two halves, which are the first two bytes of each file. A job with half of a device
-// takes the first free half, other jobs take both.
+// The first two bytes of each file are the halves of the device. A job with half of a device takes
+// the first free half, other jobs take both. A job with another part of a device also locks as many
+// bytes from partBytes on as it has thousandths of it, and leaves byte 2 free, which marks such a
+// file. A version that knows only halves takes it for the whole device.
 //
 // The job inherits the descriptor, so the lock lasts as long as the job even if the supervisor is
 // killed.
@@ -62,23 +65,54 @@ func joinInts(list []int) string {
 // halfGPUs are the bytes whose locks are the halves of a device.
 var halfGPUs = [2]byteRange{{0, 1}, {1, 1}}
 
+// markByte is free in the file of a job with a part of a device that is not half of it, and locked
+// in that of a job with the whole device. partBytes are the bytes that may count thousandths.
+var (
+	markByte  = byteRange{2, 1}
+	partBytes = byteRange{16, int64(jobs.WholeGPU)}
+)
+
 // errTaken is the error for a device that others use.
 var errTaken = errors.New("in use")
 
-// lockGPUs locks all of the devices, or half of each, or none. It returns a *takenError if others
-// use some of them.
-func lockGPUs(dir string, devices []int, half bool) (locks []heldFile, err error) {
-	parts := [][2]bool{{true, true}}
-	if half {
-		parts = [][2]bool{{true, false}, {false, true}}
+// gpuNeed is what an attempt needs of a device.
+type gpuNeed struct {
+	halves [2]bool
+	share  jobs.GPUs
+}
+
+// needsFor returns the needs of which one must be met.
+func needsFor(share jobs.GPUs) []gpuNeed {
+	if share == jobs.WholeGPU/2 {
+		return []gpuNeed{{[2]bool{true, false}, share}, {[2]bool{false, true}, share}}
 	}
+	return []gpuNeed{{[2]bool{true, true}, share}}
+}
+
+// ranges returns the bytes to lock: also whatever others must not lock.
+func (n gpuNeed) ranges() []byteRange {
+	switch {
+	case n.share == jobs.WholeGPU:
+		return []byteRange{{}}
+	case n.halves == [2]bool{true, false}:
+		return []byteRange{halfGPUs[0], {2, 0}}
+	case n.halves == [2]bool{false, true}:
+		return []byteRange{{1, 0}}
+	}
+	return []byteRange{{0, 2}, {partBytes.from, int64(n.share)}}
+}
+
+// lockGPUs locks a share of each of the devices, or nothing. It returns a *takenError if others use
+// too much of some of them.
+func lockGPUs(dir string, devices []int, share jobs.GPUs) (locks []heldFile, err error) {
+	needs := needsFor(share)
 	devices = slices.Compact(slices.Sorted(slices.Values(devices)))
 	taken := &takenError{}
 	for _, n := range devices {
 		var l heldFile
 		lerr := errTaken
-		for i := 0; i < len(parts) && errors.Is(lerr, errTaken); i++ {
-			l, lerr = lockGPU(dir, n, parts[i])
+		for i := 0; i < len(needs) && errors.Is(lerr, errTaken); i++ {
+			l, lerr = lockGPU(dir, n, needs[i])
 		}
 		switch {
 		case lerr == nil:
@@ -107,14 +141,14 @@ func unlockGPUs(locks []heldFile) {
 	}
 }
 
-// lockGPU locks some halves of one device. It returns errTaken if somebody else uses one of them.
-func lockGPU(dir string, device int, halves [2]bool) (l heldFile, err error) {
+// lockGPU locks what is needed of one device. It returns errTaken if others use too much of it.
+func lockGPU(dir string, device int, need gpuNeed) (l heldFile, err error) {
 	for range holdTries {
 		dirfd, err := openShare(dir, true)
 		if err != nil {
 			return l, err
 		}
-		l, err = lockIn(dirfd, dir, device, halves)
+		l, err = lockIn(dirfd, dir, device, need)
 		closeFile(dirfd, dir)
 		if !errors.Is(err, errMoved) {
 			return l, err
@@ -123,24 +157,16 @@ func lockGPU(dir string, device int, halves [2]bool) (l heldFile, err error) {
 	return l, fmt.Errorf("the files in %s are being removed again and again", dir)
 }
 
-func lockIn(dirfd int, dir string, device int, halves [2]bool) (heldFile, error) {
+func lockIn(dirfd int, dir string, device int, need gpuNeed) (heldFile, error) {
 	// Looking first avoids most collisions, in which both would give way.
-	if err := lockedByOthers(dirfd, dir, device, halves, nil); err != nil {
+	if err := lockedByOthers(dirfd, dir, device, need, nil); err != nil {
 		return heldFile{}, err
 	}
-	// Lock whatever is not the other half, so that others cannot lock anything that matters.
-	ranges := []byteRange{{}}
-	if halves != [2]bool{true, true} {
-		ranges = []byteRange{halfGPUs[0], {2, 0}}
-		if halves[1] {
-			ranges = []byteRange{{1, 0}}
-		}
-	}
-	l, err := holdFile(dirfd, dir, lockPrefix(device), nil, ranges...)
+	l, err := holdFile(dirfd, dir, lockPrefix(device), nil, need.ranges()...)
 	if err != nil {
 		return heldFile{}, err
 	}
-	if err := lockedByOthers(dirfd, dir, device, halves, &l); err != nil {
+	if err := lockedByOthers(dirfd, dir, device, need, &l); err != nil {
 		l.remove()
 		return heldFile{}, err
 	}
@@ -149,27 +175,47 @@ func lockIn(dirfd int, dir string, device int, halves [2]bool) (heldFile, error)
 
 func lockPrefix(device int) string { return "gpu" + strconv.Itoa(device) + "." }
 
-// lockedByOthers returns errTaken if one of the halves is locked in a file other than ours (nil:
-// none).
-func lockedByOthers(dirfd int, dir string, device int, halves [2]bool, ours *heldFile) error {
-	taken := false
+// lockedByOthers returns errTaken if the files other than ours (nil: none) leave too little of the
+// device, or if one of them is for the same half.
+func lockedByOthers(dirfd int, dir string, device int, need gpuNeed, ours *heldFile) error {
+	used, sameHalf := jobs.GPUs(0), false
 	err := eachGPU(dirfd, dir, lockPrefix(device), func(g *gpuClaim) {
 		if ours == nil || !strings.HasSuffix(ours.path, "/"+g.name) {
-			taken = taken || halves[0] && g.halves[0] || halves[1] && g.halves[1]
+			used = min(used+g.share, jobs.WholeGPU)
+			sameHalf = sameHalf || g.share == jobs.WholeGPU/2 && g.halves == need.halves
 		}
 	})
-	if err == nil && taken {
+	if err == nil && (sameHalf || used+need.share > jobs.WholeGPU) {
 		return errTaken
 	}
 	return err
 }
 
-// gpuClaim is a file whose locks show that a user uses halves of a device.
+// gpuClaim is a file whose locks show that a user uses a device, or a part of it.
 type gpuClaim struct {
 	name   string
 	device int
 	user   int
 	halves [2]bool
+	share  jobs.GPUs
+}
+
+// shareOf returns the part of the device that the locks of a file mean.
+func (g *gpuClaim) shareOf(f *sharedFile) (jobs.GPUs, error) {
+	switch {
+	case g.halves == [2]bool{}:
+		return 0, nil
+	case g.halves != [2]bool{true, true}:
+		return jobs.WholeGPU / 2, nil
+	}
+	if isWhole, err := f.isLocked(markByte); err != nil || isWhole {
+		return jobs.WholeGPU, err
+	}
+	from, n, err := lockedRange(f.fd, f.name, partBytes.from, partBytes.n)
+	if n <= 0 || from != partBytes.from || n > partBytes.n {
+		return jobs.WholeGPU, err
+	}
+	return jobs.GPUs(n), err
 }
 
 // eachGPU calls look for each locked file of a device whose name begins with prefix.
@@ -186,7 +232,10 @@ func eachGPU(dirfd int, dir, prefix string, look func(*gpuClaim)) error {
 				return
 			}
 		}
-		held := g.halves != [2]bool{}
+		if g.share, err = g.shareOf(f); err != nil {
+			return
+		}
+		held := g.share > 0
 		// A file that was made by a version before DSH2 has no random part and is locked again.
 		if strings.Contains(rest, ".") {
 			f.tend(dirfd, held)
@@ -200,10 +249,12 @@ func eachGPU(dirfd int, dir, prefix string, look func(*gpuClaim)) error {
 // gpuUse holds the devices that are in use by us or others.
 type gpuUse struct {
 	whole []int
-	half  []int // one half is in use
+	parts []hosts.GPUPart // a part is in use
 }
 
-func (u *gpuUse) has(n int) bool { return slices.Contains(u.whole, n) || slices.Contains(u.half, n) }
+func (u *gpuUse) has(n int) bool {
+	return slices.Contains(u.whole, n) || slices.ContainsFunc(u.parts, func(p hosts.GPUPart) bool { return p.GPU == n })
+}
 
 // lockedGPUs returns the devices whose files are locked.
 func lockedGPUs(dir string) (use gpuUse) {
@@ -212,18 +263,14 @@ func lockedGPUs(dir string) (use gpuUse) {
 		return use
 	}
 	defer closeFile(dirfd, dir)
-	var halves [jobs.MaxGPUs][2]bool
-	eachGPU(dirfd, dir, "gpu", func(g *gpuClaim) {
-		for i := range halfGPUs {
-			halves[g.device][i] = halves[g.device][i] || g.halves[i]
-		}
-	})
-	for n, h := range halves {
+	var used [jobs.MaxGPUs]jobs.GPUs
+	eachGPU(dirfd, dir, "gpu", func(g *gpuClaim) { used[g.device] = min(used[g.device]+g.share, jobs.WholeGPU) })
+	for n, share := range used {
 		switch {
-		case h[0] && h[1]:
+		case share == jobs.WholeGPU:
 			use.whole = append(use.whole, n)
-		case h[0] || h[1]:
-			use.half = append(use.half, n)
+		case share > 0:
+			use.parts = append(use.parts, hosts.GPUPart{GPU: n, Used: share})
 		}
 	}
 	return use
@@ -462,7 +509,7 @@ func (s *slot) takeGPUs(a *attempt, job *hosts.LaunchJob) (err error) {
 	if busy := s.busyGPUs(job.GPUs); len(busy) > 0 {
 		return &takenError{busy, true}
 	}
-	a.gpus, err = lockGPUs(s.config.ShareDir, job.GPUs, job.HalfGPU)
+	a.gpus, err = lockGPUs(s.config.ShareDir, job.GPUs, cmp.Or(job.GPUShare, jobs.WholeGPU))
 	return err
 }
 

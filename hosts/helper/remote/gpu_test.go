@@ -74,7 +74,7 @@ func TestGPUIsGivenToOneRun(t *testing.T) {
 func TestLockFilesAreForAll(t *testing.T) {
 	defer unix.Umask(unix.Umask(0o077))
 	dir := filepath.Join(t.TempDir(), "share")
-	locks, err := lockGPUs(dir, []int{3, 3}, false)
+	locks, err := lockGPUs(dir, []int{3, 3}, jobs.WholeGPU)
 	if err != nil || len(locks) != 1 {
 		t.Fatalf("lockGPUs: got %v, %v; want one lock", locks, err)
 	}
@@ -112,7 +112,7 @@ func TestForgedLockFiles(t *testing.T) {
 			must(t, os.Mkdir(dir, 0o700))
 			forge(t, filepath.Join(dir, usual))
 			forge(t, filepath.Join(dir, "gpu0.4711"))
-			locks, err := lockGPUs(dir, []int{0}, false)
+			locks, err := lockGPUs(dir, []int{0}, jobs.WholeGPU)
 			must(t, err)
 			if got := lockedGPUs(dir).whole; !slices.Equal(got, []int{0}) {
 				t.Errorf("in use: %v", got)
@@ -123,11 +123,11 @@ func TestForgedLockFiles(t *testing.T) {
 				}
 				fd.Close()
 			}
-			if _, err := lockGPUs(dir, []int{0, 1}, false); !isTaken(err, 0) {
+			if _, err := lockGPUs(dir, []int{0, 1}, jobs.WholeGPU); !isTaken(err, 0) {
 				t.Errorf("a second time: %v", err)
 			}
 			unlockGPUs(locks)
-			if locks, err = lockGPUs(dir, []int{0}, false); err != nil {
+			if locks, err = lockGPUs(dir, []int{0}, jobs.WholeGPU); err != nil {
 				t.Error(err)
 			}
 			unlockGPUs(locks)
@@ -156,7 +156,7 @@ func TestLocksOfOtherUsersCount(t *testing.T) {
 	defer theirs.Close()
 	free := func() {
 		t.Helper()
-		locks, err := lockGPUs(dir, []int{0}, false)
+		locks, err := lockGPUs(dir, []int{0}, jobs.WholeGPU)
 		if err != nil {
 			t.Error(err)
 		}
@@ -169,7 +169,7 @@ func TestLocksOfOtherUsersCount(t *testing.T) {
 	must(t, unix.FcntlFlock(theirs.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_RDLCK}))
 	free()
 	must(t, lockRange(int(theirs.Fd()), "", 0, 0))
-	if _, err := lockGPUs(dir, []int{0, 5}, false); !isTaken(err, 0) {
+	if _, err := lockGPUs(dir, []int{0, 5}, jobs.WholeGPU); !isTaken(err, 0) {
 		t.Errorf("locked by another user: %v", err)
 	}
 	if got := lockedGPUs(dir).whole; !slices.Equal(got, []int{0}) {
@@ -198,12 +198,12 @@ func TestLockedFileIsRemoved(t *testing.T) {
 			}
 			return nil
 		}
-		locks, err := lockGPUs(dir, []int{0}, false)
+		locks, err := lockGPUs(dir, []int{0}, jobs.WholeGPU)
 		fault = nil
 		if err != nil {
 			t.Fatalf("%d: %v", n, err)
 		}
-		if _, err := lockGPUs(dir, []int{0}, false); !isTaken(err, 0) {
+		if _, err := lockGPUs(dir, []int{0}, jobs.WholeGPU); !isTaken(err, 0) {
 			t.Errorf("%d: a second time: %v", n, err)
 		}
 		unlockGPUs(locks)
@@ -236,7 +236,7 @@ func TestShareDirIsSticky(t *testing.T) {
 // process at a time gets it, and each gets it in the end.
 func TestGPULockExcludes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "share")
-	first, err := lockGPUs(dir, []int{0, 1}, false) // creates the files
+	first, err := lockGPUs(dir, []int{0, 1}, jobs.WholeGPU) // creates the files
 	must(t, err)
 	unlockGPUs(first)
 	var holders, most atomic.Int32
@@ -244,7 +244,7 @@ func TestGPULockExcludes(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for got := 0; got < polltest.Scale(3, 10, 10); {
-				locks, err := lockGPUs(dir, []int{1, 0}, false)
+				locks, err := lockGPUs(dir, []int{1, 0}, jobs.WholeGPU)
 				switch {
 				case err == nil:
 					most.Store(max(most.Load(), holders.Add(1)))
@@ -262,6 +262,71 @@ func TestGPULockExcludes(t *testing.T) {
 	all.Wait()
 	if n := most.Load(); n != 1 {
 		t.Errorf("%d had the devices at once", n)
+	}
+}
+
+// TestPartsOfAGPUAddUp checks that processes that want parts of a device never have more than all of
+// it together, and that each gets its part in the end. The parts of those that have one are those
+// that others see.
+func TestPartsOfAGPUAddUp(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "share")
+	var all sync.WaitGroup
+	var used, most atomic.Int32
+	for _, share := range []jobs.GPUs{250, 250, 500, 334, 1, jobs.WholeGPU, 999} {
+		all.Go(func() {
+			for got := 0; got < polltest.Scale(3, 10, 10); {
+				locks, err := lockGPUs(dir, []int{1}, share)
+				switch {
+				case err == nil:
+					most.Store(max(most.Load(), used.Add(int32(share))))
+					got++
+					runtime.Gosched()
+					used.Add(-int32(share))
+					unlockGPUs(locks)
+				case !isTaken(err, 1):
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := jobs.GPUs(most.Load()); n > jobs.WholeGPU {
+		t.Errorf("%s of a device were in use at once", n)
+	}
+	var locks []heldFile
+	for _, share := range []jobs.GPUs{250, 500, 125} {
+		l, err := lockGPUs(dir, []int{1}, share)
+		must(t, err)
+		locks = append(locks, l...)
+	}
+	if use, want := lockedGPUs(dir), []hosts.GPUPart{{GPU: 1, Used: 875}}; !slices.Equal(use.parts, want) || len(use.whole) > 0 {
+		t.Errorf("in use: %+v, want %v", use, want)
+	}
+	for share, want := range map[jobs.GPUs]bool{250: false, 500: false, 126: false, 125: true} {
+		l, err := lockGPUs(dir, []int{1}, share)
+		if (err == nil) != want {
+			t.Errorf("%s of the device: %v", share, err)
+		}
+		unlockGPUs(l)
+	}
+	unlockGPUs(locks)
+}
+
+// TestPartOfAGPUIsAllForOldVersions checks that a version that knows only halves takes a device of
+// which a job has a quarter for one that is in use.
+func TestPartOfAGPUIsAllForOldVersions(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "share")
+	locks, err := lockGPUs(dir, []int{0}, jobs.WholeGPU/4)
+	must(t, err)
+	defer unlockGPUs(locks)
+	fd, err := os.Open(locks[0].path)
+	must(t, err)
+	defer fd.Close()
+	for i := range int64(2) {
+		if _, n, err := lockedRange(int(fd.Fd()), "", i, 1); err != nil || n == 0 {
+			t.Errorf("half %d: %d bytes are locked, %v; want it locked", i, n, err)
+		}
 	}
 }
 
@@ -411,7 +476,7 @@ func TestUnseenGPUProcess(t *testing.T) {
 	replacePrograms(t, map[string]string{"nvidia-smi": nvidiaSMI(apps)})
 	write(t, apps, fmt.Sprintf("%s, %d\n%s, %d\n", uuid0, nobody, uuid1, nobody))
 	share := filepath.Join(t.TempDir(), "share")
-	locks, err := lockGPUs(share, []int{0}, true)
+	locks, err := lockGPUs(share, []int{0}, jobs.WholeGPU/2)
 	must(t, err)
 	defer unlockGPUs(locks)
 	s := spool{t.TempDir()}
@@ -425,7 +490,7 @@ func TestUnseenGPUProcess(t *testing.T) {
 
 func halfJob(id, command string, device int) hosts.LaunchJob {
 	j := gpuJob(id, command, device)
-	j.HalfGPU = true
+	j.GPUShare = jobs.WholeGPU / 2
 	return j
 }
 
@@ -433,6 +498,7 @@ func halfJob(id, command string, device int) hosts.LaunchJob {
 // cannot (T3). A job that wants a whole device waits for both. A half stays with its job when the
 // supervisor is killed.
 func TestTwoJobsShareAGPU(t *testing.T) {
+	half3 := []hosts.GPUPart{{GPU: 3, Used: jobs.WholeGPU / 2}}
 	dev := t.TempDir()
 	write(t, filepath.Join(dev, "nvidia3"), "")
 	w := newWorld(t, devEnv+"="+dev)
@@ -453,9 +519,9 @@ func TestTwoJobsShareAGPU(t *testing.T) {
 	w2.env = w.env
 	o.Slots = 2
 	g := w2.start(o)
-	if !slices.Equal(g.hello.HalfGPUs, []int{3}) || len(g.hello.LockedGPUs) != 0 ||
+	if !slices.Equal(g.hello.PartGPUs, half3) || len(g.hello.LockedGPUs) != 0 ||
 		!slices.Equal(g.hello.GPUIDs, []int{3}) {
-		t.Errorf("the hello says %v, %v of %v", g.hello.LockedGPUs, g.hello.HalfGPUs, g.hello.GPUIDs)
+		t.Errorf("the hello says %v, %v of %v", g.hello.LockedGPUs, g.hello.PartGPUs, g.hello.GPUIDs)
 	}
 	g.launch(gpuJob("1.1", "exit 0", 3))
 	g.refusedFor("1.1", "GPU 3 is in use", 3)
@@ -466,8 +532,8 @@ func TestTwoJobsShareAGPU(t *testing.T) {
 	g.refusedFor("3.1", "GPU 3 is in use", 3)
 	w.say(gate)
 	polltest.Until(t, "the first half is free",
-		func() bool { return slices.Equal(lockedGPUs(o.ShareDir).half, []int{3}) })
-	g.heartbeat(func(b *hosts.Heartbeat) bool { return slices.Equal(b.HalfGPUs, []int{3}) })
+		func() bool { return slices.Equal(lockedGPUs(o.ShareDir).parts, half3) })
+	g.heartbeat(func(b *hosts.Heartbeat) bool { return slices.Equal(b.PartGPUs, half3) })
 	w2.say(gate2)
 	g.exit("2.1")
 	g.launch(gpuJob("4.1", "exit 4", 3))

@@ -79,7 +79,7 @@ const minManyCores = 1.1
 
 func (h *helper) heartbeat(m *meter, c *census) *hosts.Heartbeat {
 	c.update(h)
-	b := &hosts.Heartbeat{Running: c.running, Buffered: c.buffered, LockedGPUs: c.gpus.whole, HalfGPUs: c.gpus.half, Sharing: h.sharing.current.Load()}
+	b := &hosts.Heartbeat{Running: c.running, Buffered: c.buffered, LockedGPUs: c.gpus.whole, PartGPUs: c.gpus.parts, Sharing: h.sharing.current.Load()}
 	b.Seq, b.Uptime = h.pings.Load(), uptime()
 	_, offset := time.Now().Zone()
 	b.ZoneSeconds = &offset

@@ -161,7 +161,7 @@ func (h *helper) prepare(hello *hosts.Hello) error {
 		return err
 	}
 	h.gpus = lockedGPUs(h.shareDir())
-	hello.LockedGPUs, hello.HalfGPUs = h.gpus.whole, h.gpus.half
+	hello.LockedGPUs, hello.PartGPUs = h.gpus.whole, h.gpus.parts
 	hello.Owner = h.firstOwner()
 	h.updateShare(nil, 0)
 	hello.Sharing = h.sharing.current.Load()

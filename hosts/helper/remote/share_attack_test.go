@@ -14,6 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"dcs-tui/jobs"
+
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/hosttest"
 )
@@ -107,24 +109,29 @@ func TestReadLocksChangeNothing(t *testing.T) {
 			f.Close()
 		}
 	}()
-	lock := func(half bool, want bool) []heldFile {
+	const half, quarter = jobs.WholeGPU / 2, jobs.WholeGPU / 4
+	lock := func(share jobs.GPUs, want bool) []heldFile {
 		t.Helper()
-		locks, err := lockGPUs(dir, []int{0}, half)
+		locks, err := lockGPUs(dir, []int{0}, share)
 		if want && err != nil || !want && !isTaken(err, 0) {
 			t.Errorf("locking a device: %v, want it to be free: %v", err, want)
 		}
 		return locks
 	}
 	for range 2 { // his locks stay on the files of the first round
-		whole := lock(false, true)
-		lock(false, false)
-		lock(true, false)
+		whole := lock(jobs.WholeGPU, true)
+		lock(jobs.WholeGPU, false)
+		lock(half, false)
 		unlockGPUs(whole)
-		first, second := lock(true, true), lock(true, true)
-		lock(true, false)
+		first, second := lock(half, true), lock(half, true)
+		lock(half, false)
+		lock(quarter, false)
 		unlockGPUs(first)
-		lock(false, false)
+		lock(jobs.WholeGPU, false)
+		third := lock(quarter, true)
+		lock(half, false)
 		unlockGPUs(second)
+		unlockGPUs(third)
 	}
 
 	held := func(want int) {
@@ -235,7 +242,7 @@ func TestFilesOfOneUserHideNoOthers(t *testing.T) {
 		t.Errorf("%d files were opened, want %d", opened, filesOfUser+1)
 	}
 	fault = nil
-	if _, err := lockGPUs(dir, []int{0}, false); !isTaken(err, 0) {
+	if _, err := lockGPUs(dir, []int{0}, jobs.WholeGPU); !isTaken(err, 0) {
 		t.Errorf("a GPU of another user: %v", err)
 	}
 }
@@ -316,7 +323,7 @@ func TestFilesOfTheDeadAreRemoved(t *testing.T) {
 	if claims, invalid, err := readClaims(dirfd, dir, "own", "run"); err != nil || len(claims)+len(invalid) > 0 {
 		t.Errorf("%+v, %v, %v; want no claim", claims, invalid, err)
 	}
-	if use := lockedGPUs(dir); len(use.whole)+len(use.half) > 0 {
+	if use := lockedGPUs(dir); len(use.whole)+len(use.parts) > 0 {
 		t.Errorf("%+v is in use, want nothing", use)
 	}
 	names, err := listNames(dir)
@@ -333,10 +340,10 @@ func TestFilesOfTheDeadAreRemoved(t *testing.T) {
 func TestOldVersionExcludesGPUs(t *testing.T) {
 	dir, _ := sharedTestDir(t)
 	made(t, dir, "gpu0.4243", victim, nil, byteRange{1, 1})
-	if _, err := lockGPUs(dir, []int{0}, false); !isTaken(err, 0) {
+	if _, err := lockGPUs(dir, []int{0}, jobs.WholeGPU); !isTaken(err, 0) {
 		t.Errorf("beside half a device of an older version: %v", err)
 	}
-	half, err := lockGPUs(dir, []int{0}, true)
+	half, err := lockGPUs(dir, []int{0}, jobs.WholeGPU/2)
 	must(t, err)
 	defer unlockGPUs(half)
 	// The older version asks for each file whether its half of it is locked.

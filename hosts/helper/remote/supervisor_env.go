@@ -46,10 +46,7 @@ func jobEnv(base []string, j *hosts.LaunchJob, cores int, gpus []int, mark, prog
 		env = append(env, v.Name+"="+v.Value)
 	}
 	if len(j.GPUs) > 0 {
-		amount := jobs.GPUs(len(j.GPUs))
-		if j.HalfGPU {
-			amount = jobs.HalfGPU
-		}
+		amount := cmp.Or(j.GPUShare, jobs.GPUs(len(j.GPUs))*jobs.WholeGPU)
 		visible := slices.Clone(j.GPUs)
 		for i, g := range visible {
 			if n := slices.Index(gpus, g); n >= 0 {
