@@ -44,6 +44,8 @@ type Config struct {
 	// Attempts found in the run directory; used only after damage to the journal.
 	Found    []Found
 	HalfLife time.Duration // half-life of fair-share usage; 0: 1 h
+	// How the next queue is chosen among those of the same priority.
+	QueuePolicy QueuePolicy
 	// Weight of the run on shared hosts; 0: their slots are not shared.
 	RunShare   int
 	MaxBackoff time.Duration // maximum delay between connection attempts; 0: 1 min
@@ -77,6 +79,7 @@ type Core struct {
 	etaCache     etaCache
 	deadlines    deadlines
 	provisions   provisions // provide.go
+	tickets      *rand.Rand // draws of the lottery; nil: queues have shares (lottery.go)
 	reconciling
 	lifetime
 	step
@@ -133,6 +136,9 @@ func New(cfg Config, t *jobs.Table, hs []*hosts.Host) *Core {
 		dependencies: newDependencies(),
 		allQueues:    allQueues{stats: make(map[string]*queueStats)},
 		hybrid:       hasLocalAndRemote(hs),
+	}
+	if cfg.QueuePolicy == Lottery {
+		c.tickets = rand.New(rand.NewPCG(cfg.Seed, ticketStream))
 	}
 	c.cfg.Tries = orDefault(cfg.Tries, jobs.DefaultTries)
 	c.cfg.GiveUpAfter = orDefault(cfg.GiveUpAfter, 10*time.Minute)

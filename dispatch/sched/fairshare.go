@@ -33,7 +33,7 @@ type fairShare struct {
 
 	meanRunTime   float64 // mean run time of its jobs in seconds; 0: not known
 	sentCharge    float64 // slot seconds that an attempt in sentSlots is charged ahead
-	relativeUsage float64 // set only while jobs are placed
+	relativeUsage float64 // set only while jobs are placed; with a lottery, the result of its draw
 }
 
 // applyQueueOptions applies the options of a job's queue. Those of the newest job count.
@@ -77,6 +77,10 @@ func (t *fairShare) decay(now, halfLife time.Duration) {
 func (c *Core) chargeSent(f *inFlight) {
 	t := &f.stats.share
 	t.sentSlots += f.slots
+	if c.tickets != nil {
+		c.drawTickets()
+		return
+	}
 	t.updateRelativeUsage(c.chargeAhead)
 }
 
@@ -171,6 +175,10 @@ func (c *Core) learnUsage() {
 // is thus corrected by one slot, not by all slots at once.
 func (c *Core) updateRelativeUsages() {
 	if len(c.queues) < 2 && !c.hybrid {
+		return
+	}
+	if c.tickets != nil {
+		c.drawTickets()
 		return
 	}
 	c.chargeAhead = 0

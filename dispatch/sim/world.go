@@ -295,6 +295,9 @@ func newWorld(t *Choices, verbose bool) *World {
 	w.isBattered = !cutAllJournals && w.mayBeDamaged && t.OneIn(2) || batterAll
 	w.faultsLeft = minFaults + t.Draw(maxFaults-minFaults+1)
 	w.cfg = sched.Config{Tries: 1 + t.Draw(3), GiveUpAfter: 100 * time.Hour}
+	if w.faultsLeft%4 == 3 { // no draw of its own, which would change all worlds
+		w.cfg.QueuePolicy = sched.Lottery
+	}
 	if t.OneIn(6) {
 		w.cfg.Buffer = []time.Duration{20 * time.Second, 100 * time.Second}[t.Draw(2)]
 	}

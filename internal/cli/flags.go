@@ -116,6 +116,8 @@ func (f *runFlags) addSlotFlags(fs *pflag.FlagSet) {
 		"let jobs hold at most N tokens of a kind, such as licenses, over all hosts (default: [tokens] of the inventory)")
 	fs.Var(newFlag(&f.HalfLife, "TIME", jobs.ParseDuration), "half-life",
 		"half-life of fair-share usage: slot time that a queue used this TIME ago counts half (default 1h)")
+	fs.Var(newFlag(&f.QueuePolicy, "share|lottery", sched.ParseQueuePolicy), "queue-policy",
+		"choose the next queue by its used share, or by lot with as many tickets as its share (default share)")
 	fs.Var(newFlag(&f.RunShare, "N|off", parseRunShare), "run-share",
 		"weight N of this run among your runs on shared hosts (default 1); off: share no slots with other runs and users")
 	fs.Var(newFlag(&f.LaunchDelay, "TIME", jobs.ParseDelay), "delay",
@@ -361,7 +363,7 @@ func someNames(names []string, limit int) string {
 // of a run have keys of their own there.
 var keptFlags = []string{
 	"tries", "forgive-hosts", "retry-delay", "timeout", "retry-timeouts", "retry-on", "no-retry-on", "timeout-growth", "mem-growth",
-	"max-postpone", "warn-signal", "on-lost", "speculate", "copies", "keep-children", "half-life", "run-share", "max-slots", "tokens", "give-up",
+	"max-postpone", "warn-signal", "on-lost", "speculate", "copies", "keep-children", "half-life", "queue-policy", "run-share", "max-slots", "tokens", "give-up",
 	"jobs", "standby-on", "delay", "backoff-cap", "host", "buffer", "halt", "on-interrupt", "on-done", "keep-open", "ssh-config", "accept-new", "trust-owner", "joblog",
 }
 
