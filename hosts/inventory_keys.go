@@ -95,6 +95,8 @@ var inventoryKeys = []inventoryKey{
 	{"list", providerOnly, shellType(func(d *draft) *string { return &d.provider.List }, false)},
 	{"terminate", providerOnly, shellType(func(d *draft) *string { return &d.provider.Terminate }, false)},
 	{"max", providerOnly, numberType(func(d *draft) *int { return &d.provider.Max }, 1, MaxInstances)},
+	{"min", providerOnly, numberType(func(d *draft) *int { return &d.provider.Min }, 0, MaxInstances)},
+	{"rule", providerOnly, fieldType(func(d *draft) *ProvisionRule { return &d.provider.Rule }, parseProvisionRule)},
 	{"startup", providerOnly,
 		durationType(func(d *draft) *time.Duration { return &d.provider.Startup }, time.Second, 24*time.Hour)},
 	{"idle", providerOnly, durationType(func(d *draft) *time.Duration { return &d.provider.Idle }, time.Second, 0)},

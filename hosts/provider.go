@@ -21,11 +21,40 @@ type Provider struct {
 	List      string
 	Terminate string
 	Max       int           // maximum number of instances at a time
+	Min       int           // number of instances that are kept while the run lasts
+	Rule      ProvisionRule // when instances are created beyond Min
 	Startup   time.Duration // estimated time until an instance responds
 	Idle      time.Duration // idle time after which an instance is terminated
 	Price     float64       // price of an instance per hour; 0: not given
 	Slurm     *Slurm        // supplies the commands; nil: it is not of type slurm
 	Host      Host          // template of an instance; its name is empty
+}
+
+// ProvisionRule is when a provider creates instances.
+type ProvisionRule uint8
+
+// The rules.
+const (
+	ByWork   ProvisionRule = iota // the waiting jobs take longer than the start of an instance
+	ByLength                      // the queue does not shrink fast enough (CS553)
+	Eager                         // any job waits (ExpoCloud)
+)
+
+var provisionRuleNames = []string{"work", "queue", "eager"}
+
+// String returns the rule in the form of an inventory.
+func (r ProvisionRule) String() string { return provisionRuleNames[r] }
+
+// parseProvisionRule parses the value of the key rule.
+func parseProvisionRule(v any) (ProvisionRule, error) {
+	s, ok := v.(string)
+	if !ok {
+		return 0, wrongKind(v, `a text such as "work"`)
+	}
+	if i := slices.Index(provisionRuleNames, s); i >= 0 {
+		return ProvisionRule(i), nil
+	}
+	return 0, fmt.Errorf("must be one of %s, not %q", strings.Join(provisionRuleNames, ", "), s)
 }
 
 // Equal reports whether two providers are equal apart from the place where they were read.
@@ -64,6 +93,10 @@ func (r *inventoryReader) readProvider(def *draft, n int, values map[string]any)
 	if p.Host.Link == "local" {
 		r.addProblem(r.positions.line("provider", n, "link"),
 			`link: an instance is another machine, so it cannot be "local"`)
+		return
+	}
+	if p.Min > p.Max {
+		r.addProblem(r.positions.line("provider", n, "min"), "min: must be at most max = %d, not %d", p.Max, p.Min)
 		return
 	}
 	if p.Slurm != nil && !r.completeSlurm(&p, n, values) {

@@ -34,8 +34,8 @@ func TestKeysOfAProvider(t *testing.T) {
 		!reflect.DeepEqual(inv.Providers[0], want) {
 		t.Fatalf("got  %+v, %v\nwant %+v", inv.Providers[0], warnings, want)
 	}
-	inv, _ = parse(t, cloud+"startup = '40s'\nidle = '1m'\nprice = 0.5\nslots = 4\ntags = 'big'\nport = 2200\naddress = '{name}.cloud.example.org'\n")
-	if p := inv.Providers[0]; p.Startup != 40*time.Second || p.Idle != time.Minute || p.Price != 0.5 ||
+	inv, _ = parse(t, cloud+"startup = '40s'\nidle = '1m'\nprice = 0.5\nslots = 4\ntags = 'big'\nmin = 2\nrule = 'queue'\nport = 2200\naddress = '{name}.cloud.example.org'\n")
+	if p := inv.Providers[0]; p.Startup != 40*time.Second || p.Idle != time.Minute || p.Price != 0.5 || p.Min != 2 || p.Rule != ByLength ||
 		p.Host.Slots.Fixed != 4 ||
 		!reflect.DeepEqual(p.Host.Tags, []string{"big"}) || p.Host.Port != 2200 ||
 		p.Host.Addresses[0] != "{name}.cloud.example.org" {

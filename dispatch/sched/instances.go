@@ -79,6 +79,10 @@ type provider struct {
 	failures        int           // consecutive failed creations
 	createAt        time.Duration // earliest time of the next creation
 	listFailures    int           // consecutive failed lists
+	length          int           // length of the queue at lengthAt, for hosts.ByLength
+	lengthAt        time.Duration // 0: never
+	workCheckAt     time.Duration // next search for a job that an instance could run
+	lastWork        jobs.ID       // number of jobs before the one that the last search found
 	problem         string        // last reported problem
 }
 

@@ -169,16 +169,52 @@ func (c *Core) whyTerminate(in *instance) string {
 		return in.why // a command failed, or has had no effect yet
 	case !in.provider.listed:
 		return ""
-	case c.hasNoWaitingJob():
+	case c.isOver(), c.hasNoWaitingJob() && !c.isKept(in):
 		return "the run has no more work for it"
+	case in.provider.spec.Rule == hosts.Eager && c.wasUp(in) && !c.isKept(in) && c.hasNoWorkFor(in.provider):
+		return "no job is left that it could run"
 	case c.isAllocationOver(in):
 		return allocationEnds
 	case !c.wasUp(in) && in.pending == "" && age >= in.provider.answerLimit():
 		return "it has not answered within " + text.Span(in.provider.answerLimit())
-	case c.wasUp(in) && c.now.Mono-in.idleAt >= in.provider.spec.Idle:
+	case c.wasUp(in) && c.now.Mono-in.idleAt >= in.provider.spec.Idle && !c.isKept(in):
 		return "it has been idle for " + text.Span(in.provider.spec.Idle)
 	}
 	return ""
+}
+
+// isOver reports whether instances are of no more use, because no job is queued or runs.
+func (c *Core) isOver() bool {
+	return c.drainReason != "" || c.hasNoWaitingJob() && c.table.Counts[jobs.Running] == 0
+}
+
+// isKept reports whether an instance is one of those that its provider keeps while the run lasts.
+func (c *Core) isKept(in *instance) bool {
+	n := 0
+	for _, o := range c.provisions.instances {
+		if o.provider == in.provider && o.state < instanceFailed {
+			n++
+		}
+	}
+	return n <= in.provider.spec.Min
+}
+
+// hasNoWorkFor reports whether no job will come, and none is queued, that an instance of the provider
+// could run. It looks at all jobs at most once per provideInterval, from the last one that it found.
+func (c *Core) hasNoWorkFor(p *provider) bool {
+	if !c.allSubmitted || c.now.Mono < p.workCheckAt {
+		return false
+	}
+	p.workCheckAt = c.now.Mono + provideInterval
+	n := len(c.table.Jobs)
+	for i := range n {
+		id := jobs.ID((int(p.lastWork)+i)%n + 1)
+		if j := c.table.Job(id); j.State == jobs.Queued && p.canRun(c.classOf(j)) {
+			p.lastWork = id - 1
+			return false
+		}
+	}
+	return true
 }
 
 // hasNoWaitingJob reports whether no job waits for a host that does not exist yet.
@@ -215,10 +251,10 @@ func (c *Core) awaitsHostOf(in *instance) bool {
 	return slices.ContainsFunc(in.hosts, func(h *host) bool { return !h.linked && h.numOpen > 0 })
 }
 
-// createInstances creates instances if the queue cannot be processed, at the current rate, within
-// the startup time of an instance.
+// createInstances creates the instances that are kept, and others by the provider's rule.
 func (c *Core) createInstances(p *provider) {
-	if !p.listed || c.now.Mono < p.createAt || c.isLaunchingClosed() || c.queue.ready == 0 {
+	if !p.listed || c.now.Mono < p.createAt || c.isLaunchingClosed() ||
+		c.queue.ready == 0 && (p.spec.Min == 0 || c.hasNoWaitingJob()) {
 		return
 	}
 	n, coming := 0, 0
@@ -230,7 +266,17 @@ func (c *Core) createInstances(p *provider) {
 			coming += in.provider.slots
 		}
 	}
-	for left := c.slotsNeeded(p); n < p.spec.Max && coming < left; n++ {
+	left := 0
+	switch {
+	case c.queue.ready == 0:
+	case p.spec.Rule == hosts.ByLength:
+		if c.growsByLength(p) {
+			left = coming + 1
+		}
+	default:
+		left = c.slotsNeeded(p)
+	}
+	for ; n < p.spec.Max && (n < p.spec.Min || coming < left); n++ {
 		if p.failures > 0 && coming > 0 {
 			return // one is enough to find out whether it works again
 		}
@@ -241,6 +287,28 @@ func (c *Core) createInstances(p *provider) {
 		c.emit(jobs.Record{Kind: jobs.KindInstance, Host: in.name, How: string(jobs.InstanceCreating), Reason: p.spec.Name})
 		c.provisions.commands = append(c.provisions.commands, CreateInstance{p.spec.Name, in.name})
 	}
+}
+
+// lengthInterval is how often the length of the queue is compared with the previous one.
+const lengthInterval = 10 * time.Second
+
+// growsByLength reports whether one more instance is needed by the rule of CS553: the queue has grown
+// since the last comparison, or cannot be consumed at the rate (previous length - current length) /
+// time within the startup time of an instance. At other times it returns false.
+func (c *Core) growsByLength(p *provider) bool {
+	passed := c.now.Mono - p.lengthAt
+	if p.lengthAt > 0 && passed < lengthInterval {
+		return false
+	}
+	length := 0
+	for _, cl := range c.queue.list {
+		if p.canRun(cl) {
+			length += cl.numReady
+		}
+	}
+	consumed := p.length - length
+	p.length, p.lengthAt = length, max(1, c.now.Mono)
+	return length > 0 && (consumed <= 0 || float64(length)*passed.Seconds() > float64(consumed)*p.startup.Seconds())
 }
 
 // isStarting reports whether an instance is being started and will accept jobs.
@@ -297,7 +365,9 @@ func (c *Core) slotsNeeded(p *provider) int {
 		}
 	}
 	left := 0
-	if waiting > 0 && work > free {
+	if p.spec.Rule == hosts.Eager {
+		left = waiting
+	} else if waiting > 0 && work > free {
 		left = int(float64(waiting) * (work - max(0, free)) / work)
 	}
 	// A job that only an instance can run waits for slots that others leave.

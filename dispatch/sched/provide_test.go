@@ -129,6 +129,100 @@ func TestInstancesAreCreatedOnlyIfNeeded(t *testing.T) {
 	}
 }
 
+// TestKeptInstances checks that a provider with min creates so many instances before there are jobs,
+// keeps them while jobs run, also when idle, and terminates them at the end of the run and by a drain.
+func TestKeptInstances(t *testing.T) {
+	p := testProvider()
+	p.Min = 2
+	s := newStage(t, withProvider(Config{}, p))
+	s.at += provideInterval
+	want(t, "before there are jobs", formatCommands[CreateInstance](s.answerList()), "{cloud dcs-r-1} {cloud dcs-r-2}")
+	s.step(InstanceCreated{Name: "dcs-r-1"})
+	s.step(InstanceCreated{Name: "dcs-r-2"})
+	s.waitAndAnswerList("dcs-r-1", "dcs-r-2")
+	s.connect("dcs-r-1", hosts.Hello{Cores: 3, Slots: 2, Shared: true})
+	s.connect("dcs-r-2", hosts.Hello{Cores: 3, Slots: 2, Shared: true})
+	none := s.wait(2*p.Idle, "dcs-r-1", "dcs-r-2")
+	want(t, "when idle", formatCommands[TerminateInstance](none)+formatCommands[Leave](none), "")
+	s.submit(true, jobs.NoOptions)
+	id := launchedOn(s.commands, "dcs-r-1") + launchedOn(s.commands, "dcs-r-2")
+	want(t, "launched", id, "1.1")
+	on := "dcs-r-1"
+	if launchedOn(s.commands, on) == "" {
+		on = "dcs-r-2"
+	}
+	s.started(on, id)
+	none = s.wait(2*p.Idle, "dcs-r-1", "dcs-r-2")
+	want(t, "while a job runs", formatCommands[TerminateInstance](none)+formatCommands[Leave](none), "")
+	commands := append(s.ended(on, id, succeeded), s.wait(5*time.Second)...)
+	want(t, "at the end", formatCommands[TerminateInstance](commands), "{cloud dcs-r-1} {cloud dcs-r-2}")
+	want(t, "and no more", formatCommands[CreateInstance](s.wait(time.Minute)), "")
+}
+
+// TestQueueLengthRule checks the rule of CS553: one instance is created while the queue grows or does
+// not shrink, and while it shrinks too slowly to be empty when an instance has started.
+func TestQueueLengthRule(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		rule       hosts.ProvisionRule
+		jobs, ends int // jobs of a second each, and how many of them end in 10 s
+		want       int // instances after the second comparison
+	}{
+		{"as long as before", hosts.ByLength, 40, 0, 2},
+		{"shrinks too slowly", hosts.ByLength, 40, 4, 2},  // 34 left, 4 per 10 s, 60 s
+		{"shrinks fast enough", hosts.ByLength, 40, 8, 1}, // 30 left, 8 per 10 s, 60 s
+		{"our own rule waits for run times", hosts.ByWork, 40, 0, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := testProvider()
+			p.Rule = c.rule
+			s := newStage(t, withProvider(Config{}, p), testHost("a", 2))
+			s.up("a")
+			s.submitPlain(c.jobs)
+			s.at += provideInterval
+			created := strings.Count(formatCommands[CreateInstance](s.answerList()), "dcs-r-")
+			s.step(InstanceCreated{Name: "dcs-r-1"})
+			s.endAllAfter("a", c.ends, time.Second)
+			s.answerList("dcs-r-1")
+			created += strings.Count(formatCommands[CreateInstance](s.wait(lengthInterval, "a")), "dcs-r-")
+			want(t, "instances", created, c.want)
+		})
+	}
+}
+
+// TestEagerInstances checks that an eager provider creates instances for all waiting jobs at once,
+// though a host would soon run them, and that an instance ends when no job is left that it could run,
+// though others wait. Another provider does neither.
+func TestEagerInstances(t *testing.T) {
+	for _, rule := range []hosts.ProvisionRule{hosts.ByWork, hosts.Eager} {
+		t.Run(rule.String(), func(t *testing.T) {
+			p, isEager := testProvider(), rule == hosts.Eager
+			p.Rule = rule
+			s := newStage(t, withProvider(Config{}, p), testHost("a", 2))
+			s.up("a")
+			s.submit(true, repeatOptions(40, &jobs.Options{Estimate: time.Second})...)
+			s.at += provideInterval
+			created := strings.Count(formatCommands[CreateInstance](s.answerList()), "dcs-r-")
+			want(t, "three are created at once", created == 3, isEager)
+
+			only := testHost("a", 1)
+			only.Tags = []string{"only-a"}
+			s = newStage(t, withProvider(Config{}, p), only)
+			s.up("a")
+			s.submit(true, &jobs.Options{Slots: 2}, &jobs.Options{Tags: only.Tags},
+				&jobs.Options{Tags: only.Tags, After: []jobs.ID{2}})
+			s.at += provideInterval
+			want(t, "created", formatCommands[CreateInstance](s.answerList()), "{cloud dcs-r-1}")
+			s.step(InstanceCreated{Name: "dcs-r-1"})
+			s.waitAndAnswerList("dcs-r-1")
+			s.connect("dcs-r-1", hosts.Hello{Cores: 3, Slots: 2, Shared: true})
+			s.started("dcs-r-1", "1.1")
+			commands := append(s.ended("dcs-r-1", "1.1", succeeded), s.wait(5*time.Second, "a", "dcs-r-1")...)
+			want(t, "terminated", formatCommands[TerminateInstance](commands) == "{cloud dcs-r-1}", isEager)
+		})
+	}
+}
+
 // servedStage returns a stage with one instance that is up. shared is whether the instance shares
 // the run directory.
 func servedStage(t *testing.T, shared bool, jobsToDo int, last bool) *stage {

@@ -47,6 +47,7 @@ func (w *World) drawCloud() {
 		Idle: w.between(20*time.Second, 2*time.Minute),
 		Host: hosts.Host{Link: "ssh", Slots: hosts.SlotRule{Fixed: 1 + w.choices.Draw(3)}, Tags: []string{"big"},
 			GPUs: w.choices.Draw(2)}}
+	p.Rule, p.Min = hosts.ProvisionRule(p.Max%3), p.Max/3
 	if p.Idle < time.Minute { // each instance is an allocation, which has an end
 		p.Slurm = &hosts.Slurm{Nodes: 1, Time: 4*p.Startup + 2*p.Idle, Margin: p.Startup}
 	}
