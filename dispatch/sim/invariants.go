@@ -38,7 +38,7 @@ var (
 	SlotsHold           = invariant("slots are never exceeded")
 	LimitsHold          = invariant("tokens and the slots of a queue are never exceeded")
 	KeptHolds           = invariant("what a host keeps for a queue is given to no other")
-	DevicesHold         = invariant("no half of a device has two jobs")
+	DevicesHold         = invariant("jobs have no more than the whole of a device")
 	SharedSlotsHold     = invariant("no more slots of a shared host are held than there are")
 	NobodyStarves       = invariant("a run that shares a host has a slot of it within the time of the rule")
 	CopiesHold          = invariant("no more copies of a job than allowed, within its tries, each on a host of its own")
