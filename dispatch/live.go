@@ -68,7 +68,7 @@ func (e *engine) liveView() liveView {
 	now := e.now()
 	v := liveView{now: now.Mono, hosts: e.hosts(now), running: e.core.Running()}
 	v.s = live.State{
-		V: live.Version, Run: e.cfg.RunUID, Epoch: e.cfg.Open.Epoch, At: now.Wall.Time(), More: e.inputOpen, Held: e.core.Paused(), Draining: e.core.WhyDraining(), Stuck: e.core.WhyStuck(),
+		V: jobs.FormatLive.Version, Run: e.cfg.RunUID, Epoch: e.cfg.Open.Epoch, At: now.Wall.Time(), More: e.inputOpen, Held: e.core.Paused(), Draining: e.core.WhyDraining(), Stuck: e.core.WhyStuck(),
 		Deleted: e.deleted, Tries: cmp.Or(e.cfg.Sched.Tries, jobs.DefaultTries), Hybrid: e.core.Hybrid(),
 		Rate: e.rate.perSecond(now.Mono), Rates: e.rate.history(now.Mono),
 	}

@@ -212,7 +212,7 @@ type storedTemplate struct {
 // Source returns a template as run.toml keeps it (rundir.OptionSource). limit is that of its
 // Config.
 func (t *Template) Source(limit int) string {
-	k := storedTemplate{V: 1, File: t.File, Limit: limit, Text: t.Text(), Returns: t.Returns}
+	k := storedTemplate{V: jobs.FormatTemplate.Version, File: t.File, Limit: limit, Text: t.Text(), Returns: t.Returns}
 	if !utf8.ValidString(k.Text) {
 		k.Text, k.Bytes = "", []byte(t.Text())
 	}
@@ -223,8 +223,11 @@ func (t *Template) Source(limit int) string {
 // ReadSource parses the result of Source.
 func ReadSource(source string) (*Template, error) {
 	var k storedTemplate
-	if err := json.Unmarshal([]byte(source), &k); err != nil || k.V != 1 {
-		return nil, fmt.Errorf("run.toml holds no template that this version of dcs-tui reads")
+	if err := json.Unmarshal([]byte(source), &k); err != nil {
+		return nil, fmt.Errorf("the template in run.toml is damaged: %w", err)
+	}
+	if err := jobs.FormatTemplate.Check(k.V); err != nil {
+		return nil, err
 	}
 	if k.Bytes != nil {
 		k.Text = string(k.Bytes)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -47,8 +48,8 @@ func (s *Scanner) parseObject(line []byte, id ID, at int) (*Spec, error) {
 			}
 			return err
 		case "v":
-			if v, err := scalar(key, v); err != nil || v != streamVersion {
-				return fmt.Errorf("this dcs-tui knows version %s, not %q", streamVersion, v)
+			if v, err := scalar(key, v); err != nil || v != strconv.Itoa(FormatStream.Version) {
+				return fmt.Errorf("this dcs-tui knows version %d, not %q", FormatStream.Version, v)
 			}
 			return nil
 		case "env":

@@ -34,9 +34,6 @@ const (
 	AskRequeue = "requeue"
 )
 
-// streamVersion is the version of the protocol.
-const streamVersion = "1"
-
 // maxKey is the maximum length of a submitter's own id of a job, in bytes.
 const maxKey = 256
 

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -30,7 +31,8 @@ type RecordReader struct {
 // maxTexts is the maximum number of texts that a RecordReader remembers.
 const maxTexts = 4096
 
-// Read reads the JSON of one record into r.
+// Read reads the JSON of one record into r. The error is an *UnknownFieldError if the record has a
+// field that this program does not know.
 func (reader *RecordReader) Read(b []byte, r *Record) error {
 	*r = (Record{})
 	if reader.readUsual(b, r) {
@@ -38,7 +40,7 @@ func (reader *RecordReader) Read(b []byte, r *Record) error {
 	}
 	*r = Record{}
 	if err := json.Unmarshal(b, r, JSON); err != nil {
-		return err
+		return cmp.Or(checkFields(err), err)
 	}
 	r.setOldReasonKind()
 	if r.Spec != nil {

@@ -19,12 +19,10 @@ type specsHeader struct {
 	After int `json:"after,omitzero"`
 }
 
-const specsVersion = 2
-
 // SpecsHeader returns the first line of a file that continues after n specifications of earlier
 // files. Lines of AppendSpec follow.
 func SpecsHeader(n int) string {
-	b := appendJSON(nil, specsHeader{specsVersion, "jobs", n})
+	b := appendJSON(nil, specsHeader{FormatSpecs.Version, "jobs", n})
 	return string(append(AppendLineSum(b[:len(b)-1], 0), '\n'))
 }
 
@@ -125,6 +123,9 @@ func (d *SpecDecoder) one(text []byte) (add []*Spec, err error) {
 	if ok {
 		s, err = d.specs.Read(object)
 	}
+	if newer := checkFields(err); newer != nil {
+		return nil, newer
+	}
 	if err != nil {
 		d.bad = append(d.bad, badLine{d.line, err, bytes.HasPrefix(text, []byte(`{"id":`))})
 		return nil, nil
@@ -158,9 +159,8 @@ func (d *SpecDecoder) first(object []byte, ok bool) ([]*Spec, error) {
 		d.header = errors.New("it does not start as a jobs.jsonl of a run directory")
 		d.damage("the first line is damaged, but no information is lost")
 		return nil, nil
-	case h.V != specsVersion:
-		return nil, fmt.Errorf("the file has version %d, this program reads version %d: use the dcs-tui that wrote it",
-			h.V, specsVersion)
+	case h.V != FormatSpecs.Version:
+		return nil, FormatSpecs.Check(h.V)
 	case h.After < 0 || h.After > d.have+maxLostSpecs:
 		return nil, fmt.Errorf("it goes on after %d jobs, of which there are %d", h.After, d.have)
 	}

@@ -175,8 +175,6 @@ func TestDecodeSpecsDamagedLine(t *testing.T) {
 		{"cut off", `{"id":2,"command":"x","options":`, "checksum does not fit"},
 		{"missing", "-", "missing"},
 		{"no command", sum(`{"id":2`), "no command"},
-		{"unknown key", sum(`{"id":2,"command":"x","colour":"red"`), "colour"},
-		{"unknown option", sum(`{"id":2,"command":"x","options":{"colour":1}`), "colour"},
 		{"wrong option", sum(`{"id":2,"command":"x","options":{"on_lost":"x"}`), "neither requeue nor wait"},
 		{"no base64", sum(`{"id":2,"command":{"b64":"!"}`), "base64"},
 		{"huge", sum(`{"id":99999999999999999999,"command":"x"`), "out of range"},
@@ -204,6 +202,19 @@ func TestDecodeSpecsDamagedLine(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSpecsOfANewerProgramAreNotDamage checks that a line with an unknown field whose checksum
+// matches is an error. A run whose job counted as damaged would end with a failed job.
+func TestSpecsOfANewerProgramAreNotDamage(t *testing.T) {
+	for _, object := range []string{`{"id":1,"command":"x","colour":"red"`,
+		`{"id":1,"command":"x","options":{"colour":1}`} {
+		data := SpecsHeader(0) + string(AppendLineSum([]byte(object), 0)) + "\n"
+		_, err := decodeSpecs([]byte(data))
+		if err == nil || !strings.Contains(err.Error(), `jobs.jsonl:2: a newer dcs-tui wrote the field "colour"`) {
+			t.Errorf("%s: got %v, want an error that names the field", object, err)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"dcs-tui/dispatch"
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/rundir/disktest"
@@ -42,7 +43,7 @@ func (s *fakeDispatcher) Signals() dispatch.Signals {
 }
 
 func (s *fakeDispatcher) Live(ctx context.Context) (*live.State, error) {
-	st := &live.State{V: live.Version, Run: "r", Epoch: 3, At: time.Now(), Tries: int(s.numLives.Add(1))}
+	st := &live.State{V: jobs.FormatLive.Version, Run: "r", Epoch: 3, At: time.Now(), Tries: int(s.numLives.Add(1))}
 	if p := s.problem.Load(); p != nil {
 		st.Problem = *p
 	}
@@ -312,7 +313,7 @@ func TestFencedDispatcherWritesNothing(t *testing.T) {
 		f.disk.hang.Store(&release)
 		wait(5*time.Second, f.changed)
 		f.fenced.Store(4)
-		theirs := &live.State{V: live.Version, Epoch: 4, Token: "u"}
+		theirs := &live.State{V: jobs.FormatLive.Version, Epoch: 4, Token: "u"}
 		if err := live.Write(&rundir.Run{Dir: f.run.Dir, Settings: f.run.Settings, Disk: rundir.OS},
 			theirs); err != nil {
 			t.Fatal(err)

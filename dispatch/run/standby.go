@@ -14,6 +14,7 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/mirror"
 	"dcs-tui/internal/text"
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
@@ -77,7 +78,7 @@ func StandBy(ctx context.Context, dir *rundir.Run, o StandbyOptions) (*Owned, er
 		return nil, fmt.Errorf("read this machine's name: %w", err)
 	}
 	s := &standby{StandbyOptions: o, run: dir, reader: journal.NewReader(dir, nil),
-		file: standbyFile{V: 1, Host: machine, PID: os.Getpid(), Since: time.Now().Truncate(time.Second)}}
+		file: standbyFile{V: jobs.FormatStandby.Version, Host: machine, PID: os.Getpid(), Since: time.Now().Truncate(time.Second)}}
 	s.name = fmt.Sprintf("%s%s.%d", standbyPrefix, machine, s.file.PID)
 	if err := s.reader.Watch(false); err != nil {
 		return nil, err
@@ -252,7 +253,7 @@ func (s *standbys) check(now time.Time) {
 		}
 		var f standbyFile
 		b, err := dir.ReadPrivate(name, maxStandbyFile)
-		if err != nil || json.Unmarshal(b, &f) != nil || f.V != 1 {
+		if err != nil || json.Unmarshal(b, &f) != nil || f.V != jobs.FormatStandby.Version {
 			continue
 		}
 		sign, known := s.heartbeats[name]

@@ -36,7 +36,7 @@ var mutations = []mutation{
 	{name: "a torn sentinel counts as an outcome", file: "jobs/attempts/status.go", edits: []edit{
 		{"		f.Damaged = true\n		return f\n	}\n	f.State", "		f.State, f.Damaged = Finished, true\n		return f\n	}\n	f.State"}}, seeds: 3000},
 	{name: "a sentinel is believed whatever its checksum", file: "jobs/attempts/status.go", edits: []edit{
-		{"	if !ok || json.Unmarshal(text, &s) != nil || s.V != 1 || s.Run != run || s.Attempt != id {", "	if _ = ok; json.Unmarshal(text, &s) != nil && len(text) == 0 {"}}, seeds: 3000},
+		{"	if !ok || json.Unmarshal(text, &s) != nil || s.V != jobs.FormatSentinel.Version || s.Run != run || s.Attempt != id {", "	if _ = ok; json.Unmarshal(text, &s) != nil && len(text) == 0 {"}}, seeds: 3000},
 	{name: "the request to end a job is forgotten", file: "jobs/fold.go", edits: []edit{
 		{"		insert(&t.Cancels, r.Job, Cancel{r.Reason, r.Request, ReasonKind(r.How)})\n", ""}}},
 

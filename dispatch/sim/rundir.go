@@ -26,7 +26,8 @@ func (w *World) makeRun() {
 	m := w.server.Mount("maker")
 	mustMkdir(m, "/runs", runDir, runDir+"/"+rundir.JournalDir, runDir+"/"+rundir.AttemptsDir,
 		runDir+"/"+rundir.HostsDir)
-	if err := rundir.WriteNew(m, runDir+"/"+rundir.SpecsFile, nil); err != nil {
+	maker := &rundir.Run{Dir: runDir, Settings: new(rundir.Settings), Disk: m}
+	if err := errors.Join(rundir.WriteNew(m, maker.Path(rundir.SpecsFile), nil), maker.UpgradeFormat("sim")); err != nil {
 		panic(err)
 	}
 }

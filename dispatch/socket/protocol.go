@@ -32,10 +32,6 @@ import (
 	"dcs-tui/jobs/live"
 )
 
-// Version is the version of the protocol. Increase it if one side would misunderstand the other.
-// New fields and new calls do not require that, because a server refuses unknown calls.
-const Version = 2
-
 const (
 	maxRequest = 32 << 20 // bytes of a line from a client; half a million job ids fit
 	maxReply   = 8 << 20  // bytes of a line from a server
@@ -110,7 +106,7 @@ func ReadPiece(r Read, a *jobs.Attempt, read func() (data []byte, size int64, er
 
 // Hello is the first line of a server.
 type Hello struct {
-	V       int    `json:"dcs"`               // Version
+	V       int    `json:"dcs"`               // of jobs.FormatSocket
 	Run     string `json:"run"`               // uid of the run
 	Epoch   int    `json:"epoch"`             // of the dispatcher
 	Token   string `json:"token,omitempty"`   // of its owner file

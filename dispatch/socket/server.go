@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
 )
 
@@ -76,7 +77,7 @@ func Listen(opt Options) (*Server, error) {
 
 func newServer(opt Options) *Server {
 	s := &Server{opts: opt, published: make(chan struct{}),
-		hello: Hello{V: Version, Run: opt.Run, Epoch: opt.Epoch, Token: opt.Token, PID: os.Getpid(),
+		hello: Hello{V: jobs.FormatSocket.Version, Run: opt.Run, Epoch: opt.Epoch, Token: opt.Token, PID: os.Getpid(),
 			Release: opt.Release}}
 	s.hello.Program, _ = os.Executable() // only shown to people
 	s.ctx, s.cancel = context.WithCancel(context.Background())

@@ -217,7 +217,7 @@ func (p *Primary) Protect(h *hosts.Host, w hosts.Worker, generationID string) er
 	name, _ := os.Hostname()
 	g := &generation{Primary: p, host: h, session: &session{worker: w},
 		copier: newCopier(p.options.Run, p.options.Journal),
-		description: Description{V: 1, Generation: generationID, Host: h.Name, Dir: w.Hello().Dir, From: name + ":" +
+		description: Description{V: jobs.FormatMirror.Version, Generation: generationID, Host: h.Name, Dir: w.Hello().Dir, From: name + ":" +
 			p.options.Run.Dir,
 			Continued: earlier != nil && (earlier.Mirror || earlier.Continued)}}
 	defer func() { g.session.worker.Close() }()

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"dcs-tui/hosts"
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -41,7 +42,7 @@ func (r *Receiver) Begin() error {
 			return err
 		}
 	}
-	d := Description{V: 1, Generation: r.Generation, Mirror: true, Dir: r.Dir}
+	d := Description{V: jobs.FormatMirror.Version, Generation: r.Generation, Mirror: true, Dir: r.Dir}
 	if err := d.write(r.Disk, r.Dir, Copying); err != nil {
 		return err
 	}

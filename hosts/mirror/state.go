@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -72,9 +73,10 @@ func parse(b []byte) (*Description, error) {
 	if err := json.Unmarshal(b, d); err != nil {
 		return nil, fmt.Errorf("the file is damaged: %w", err)
 	}
+	if err := jobs.FormatMirror.Check(d.V); err != nil {
+		return nil, err
+	}
 	switch {
-	case d.V != 1:
-		return nil, fmt.Errorf("the file has version %d, this program knows version 1", d.V)
 	case !isID(d.Generation) || !slices.Contains([]string{Copying, On, Asking, Taken, Removed, Alone}, d.State):
 		return nil, fmt.Errorf("the file is damaged: generation %.40q, state %.40q", d.Generation, d.State)
 	case !slices.IsSorted(d.Voters) || len(slices.Compact(slices.Clone(d.Voters))) != len(d.Voters) ||

@@ -33,7 +33,7 @@ const (
 
 // Request is a user's request to the dispatcher.
 type Request struct {
-	V        int         `json:"v"` // 1
+	V        int         `json:"v"` // of jobs.FormatRequest
 	Do       Name        `json:"do"`
 	Jobs     jobs.Ranges `json:"jobs,omitempty"` // jobs that the run does not have are ignored
 	All      bool        `json:"all,omitempty"`  // cancel: every job, instead of Jobs
@@ -75,7 +75,7 @@ func (q *Request) Reason() string {
 // Encode returns the JSON of a request, or an error if no dispatcher could carry it out.
 func (q *Request) Encode() ([]byte, error) {
 	sent := *q
-	sent.V = 1
+	sent.V = jobs.FormatRequest.Version
 	sent.Why, sent.By = shorten(q.Why), shorten(q.By)
 	if why := sent.Problem(); why != "" {
 		return nil, fmt.Errorf("the request cannot be sent: %s", why)
@@ -107,9 +107,8 @@ func decode(text []byte) (q *Request, why string) {
 	if err := json.Unmarshal(text, &version); err != nil {
 		return nil, "it is not JSON: " + err.Error()
 	}
-	if version.V != 1 {
-		return nil, fmt.Sprintf("it has version %d and this dcs-tui knows version 1: use the dcs-tui that left it",
-			version.V)
+	if err := jobs.FormatRequest.Check(version.V); err != nil {
+		return nil, err.Error()
 	}
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()

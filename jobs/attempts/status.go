@@ -78,7 +78,8 @@ func (c *Claim) Encode() []byte {
 		word = "tombstone"
 	}
 	b = append(b, "dcs-"...)
-	b = append(append(append(b, word...), " 3 "...), c.Run...)
+	b = strconv.AppendInt(append(append(b, word...), ' '), int64(jobs.FormatClaim.Version), 10)
+	b = append(append(b, ' '), c.Run...)
 	b = c.Attempt.Append(append(b, ' '))
 	b = append(append(b, ' '), c.Host...)
 	b = append(append(b, ' '), c.By...)
@@ -93,7 +94,7 @@ func (c *Claim) Sentinel(slot int, o jobs.Outcome) []byte {
 	o.LastLine, o.ProcessLimit.Path = "", ""
 	for {
 		// Plain fields: cannot fail.
-		body, _ := json.Marshal(sentinel{1, c.Run, c.Attempt, c.Host, slot, o})
+		body, _ := json.Marshal(sentinel{jobs.FormatSentinel.Version, c.Run, c.Attempt, c.Host, slot, o})
 		if len(body) < blockBytes-sumBytes {
 			return seal(body, 0)
 		}
@@ -128,7 +129,7 @@ func Decode(b []byte, run string, id jobs.AttemptID) Fate {
 	}
 	var s sentinel
 	text, ok := unseal(end)
-	if !ok || json.Unmarshal(text, &s) != nil || s.V != 1 || s.Run != run || s.Attempt != id {
+	if !ok || json.Unmarshal(text, &s) != nil || s.V != jobs.FormatSentinel.Version || s.Run != run || s.Attempt != id {
 		f.Damaged = true
 		return f
 	}
@@ -140,7 +141,7 @@ func Decode(b []byte, run string, id jobs.AttemptID) Fate {
 func decodeClaim(b []byte) (c Claim, ok bool) {
 	text, ok := unseal(b)
 	w := strings.Split(string(text), " ")
-	if !ok || len(w) != 8 || w[1] != "3" || w[0] != "dcs-claim" && w[0] != "dcs-tombstone" {
+	if !ok || len(w) != 8 || w[1] != strconv.Itoa(jobs.FormatClaim.Version) || w[0] != "dcs-claim" && w[0] != "dcs-tombstone" {
 		return c, false
 	}
 	id, err1 := jobs.ParseAttemptID(w[3])

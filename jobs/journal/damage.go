@@ -1,10 +1,6 @@
 package journal
 
-import (
-	"fmt"
-
-	"dcs-tui/jobs"
-)
+import "fmt"
 
 // Report describes what a Follower found in the journal.
 type Report struct {
@@ -30,16 +26,16 @@ func (p *Report) warn(format string, args ...any) {
 	p.Warnings = append(p.Warnings, fmt.Sprintf(format, args...))
 }
 
-// UnknownKindError reports a record of a kind that this program does not know.
-type UnknownKindError struct {
+// NewerRecordError reports a whole record of a kind or with a field that this program does not know.
+type NewerRecordError struct {
 	Location string // file and line
-	Kind     jobs.Kind
+	What     string // for people: the kind or the field
 	Ref      string // what to type as RUN
 }
 
-// Error names the record's location and kind, and describes what to do.
-func (e *UnknownKindError) Error() string {
-	return fmt.Sprintf("%s: a newer dcs-tui wrote a record of kind %.40q, which this one does not know: use that version (`dcs-tui status %s` there)", e.Location, e.Kind, e.Ref)
+// Error names the record's location and what is new, and describes what to do.
+func (e *NewerRecordError) Error() string {
+	return fmt.Sprintf("%s: a newer dcs-tui wrote a record %s, which this one does not know: use that version (`dcs-tui status %s` there)", e.Location, e.What, e.Ref)
 }
 
 func (f *Follower) damage(format string, args ...any) {

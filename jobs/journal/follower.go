@@ -190,7 +190,7 @@ func (f *Follower) Poll(limit Limit, see func(epoch int, r *jobs.Record)) (resta
 // poll is Poll for a listing of the files.
 func (f *Follower) poll(files []epochFile, limit Limit) (restarted bool, err error) {
 	fail := func(err error) (bool, error) {
-		var unknown *UnknownKindError
+		var unknown *NewerRecordError
 		switch {
 		case errors.As(err, &unknown):
 			return restarted, err

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"errors"
 	"fmt"
 
 	"dcs-tui/jobs"
@@ -76,7 +77,12 @@ func (f *Follower) foldText(e epochFile, no int, text []byte, final bool) error 
 // foldLine folds a line whose checksum is right.
 func (f *Follower) foldLine(e epochFile, no int, body []byte) error {
 	r := &f.rec
-	if err := f.lineReader.Read(body, r); err != nil {
+	err := f.lineReader.Read(body, r)
+	if field, ok := errors.AsType[*jobs.UnknownFieldError](err); ok {
+		return &NewerRecordError{Location: fmt.Sprintf("%s:%d", e.label(), no), What: fmt.Sprintf("with the field %.40q", field.Name),
+			Ref: f.run.Ref()}
+	}
+	if err != nil {
 		f.damage("%s:%d: the line cannot be read: %v", e.label(), no, err)
 		return nil
 	}
@@ -86,7 +92,8 @@ func (f *Follower) foldLine(e epochFile, no int, body []byte) error {
 // foldRecord folds the record of a line.
 func (f *Follower) foldRecord(e epochFile, no int, r *jobs.Record) error {
 	if !r.Kind.IsKnown() {
-		return &UnknownKindError{Location: fmt.Sprintf("%s:%d", e.label(), no), Kind: r.Kind, Ref: f.run.Ref()}
+		return &NewerRecordError{Location: fmt.Sprintf("%s:%d", e.label(), no), What: fmt.Sprintf("of kind %.40q", r.Kind),
+			Ref: f.run.Ref()}
 	}
 	if f.tail {
 		f.report.Records++

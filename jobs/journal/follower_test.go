@@ -10,6 +10,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -233,27 +235,64 @@ func TestFollowerLosesNothingByADamagedNewline(t *testing.T) {
 	wantPoll(t, f, Limit{Durable: j.Durable()}, "1:event:c 1:event:d ", false)
 }
 
-// TestRecordOfAnUnknownKindStopsReaders checks that a record of an unknown kind is not damage. It
-// stops readers and takers with an error that tells the user what to do.
-func TestRecordOfAnUnknownKindStopsReaders(t *testing.T) {
-	r := newRun(t)
-	j, _, _ := mustTake(t, r, force)
-	record(t, j, event("a"), jobs.Record{Kind: "teleported", Job: 1}, event("b"))
-	crash(t, j)
-	f := Follow(r)
-	for range 2 {
-		_, err := f.Poll(atEnd, nil)
-		var unknown *UnknownKindError
-		if !errors.As(err, &unknown) || unknown.Kind != "teleported" ||
-			!strings.Contains(err.Error(), "journal/000001.jsonl:3: a newer dcs-tui wrote") {
-			t.Fatalf("Poll: got error %v, want an UnknownKindError with the kind and its line", err)
+// TestRecordOfANewerProgramStopsReaders checks that a record of an unknown kind, or with an unknown
+// field, is not damage. It stops readers and takers with an error that tells the user what to do.
+func TestRecordOfANewerProgramStopsReaders(t *testing.T) {
+	for _, c := range []struct{ record, want string }{
+		{`{"k":"teleported","t":1,"j":1}`, `of kind "teleported"`},
+		{`{"k":"event","t":1,"why":"x","color":"red"}`, `with the field "color"`},
+		{`{"k":"edited","t":1,"j":1,"spec":{"id":1,"command":"x","options":{"color":1}}}`, `with the field "color"`},
+	} {
+		r := newRun(t)
+		j, _, _ := mustTake(t, r, force)
+		record(t, j, event("a"))
+		crash(t, j)
+		putJournal(t, r, 1, append(content(t, r, 1), jobs.Checksum([]byte(c.record))+" "+c.record+"\n"...))
+		f := Follow(r)
+		for range 2 {
+			_, err := f.Poll(atEnd, nil)
+			if !errors.As(err, new(*NewerRecordError)) || !strings.Contains(err.Error(),
+				"journal/000001.jsonl:3: a newer dcs-tui wrote a record "+c.want) {
+				t.Fatalf("Poll: got error %v, want a NewerRecordError %s", err, c.want)
+			}
+		}
+		if f.Report().Records != 2 || f.Report().Damaged {
+			t.Errorf("Report: got %+v, want 2 records and no damage", f.Report())
+		}
+		if _, _, _, err := Take(t.Context(), r, force); !errors.As(err, new(*NewerRecordError)) {
+			t.Errorf("taken over: %v", err)
 		}
 	}
-	if f.Report().Records != 2 || f.Report().Damaged {
-		t.Errorf("Report: got %+v, want 2 records and no damage", f.Report())
+}
+
+// TestRunOfANewerProgramIsNotTaken checks that a program that opened a run before a newer one
+// resumed it changes nothing when it tries to take the run over. The newer one marks the run of an
+// older one.
+func TestRunOfANewerProgramIsNotTaken(t *testing.T) {
+	r := newRun(t)
+	path := r.Path(rundir.FormatFile)
+	must(t, r.Disk.Remove(path)) // as the first programs made it
+	j, _, _ := mustTake(t, r, force)
+	must(t, j.Close())
+	if b, err := rundir.ReadFile(r.Disk, path); err != nil || !strings.HasPrefix(string(b),
+		strconv.Itoa(jobs.FormatRun.Version)+" ") {
+		t.Errorf("the file format: %q, %v", b, err)
 	}
-	if _, _, _, err := Take(t.Context(), r, force); !errors.As(err, new(*UnknownKindError)) {
+	putFile(t, r, path, []byte("7 v9.8.7\n"))
+	names, err := r.Disk.Names(r.Dir)
+	must(t, err)
+	owner, err := ReadOwner(r)
+	must(t, err)
+	_, _, _, err = Take(t.Context(), r, force)
+	if !errors.As(err, new(*jobs.VersionError)) || !strings.Contains(err.Error(), "v9.8.7") {
 		t.Errorf("taken over: %v", err)
+	}
+	after, err := r.Disk.Names(r.Dir)
+	must(t, err)
+	now, err := ReadOwner(r)
+	must(t, err)
+	if !slices.Equal(names, after) || now.Token != owner.Token {
+		t.Errorf("the run directory was changed: %q, owner %v", after, now)
 	}
 }
 

@@ -71,7 +71,7 @@ func FuzzJournal(f *testing.F) {
 		for i, content := range [][]byte{a, b, c} {
 			must(t, rundir.WriteNew(m, fileOf(i+1).path(r), content))
 		}
-		var unknown *UnknownKindError
+		var unknown *NewerRecordError
 		if _, _, err := Replay(r); errors.As(err, &unknown) {
 			if _, _, _, err := Take(t.Context(), r, takeOn("melon1")); !errors.As(err, &unknown) {
 				t.Fatalf("readers do not know a kind of record, and a Take: %v", err)

@@ -121,8 +121,8 @@ func decodeOwner(b []byte) (*Owner, error) {
 	if err := json.Unmarshal(text, o); err != nil {
 		return nil, fmt.Errorf("%w: %v", errOwnerTorn, err)
 	}
-	if o.V != 1 {
-		return nil, fmt.Errorf("the file owner has version %d, this program knows version 1: use the dcs-tui that wrote it", o.V)
+	if err := jobs.FormatOwner.Check(o.V); err != nil {
+		return nil, err
 	}
 	return o, nil
 }

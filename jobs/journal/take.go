@@ -53,7 +53,7 @@ func (o *TakeOptions) owner(epoch int) (*Owner, error) {
 	if token == "" {
 		token = rand.Text()
 	}
-	return &Owner{V: 1, Host: who.Host, User: who.User, Program: who.Program, process: who.process, Epoch: epoch,
+	return &Owner{V: jobs.FormatOwner.Version, Host: who.Host, User: who.User, Program: who.Program, process: who.process, Epoch: epoch,
 		Since: o.now()().Truncate(time.Second), Token: token}, nil
 }
 
@@ -88,6 +88,10 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 		return nil, nil, nil, err
 	}
 	if err := checkMayTake(ctx, r, newestEpoch(files), opt); err != nil {
+		return nil, nil, nil, err
+	}
+	program, _ := os.Executable()                    // on an error it has no name
+	if err := r.UpgradeFormat(program); err != nil { // before anything of our version is written
 		return nil, nil, nil, err
 	}
 	// If the newest files of the journal were lost, only the owner file shows which epochs are

@@ -26,7 +26,7 @@ var (
 // state returns a State in which every field of every struct is set.
 func state(t testing.TB) *State {
 	s := &State{
-		V: Version, Run: "abc", Epoch: 3, Token: "t", At: time.Date(2026, 3, 14, 15, 2, 0, 5000, time.UTC),
+		V: jobs.FormatLive.Version, Run: "abc", Epoch: 3, Token: "t", At: time.Date(2026, 3, 14, 15, 2, 0, 5000, time.UTC),
 		Durable: Durable{Epoch: 2, Bytes: 4711}, More: true, Held: true, Draining: "a <person> asked", Stuck: "a is lost", Awaited: &Await{Hosts: []string{"a"}, Text: "1 attempt waits", HasLimit: true}, Problem: "disk full",
 		Deleted: true, Finish: &Finish{How: "drained", Why: "a"}, Tries: 3, Hybrid: true, Rate: 1.5, Rates: []float64{0,
 			2}, ETA: time.Hour,
@@ -81,7 +81,7 @@ func TestStateIsReadBack(t *testing.T) {
 		t.Errorf("mode %v, %v; want 0600", info.Mode(), err)
 	}
 	refused := errors.New("fenced")
-	if err := WriteIf(r, &State{V: Version, Epoch: 1}, func() error { return refused }); !errors.Is(err, refused) {
+	if err := WriteIf(r, &State{V: jobs.FormatLive.Version, Epoch: 1}, func() error { return refused }); !errors.Is(err, refused) {
 		t.Errorf("WriteIf = %v, want %v", err, refused)
 	}
 	if got, err := Read(r); err != nil || got.Epoch != 4 {
@@ -217,7 +217,7 @@ func TestFailedWriteLeavesTheOldState(t *testing.T) {
 		d := new(disktest.Disk)
 		r.Disk = d
 		d.FailAt(n, syscall.ENOSPC, n%2 == 0)
-		err := WriteIf(r, &State{V: Version, Epoch: 4}, nil)
+		err := WriteIf(r, &State{V: jobs.FormatLive.Version, Epoch: 4}, nil)
 		if d.Count() < n {
 			break
 		}
@@ -231,7 +231,7 @@ func TestFailedWriteLeavesTheOldState(t *testing.T) {
 			t.Errorf("operation %d (%s): Write = %v; then Read = %+v, %v, want epoch %d", n, d.Failed, err, got,
 				rerr, want)
 		}
-		if err := Write(r, &State{V: Version, Epoch: 4}); err != nil {
+		if err := Write(r, &State{V: jobs.FormatLive.Version, Epoch: 4}); err != nil {
 			t.Errorf("operation %d (%s): the next write: %v", n, d.Failed, err)
 		}
 	}

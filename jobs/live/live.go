@@ -19,9 +19,6 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// Version is the version of the format. A reader ignores a file of another version.
-const Version = 2
-
 // MaxBytes bounds the file. Readers refuse a larger one.
 const MaxBytes = 4 << 20
 
@@ -229,9 +226,8 @@ func decode(b []byte) (*State, error) {
 	if err := json.Unmarshal(b, &version); err != nil {
 		return nil, err
 	}
-	if version.V != Version {
-		return nil, fmt.Errorf("it has version %d and this dcs-tui knows version %d: use the dcs-tui that wrote it",
-			version.V, Version)
+	if err := jobs.FormatLive.Check(version.V); err != nil {
+		return nil, err
 	}
 	s := new(State)
 	if err := json.Unmarshal(b, s); err != nil {

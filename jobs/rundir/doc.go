@@ -2,6 +2,7 @@
 // files of a run.
 //
 //	nonce        random hex, with which hosts recognize the directory
+//	format       the version of the run, which every program checks first
 //	run.toml     the settings of the run (Asked), written once, with a checksum
 //	jobs.jsonl   accepted specifications, appended in blocks, with a checksum per line
 //	jobs-000002.jsonl …  those that a dispatcher of a later epoch added

@@ -155,6 +155,9 @@ func OpenOn(d Disk, dir string) (*Run, error) {
 	if err := lostErrorAmong(d, dir, names); err != nil {
 		return nil, err
 	}
+	if err := (&Run{Disk: d, Dir: dir}).CheckFormat(); err != nil {
+		return nil, err
+	}
 	for _, need := range []string{SettingsFile, NonceFile, SpecsFile, JournalDir} {
 		if !slices.Contains(names, need) {
 			advice := ""

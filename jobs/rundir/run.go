@@ -202,6 +202,9 @@ func (r *Run) createContents(settings []byte) error {
 	if err := WriteNew(r.Disk, r.Path(SpecsFile), nil); err != nil {
 		return err
 	}
+	if err := WriteNew(r.Disk, r.Path(FormatFile), formatText(r.Settings.Version)); err != nil {
+		return err
+	}
 	// Last, because a directory with a run.toml is a run.
 	if err := replace(r.Disk, r.Path(SettingsFile), settings, r.Nonce[:12]); err != nil {
 		return err
@@ -246,7 +249,7 @@ func halfMadeError(dir string) error {
 // removeCreated removes what was created before err, as far as possible. It returns an error that
 // wraps err.
 func removeCreated(d Disk, r *Run, err error) error {
-	for _, name := range []string{SettingsFile, SpecsFile, HostsDir, AttemptsDir, JournalDir, NonceFile, ""} {
+	for _, name := range []string{SettingsFile, FormatFile, SpecsFile, HostsDir, AttemptsDir, JournalDir, NonceFile, ""} {
 		if e := d.Remove(r.Path(name)); e != nil && !errors.Is(e, fs.ErrNotExist) {
 			return fmt.Errorf("cannot create the run directory %s: %w (remove what is left of it)", r.Dir, err)
 		}

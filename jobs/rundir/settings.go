@@ -100,12 +100,16 @@ func decodeSettings(b []byte) (*Settings, error) {
 		return nil, err
 	}
 	a := new(Settings)
-	if err := toml.Unmarshal(b, a); err != nil {
+	found, err := toml.Decode(string(b), a)
+	if err != nil {
 		var bad toml.ParseError
 		if errors.As(err, &bad) {
 			return nil, fmt.Errorf("line %d: %s", bad.Position.Line, bad.Message)
 		}
 		return nil, err
+	}
+	if keys := found.Undecoded(); len(keys) > 0 {
+		return nil, fmt.Errorf("unknown key %q: if a newer dcs-tui wrote it, use that version", keys[0].String())
 	}
 	if a.UID == "" || len(a.UID) > 16 || CheckName(a.Name) != nil {
 		return nil, fmt.Errorf("it names no run (uid %q, name %q)", text.Shorten(a.UID), text.Shorten(a.Name))

@@ -30,7 +30,7 @@ type control struct {
 
 const (
 	controlBytes = 64 << 10
-	controlMagic = 0x6463732d74756905 // "dcs-tui", version 5 of the spool
+	controlMagic = 0x6463732d74756900 // "dcs-tui" and, in the last byte, the version of the spool
 )
 
 // The words of the page.
@@ -77,8 +77,13 @@ func openControl(dir string) (*control, error) {
 	if err != nil {
 		return nil, fmt.Errorf("spool: %w", err)
 	}
-	if !c.word(ctlMagic).CompareAndSwap(0, controlMagic) && c.word(ctlMagic).Load() != controlMagic {
-		return nil, fmt.Errorf("spool: %s was made by another version of dcs-tui; end the run with that version, or remove %s", path, dir)
+	c.word(ctlMagic).CompareAndSwap(0, controlMagic|int64(jobs.FormatSpool.Version))
+	found := c.word(ctlMagic).Load()
+	if err = jobs.FormatSpool.Check(int(found & 0xff)); found&^0xff != controlMagic {
+		err = errors.New("it is damaged")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("spool: %s: %w; if no job of the run is left on this host, remove %s", path, err, dir)
 	}
 	return c, nil
 }

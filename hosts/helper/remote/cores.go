@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"dcs-tui/jobs"
 )
 
 // With pin = true, each job is bound to cores of its own. A supervisor that holds cores has a file
@@ -26,11 +28,12 @@ import (
 
 const (
 	coresPrefix = "cores-"
-	coresMagic  = "DCC1"
 	maxCoreText = 8 << 10 // bytes of a file: a list of 1024 cores has at most 5 KiB
 	coreTries   = 16
 	corePause   = 5 * time.Millisecond // mean time between two tries
 )
+
+var coresMagic = magic{"DCC", &jobs.FormatCores}
 
 // coreFields are the fields of the file. CPUs is a list as in /proc, such as "0-3,8".
 type coreFields struct{ CPUs string }

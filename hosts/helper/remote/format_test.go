@@ -19,7 +19,7 @@ func FuzzSpec(f *testing.F) {
 	f.Add(appendSpec(nil, &full))
 	f.Add(append(appendSpec(nil, &hosts.LaunchJob{Attempt: jobs.AttemptID{Job: 1, N: 1}}),
 		"what stood there before"...))
-	f.Add([]byte(specMagic))
+	f.Add([]byte(specMagic.String()))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		j, err := parseSpec(b)

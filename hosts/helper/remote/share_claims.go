@@ -13,17 +13,19 @@ import (
 	"strings"
 
 	"dcs-tui/hosts"
+	"dcs-tui/jobs"
 )
 
 // The helper of a run, and each of its supervisors that uses slots, hold a claim: a file that says
 // what the run wants, or what the supervisor uses. docs/sharing.md describes the file.
 const (
 	claimPrefix = "claim-"
-	claimMagic  = "DSH3"
 	claimBytes  = 512 // of every claim, so that a write never changes the size
 	maxRunName  = 200 // bytes of the name of a run in a claim
 	readTries   = 8   // to read a claim that is being written
 )
+
+var claimMagic = magic{"DSH", &jobs.FormatSlots}
 
 // claimText is the text of a claim.
 type claimText struct {
@@ -161,7 +163,7 @@ func readClaims(dirfd int, dir, own, run string) (claims []seenClaim, invalid ma
 		case perr != nil && f.st.Mode&0o044 == 0:
 			return // of ours, or seen by root: being created
 		case perr != nil:
-			ignored(f.name, fmt.Errorf("its text is not a claim (of %s): %w", userName(f.owner()), perr))
+			ignored(f.name, fmt.Errorf("its text, by %s, cannot be read: %w", userName(f.owner()), perr))
 			return
 		case f.owner() == os.Getuid() && text.run == run && text.group != own:
 			return

@@ -29,9 +29,9 @@ var (
 )
 
 // appendSealed appends the content of a sealed file to b.
-func appendSealed(b []byte, magic string, v any) []byte {
+func appendSealed(b []byte, m magic, v any) []byte {
 	start := len(b)
-	b = append(append(b, magic...), make([]byte, sealHeader-len(magic))...)
+	b = append(append(b, m.String()...), make([]byte, sealHeader-magicBytes)...)
 	b = wire.Append(b, v)
 	body := b[start+sealHeader:]
 	binary.LittleEndian.PutUint32(b[start+4:], crc32.Checksum(body, castagnoli))
@@ -39,11 +39,30 @@ func appendSealed(b []byte, magic string, v any) []byte {
 	return b
 }
 
-// unseal decodes what appendSealed wrote into *v, which must be zero. It returns errSeal for
-// anything else.
-func unseal[T any](b []byte, magic string, v *T) error {
-	if len(b) < sealHeader || string(b[:len(magic)]) != magic {
+// magic is the first four bytes of a sealed file: three letters for its kind, and the version of
+// its format.
+type magic struct {
+	kind   string
+	format *jobs.Format
+}
+
+const magicBytes = 4
+
+func (m magic) String() string { return m.kind + string(rune('0'+m.format.Version)) }
+
+// check returns an error if b does not begin with the magic.
+func (m magic) check(b []byte) error {
+	if len(b) < sealHeader || string(b[:len(m.kind)]) != m.kind {
 		return fmt.Errorf("%w: %d bytes, no header", errSeal, len(b))
+	}
+	return m.format.Check(int(b[len(m.kind)]) - '0')
+}
+
+// unseal decodes what appendSealed wrote into *v, which must be zero. It returns a
+// *jobs.VersionError for another version of the format, and errSeal for anything else.
+func unseal[T any](b []byte, m magic, v *T) error {
+	if err := m.check(b); err != nil {
+		return err
 	}
 	sum, n, body := binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint32(b[8:]), b[sealHeader:]
 	if uint64(n) > uint64(len(body)) {
@@ -59,7 +78,7 @@ func unseal[T any](b []byte, magic string, v *T) error {
 }
 
 // specMagic is the magic of a spec file, which holds a hosts.LaunchJob.
-const specMagic = "DCS5"
+var specMagic = magic{"DCS", &jobs.FormatSpoolJob}
 
 func appendSpec(b []byte, j *hosts.LaunchJob) []byte { return appendSealed(b, specMagic, *j) }
 
@@ -103,7 +122,7 @@ type slotConfig struct {
 }
 
 // configMagic is the magic of the file of a slotConfig.
-const configMagic = "DCG7"
+var configMagic = magic{"DCG", &jobs.FormatSpoolConfig}
 
 func configName(generation int64) string { return "config." + strconv.FormatInt(generation, 10) }
 
