@@ -13,6 +13,7 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/mirror"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/rundir/disktest"
@@ -195,7 +196,10 @@ func TestStandbysAreKept(t *testing.T) {
 		t.Helper()
 		must(t, watching.heartbeat())
 	}
-	look(0, "")
+	jobstest.Newer(&jobs.FormatStandby, func() { watching.file.V = jobs.FormatStandby.Version })
+	heartbeat()
+	look(0, "") // a newer format is ignored
+	watching.file.V = jobs.FormatStandby.Version
 	heartbeat()
 	look(standbysInterval, "b")
 	look(journal.StaleAfter-time.Second, "b")

@@ -22,6 +22,7 @@ import (
 
 	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/live"
 )
 
@@ -279,6 +280,12 @@ func TestServerOfAnotherVersionIsNamed(t *testing.T) {
 	s := startServer(t, &fakeHandler{})
 	if _, err := Dial(t.Context(), s.Address(), "run2"); !errors.Is(err, ErrGone) {
 		t.Errorf("another run: got %v, want ErrGone", err)
+	}
+	var newer *Server
+	jobstest.Newer(&jobs.FormatSocket, func() { newer = startServer(t, &fakeHandler{}) })
+	_, err := Dial(t.Context(), newer.Address(), "run1")
+	if err == nil || !strings.Contains(err.Error(), "speaks version 3") {
+		t.Errorf("a newer server: got %v", err)
 	}
 	for _, c := range []struct{ line, want string }{
 		{`{"dcs":7,"run":"run1","release":"v9","program":"/opt/dcs-tui","error":"x"}` + "\n",

@@ -14,6 +14,7 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -376,6 +377,22 @@ func keepFlags(fs *pflag.FlagSet) map[string]any {
 		}
 	}
 	return kept
+}
+
+// otherOptions are the options of run.toml that are not flags of run.
+var otherOptions = []string{rundir.OptionSource, rundir.OptionJobs, rundir.OptionReturns, metrics.Option,
+	metrics.BestOption}
+
+// checkOptions returns an error if run.toml has an option that this program does not know. A flag that
+// is removed must stay in a list here, because older programs have stored it.
+func checkOptions(run *rundir.Run) error {
+	for _, name := range slices.Sorted(maps.Keys(run.Settings.Options)) {
+		if !slices.Contains(keptFlags, name) && !slices.Contains(otherOptions, name) {
+			return text.Errorf("%s has the option %q, which this dcs-tui does not know", dirOf(run, rundir.SettingsFile),
+				name).WithAdvice("use the newer dcs-tui that made the run")
+		}
+	}
+	return nil
 }
 
 // restoreFlags sets the flags that run.toml has kept, except those that this command line gives. It

@@ -82,6 +82,9 @@ func (a *app) runResume(cmd *cobra.Command, flags *runFlags, args []string) erro
 	if err != nil {
 		return err
 	}
+	if err := checkOptions(runDir); err != nil {
+		return err
+	}
 	if err := cmp.Or(restoreFlags(cmd.Flags(), runDir.Settings.Options), flags.check()); err != nil {
 		return err
 	}
