@@ -235,12 +235,12 @@ func TestPythonInterrupted(t *testing.T) {
 import signal, time
 class Said:
     def __init__(self, out):
-        self.out, self.text, self.again = out, "", False
+        self.out, self.texts, self.again = out, [], False
     def flush(self):
         self.out.flush()
     def write(self, text):
         self.out.write(text)
-        self.text += text
+        self.texts.append(text)
         if self.again and "again leaves" in text:
             os.kill(os.getpid(), signal.SIGINT)
 sys.stderr = said = Said(sys.stderr)
@@ -258,11 +258,12 @@ def interrupted(e, name, stop):
         return future
 future = interrupted(executor(dir="first"), "started1", False)
 assert future.exception().result.state == "canceled", future
-assert "canceling 1 job of first; Ctrl-C again leaves" in said.text, said.text
+assert "canceling 1 job of first; Ctrl-C again leaves" in "".join(said.texts), said.texts
 said.again = True
 e = executor(dir="second")
 interrupted(e, "started2", True)
-assert "left second" in said.text and "dcs-tui cancel second --yes" in said.text, said.text
+text = "".join(said.texts)
+assert "left second" in text and "dcs-tui cancel second --yes" in text, text
 os.kill(e._process.pid, signal.SIGCONT)
 e._process.wait()
 `)

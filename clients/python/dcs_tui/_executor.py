@@ -86,7 +86,7 @@ def find_program(program: str = "dcs-tui") -> str:
         raise FileNotFoundError(
             "%s is not in PATH: put the binary of a release there (it needs nothing else), or build it with "
             "`make build`, or name it with Executor(program=...)" % program)
-    return found
+    return os.path.abspath(found)
 
 
 class Executor(concurrent.futures.Executor):
@@ -112,7 +112,7 @@ class Executor(concurrent.futures.Executor):
         self._write = threading.Lock()  # of the pipe; taken before _lock
         self._pending: Dict[str, Union[Future, _map.Group]] = {}
         self._maps: Set[_map.Map] = set()  # those that may send further jobs
-        self._closed, self._left, self._numbers = False, False, itertools.count(1)
+        self._closed, self._canceled, self._left, self._numbers = False, False, False, itertools.count(1)
         self._ended: Optional[StoppedError] = None
         self._said: Deque[str] = collections.deque(maxlen=20)  # the last messages of dcs-tui
         os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
@@ -282,6 +282,7 @@ class Executor(concurrent.futures.Executor):
             for calls in maps:
                 calls.cancel()
             if not self._drains:
+                self._canceled = True
                 self._send({"cancel": True})
             self.shutdown()
         except KeyboardInterrupt:
@@ -328,6 +329,8 @@ class Executor(concurrent.futures.Executor):
                 self._put(future.line)
                 if future.cancelled():
                     self._put({"cancel": future.key})
+            if self._canceled:  # Ctrl-C has also killed a dcs-tui that had not begun
+                self._put({"cancel": True})
             if closed:
                 self._close_input()
         return self._process
