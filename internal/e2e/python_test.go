@@ -59,9 +59,8 @@ func (l *lab) pythonIn(python, stdin string, args ...string) string {
 const pythonBegin = `
 import os, sys
 from dcs_tui import *
-def executor(*flags, **more):
-    return Executor("--hosts", os.environ["HOSTS"], *flags, program=os.environ["DCS"], python=os.environ["PYTHON"],
-                    log=sys.stderr, **more)
+def executor(python=os.environ["PYTHON"], **more):
+    return Executor("--hosts", os.environ["HOSTS"], program=os.environ["DCS"], python=python, log=sys.stderr, **more)
 `
 
 // TestPythonShipsCode calls functions of programs that hosts cannot import: from standard input, of
@@ -222,6 +221,35 @@ with executor() as e:
         assert "cannot be sent" in str(error), error
 `)
 	l.pythonIn(python, "", "results.py")
+}
+
+// TestPythonVersions checks that code of the main program does not run on another Python than the
+// client's, that the error names both, and that functions of installed modules still run there.
+func TestPythonVersions(t *testing.T) {
+	t.Parallel()
+	python := needPython(t)
+	l := newLocalLab(t, 2, "")
+	l.writeFile("versions.py", pythonBegin+`
+def own(x):
+    return x
+with open("other", "w") as f:
+    f.write("#!%s\nimport runpy, sys\nsys.implementation.name = 'otherpython'\nsys.argv = sys.argv[1:]\n"
+            "runpy.run_path(sys.argv[0], run_name='__main__')\n" % sys.executable)
+os.chmod("other", 0o700)
+with executor(python=os.path.abspath("other")) as e:
+    error = e.submit(Job(own, tries=1), 1).exception()
+    assert type(error) is JobError and error.result.exit == 70, repr(error)
+    here = "%s %d.%d" % ((sys.implementation.name,) + sys.version_info[:2])
+    assert "needs %s," % here in str(error) and "is otherpython 3." in str(error), error
+    assert e.submit(pow, 2, 5).result() == 32
+    results = e.map(Job(own, tries=1), range(4), chunksize=2)
+    try:
+        next(results)
+        assert False
+    except JobError as error:
+        assert "is otherpython 3." in str(error), error
+`)
+	l.pythonIn(python, "", "versions.py")
 }
 
 // TestPythonInterrupted checks that the first Ctrl-C cancels the jobs and says so, and that the next
