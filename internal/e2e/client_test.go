@@ -255,9 +255,12 @@ def main():
     late.shutdown(cancel_futures=True)
     assert all(f.cancelled() for f in left)
     with Executor("--no-such-flag", program=sys.argv[2], dir="bad") as bad:
-        stopped = bad.submit("true").exception(timeout=600)
-        assert isinstance(stopped, StoppedError) and "no-such-flag" in str(stopped), stopped
-        assert "resume" not in str(stopped), stopped
+        for stop in lambda: bad.submit("true").result(), lambda: list(bad.map(pow, range(3000), range(3000))):
+            try:
+                stop()
+                assert False
+            except StoppedError as stopped:
+                assert "no-such-flag" in str(stopped) and "resume" not in str(stopped), stopped
     print("all is well")
 
 if __name__ == "__main__":

@@ -114,6 +114,7 @@ class Executor(concurrent.futures.Executor):
         self._maps: Set[_map.Map] = set()  # those that may send further jobs
         self._closed, self._canceled, self._left, self._numbers = False, False, False, itertools.count(1)
         self._ended: Optional[StoppedError] = None
+        self._refusal: Exception = RuntimeError("cannot schedule new futures after shutdown")
         self._said: Deque[str] = collections.deque(maxlen=20)  # the last messages of dcs-tui
         os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
         self._process = self._start()
@@ -140,7 +141,7 @@ class Executor(concurrent.futures.Executor):
         future = Future(self, key, line, callable(job.what))
         with self._lock:
             if self._closed:
-                raise RuntimeError("cannot schedule new futures after shutdown")
+                raise self._refusal
             self._pending[key] = future
         self._send(line)
         return future
@@ -161,7 +162,7 @@ class Executor(concurrent.futures.Executor):
         calls = _map.Map(self, job, key, chunksize)
         with self._lock:
             if self._closed:
-                raise RuntimeError("cannot schedule new futures after shutdown")
+                raise self._refusal
             self._maps.add(calls)
         return _map.in_order(calls.run(zip(*iterables)), end)
 
@@ -363,18 +364,19 @@ class Executor(concurrent.futures.Executor):
             deaths += 1
             time.sleep(1 if deaths > 1 else 0)
             self._start()
-        with self._lock:
-            self._closed = True
-            left, maps = list(self._pending.values()), list(self._maps)
-            self._pending = {}
         text = "dcs-tui ended with code %d" % code
         said = [line for line in self._said if line]
         if said:
             text += ": " + "\n".join(said[-3:])
         if os.path.exists(os.path.join(self._path, "run.toml")):
             text += "\n`dcs-tui resume %s` continues the run" % shlex.quote(self.dir)
-        self._ended = StoppedError(text)
-        for one in [*left, *maps]:
+        with self._lock:
+            if not self._closed:
+                self._refusal = StoppedError(text)
+            self._closed, self._ended = True, StoppedError(text)
+            left: List[Any] = [*self._maps, *self._pending.values()]  # maps first: they send nothing more
+            self._pending = {}
+        for one in left:
             one.stop(StoppedError(text))
 
     def _take(self, fields: Dict[str, Any]) -> None:
