@@ -17,14 +17,17 @@ import (
 // HTML comment, which a reader does not see:
 //
 //	<!-- have: COMMANDS -->        what a reader of the page must have: commands of the shell
-//	<!-- run [long] [yes] [exit=N] -->
+//	<!-- run [long] [yes=COMMAND] [exit=N] -->
 //	                               the block has commands: long, if they need ssh servers or a build;
-//	                               yes, if the program asks, and the reader says yes; with exit code N
+//	                               yes, if this command asks, and the reader says yes
 //	<!-- file NAME -->             the block is the content of a file
-//	<!-- output [long] [varies=N,M] [maybe=N,M] -->
+//	<!-- output [long] [keys] [varies=N,M] [maybe=N,M] -->
 //	                               the block is what the last commands print. Numbers with a unit may
 //	                               differ, on the lines of varies all numbers; lines of maybe may be
-//	                               missing; a … is any text, alone on a line any lines
+//	                               missing or others; a … is any text, alone on a line any lines. With
+//	                               keys, only the names in JSON count
+//	<!-- inventory -->             the block is an inventory, or keys of a host
+//	<!-- tested: DIR TEST -->      a test in this directory reads the page and checks the block
 //	<!-- not run: REASON -->       the block cannot be run here
 type pageBlock struct {
 	page   string
@@ -51,11 +54,13 @@ func (b *pageBlock) value(name string) string {
 
 // markerWords are the words that each marker may have.
 var markerWords = map[string]*regexp.Regexp{
-	"have":   regexp.MustCompile(`^long$`),
-	"run":    regexp.MustCompile(`^(long|yes|exit=\d+)$`),
-	"file":   regexp.MustCompile(`^[\w./-]+$`),
-	"output": regexp.MustCompile(`^(long|(varies|maybe)=\d+(,\d+)*)$`),
-	"not":    regexp.MustCompile(`^run$`),
+	"have":      regexp.MustCompile(`^long$`),
+	"run":       regexp.MustCompile(`^(long|yes=[a-z]+|exit=\d+)$`),
+	"file":      regexp.MustCompile(`^[\w./-]+$`),
+	"output":    regexp.MustCompile(`^(long|keys|(varies|maybe)=\d+(,\d+)*)$`),
+	"inventory": nil,
+	"tested":    nil,
+	"not":       regexp.MustCompile(`^run$`),
 }
 
 // pageBlocks returns the markers and the code blocks of a page, in order, and what is wrong with
@@ -82,14 +87,18 @@ func pageBlocks(page, text string) (blocks []*pageBlock, problems []string) {
 			head, text, _ := strings.Cut(line, ":")
 			words := strings.Fields(head)
 			marker = &pageBlock{page: page, line: start + 1, marker: words[0], words: words[1:], text: strings.TrimSpace(text)}
-			allowed := markerWords[marker.marker]
-			if allowed == nil {
+			if marker.marker == "keys" || marker.marker == "end" { // for the generator of tables
+				marker = nil
+				continue
+			}
+			allowed, isMarker := markerWords[marker.marker]
+			if !isMarker {
 				problem(marker.line, "unknown marker %q", marker.marker)
 				marker = nil
 				continue
 			}
 			for _, w := range marker.words {
-				if !allowed.MatchString(w) {
+				if allowed == nil || !allowed.MatchString(w) {
 					problem(marker.line, "%s has no word %q", marker.marker, w)
 				}
 			}
@@ -121,14 +130,16 @@ func pageBlocks(page, text string) (blocks []*pageBlock, problems []string) {
 
 // TestPageBlocksAreFound checks that markers belong to the code block that follows.
 func TestPageBlocksAreFound(t *testing.T) {
-	page := "text `<!-- run -->`\n<!-- have: a\nb -->\n\n<!-- run long exit=3 -->\n```sh\nx\n```\n- item\n  ```\n  y\n  ```\n" +
+	page := "text `<!-- run -->`\n<!-- have: a\nb -->\n\n<!-- run long exit=3 -->\n```sh\nx\n```\n" +
+		"- item\n  ```\n  y\n  ```\n" +
 		"<!-- file a -->\ntext\n<!-- rum -->\n<!-- run lang -->\n```\n<!-- z -->\n```\n"
 	blocks, problems := pageBlocks("p", page)
 	var got []string
 	for _, b := range blocks {
 		got = append(got, fmt.Sprintf("%d %s %v %q %q", b.line, b.marker, b.words, b.text, b.code))
 	}
-	want := []string{`2 have [] "a\nb" ""`, `6 run [long exit=3] "" "x\n"`, `10  [] "" "y\n"`, `17 run [lang] "" "<!-- z -->\n"`}
+	want := []string{`2 have [] "a\nb" ""`, `6 run [long exit=3] "" "x\n"`, `10  [] "" "y\n"`,
+		`17 run [lang] "" "<!-- z -->\n"`}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
@@ -140,9 +151,10 @@ func TestPageBlocksAreFound(t *testing.T) {
 
 // withUnit matches numbers that differ from run to run: durations, sizes, shares, times, and dates.
 var (
-	withUnit = regexp.MustCompile(`<?\b(\d+(h|m|d) )?\d[\d,]*(\.\d+)? ?(ns|µs|ms|s|min|m|h|d|%|B|KiB|MiB|GiB|TiB|kB|MB|GB)(\b|/s|\B)`)
-	number   = regexp.MustCompile(`\d[\d,]*(\.\d+)?`)
-	blanks   = regexp.MustCompile(`[ \t]+`)
+	withUnit  = regexp.MustCompile(`<?\b(\d+(h|m|d) )?\d[\d,]*(\.\d+)? ?(ns|µs|ms|s|min|m|h|d|%|B|KiB|MiB|GiB|TiB|kB|MB|GB)(\b|/s|\B)`)
+	number    = regexp.MustCompile(`\d[\d,]*(\.\d+)?`)
+	sparkline = regexp.MustCompile(`[▁-█]+`)
+	blanks    = regexp.MustCompile(`[ \t]+`)
 )
 
 // printsOutput returns which line of a block of the documentation is not in what commands printed,
@@ -152,6 +164,7 @@ func printsOutput(printed, block, varies, maybe string) string {
 	normal := func(s string, all bool) string {
 		s = withUnit.ReplaceAllString(s, "#")
 		if all {
+			s = sparkline.ReplaceAllString(s, "#")
 			s = number.ReplaceAllString(s, "#")
 		}
 		return strings.TrimRight(blanks.ReplaceAllString(s, " "), " ")
@@ -172,8 +185,22 @@ func printsOutput(printed, block, varies, maybe string) string {
 		switch {
 		case next < len(lines) && (anywhere || next == at):
 			at, anywhere = next+1, false
-		case !slices.Contains(optional, fmt.Sprint(i+1)):
+		case slices.Contains(optional, fmt.Sprint(i+1)):
+			anywhere = true
+		default:
 			return want
+		}
+	}
+	return ""
+}
+
+var jsonKey = regexp.MustCompile(`"\w+":`)
+
+// printsKeys returns which name in the JSON of a block is not in what commands printed, or "".
+func printsKeys(printed, block string) string {
+	for _, key := range jsonKey.FindAllString(block, -1) {
+		if !strings.Contains(printed, key) {
+			return key
 		}
 	}
 	return ""
@@ -193,7 +220,8 @@ func TestOutputIsCompared(t *testing.T) {
 		{"end of it\nnote\n", "", "", "note"},
 		{"note\nno such line\n✓ …\n", "", "2", ""},
 		{"note\nlongest …\n✓ …\n", "", "2", ""},
-		{"note\nno such line\nlongest …\n", "", "2", "longest …"},
+		{"note\nno such line\nlongest …\n", "", "2", ""},
+		{"note\nno such line\nno other\n", "", "2", "no other"},
 	} {
 		if got := printsOutput(printed, c.block, c.varies, c.maybe); got != c.want {
 			t.Errorf("%q: %q, want %q", c.block, got, c.want)
@@ -204,7 +232,8 @@ func TestOutputIsCompared(t *testing.T) {
 // repositoryFiles returns the names of the files of the repository.
 func repositoryFiles(t *testing.T) []string {
 	t.Helper()
-	files, err := exec.Command("git", "-C", "../..", "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
+	files, err := exec.Command("git", "-C", "../..", "ls-files", "-z", "--cached", "--others",
+		"--exclude-standard").Output()
 	if err != nil {
 		t.Skip("LEFT OUT: this is no git checkout")
 	}

@@ -11,20 +11,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"dcs-tui/internal/polltest"
 )
-
-// notExecutedYet are the pages whose code blocks have no markers yet.
-var notExecutedYet = []string{
-	"docs/clients.md", "docs/environments.md", "docs/files.md", "docs/grid.md", "docs/hardness.md", "docs/hosts.md",
-	"docs/jobs.md", "docs/owners.md", "docs/protocol.md", "docs/providers.md", "docs/query.md", "docs/queues.md",
-	"docs/report.md", "docs/requests.md", "docs/results.md", "docs/retries.md", "docs/run-directory.md", "docs/screen.md",
-	"docs/search.md", "docs/sharing.md", "docs/slurm.md", "docs/ssh.md", "docs/standby.md", "docs/trouble.md",
-}
 
 // TestPages executes the code blocks of README.md and of the pages in docs/, in the order of each
 // page, in a home directory of its own. The hosts are this machine; without -short a real ssh
@@ -38,32 +31,44 @@ func TestPages(t *testing.T) {
 		must(t, err)
 		page := strings.TrimPrefix(file, "../../")
 		blocks, problems := pageBlocks(page, string(text))
-		isExecuted := !slices.Contains(notExecutedYet, page)
-		if page == "docs/design.md" { // it is for developers and has a drawing
-			isExecuted = false
-		}
 		for _, b := range blocks {
 			switch {
 			case b.marker == "not":
 				notRun = append(notRun, b.at()+": "+b.text)
-			case b.marker == "" && isExecuted:
+			case b.marker == "tested":
+				problems = append(problems, findTest(b)...)
+			case b.marker == "":
 				problems = append(problems, b.at()+": this block says neither how it is run nor why it is not")
 			}
 		}
-		if len(problems) > 0 && isExecuted {
+		if len(problems) > 0 {
 			t.Error(strings.Join(problems, "\n"))
 			continue
 		}
-		if !isExecuted || !slices.ContainsFunc(blocks, func(b *pageBlock) bool { return b.marker != "not" }) {
+		if !slices.ContainsFunc(blocks, func(b *pageBlock) bool { return b.marker != "not" && b.marker != "tested" }) {
 			continue
 		}
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
-			newReader(t, blocks).follow()
+			r := newReader(t, blocks)
+			r.follow()
+			r.checkRunDirectories()
 		})
 	}
 	t.Logf("%d blocks cannot be run here:\n%s", len(notRun), strings.Join(notRun, "\n"))
-	t.Logf("%d pages are not executed yet: %s", len(notExecutedYet), strings.Join(notExecutedYet, ", "))
+}
+
+// findTest returns what is wrong with a marker that names a test.
+func findTest(b *pageBlock) []string {
+	dir, name, _ := strings.Cut(b.text, " ")
+	files, _ := filepath.Glob(filepath.Join("../..", dir, "*_test.go"))
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err == nil && strings.Contains(string(text), "func "+name+"(") && strings.Contains(string(text), b.page) {
+			return nil
+		}
+	}
+	return []string{fmt.Sprintf("%s: %s has no file with the test %s that reads the page", b.at(), dir, name)}
 }
 
 // reader does what a page says.
@@ -75,8 +80,9 @@ type reader struct {
 	printed string // by the last commands
 }
 
-// newReader returns a reader of the page with these blocks. The working directory has the
-// repository's examples, and all of its files and no program if the page builds the program.
+// newReader returns a reader of the page with these blocks. The working directory has the program,
+// the examples, and an inventory. One who builds the program has no inventory there, and one of one
+// host elsewhere, so that the load of this machine does not matter.
 func newReader(t *testing.T, blocks []*pageBlock) *reader {
 	t.Helper()
 	var l *lab
@@ -87,56 +93,61 @@ func newReader(t *testing.T, blocks []*pageBlock) *reader {
 		l = newLab(t, 1)
 	}
 	r := &reader{lab: l, dir: l.path("work"), blocks: blocks}
-	must(t, os.MkdirAll(l.path("home/.config/dcs-tui"), 0o700))
-	must(t, os.MkdirAll(l.path("bin"), 0o700))
-	must(t, os.MkdirAll(r.dir, 0o700))
-	inventory := ""
-	builds := slices.ContainsFunc(blocks, func(b *pageBlock) bool { return strings.Contains(b.code, "make build") })
-	numHosts := 4
-	if builds {
-		numHosts = 1 // as for a reader who has no inventory yet
+	for _, dir := range []string{"home/.config/dcs-tui", "bin", "work"} {
+		must(t, os.MkdirAll(l.path(dir), 0o700))
 	}
-	for i := 1; i <= numHosts; i++ {
+	if !slices.ContainsFunc(blocks, func(b *pageBlock) bool { return strings.Contains(b.code, "make build") }) {
+		l.writeFile("work/hosts.toml", r.inventory(4))
+	} else {
+		l.writeFile("home/.config/dcs-tui/hosts.toml", r.inventory(1))
+		if blocks[0].page == "README.md" && len(l.servers) > 0 { // one page really builds it
+			copyFiles(t, r.dir, repositoryFiles(t))
+		} else {
+			r.script("make", ":")
+		}
+	}
+	if l.numFiles("work/examples") == 0 {
+		must(t, os.CopyFS(l.path("work/examples"), os.DirFS("../../examples")))
+		must(t, os.Symlink(l.path("bin/dcs-tui"), l.path("work/dcs-tui")))
+	}
+	// A reader at a terminal is asked, and answers yes.
+	r.script("dcs-tui", `case "$READER_SAYS_YES" in "${1-none}") set -- "$@" --yes ;; esac; exec `+program+` "$@"`)
+	r.env = append(os.Environ(), "HOME="+l.path("home"), "XDG_CONFIG_HOME=", "LANG=C.UTF-8", "TERM=dumb",
+		"PATH="+l.path("bin")+":"+os.Getenv("PATH"), "REPOSITORY="+l.repoPath("."))
+	if len(l.servers) == 0 {
+		return r
+	}
+	ssh, err := exec.LookPath("ssh")
+	must(t, err)
+	config := l.writeFile("ssh_config", fmt.Sprintf("Host ws*\n\tHostName 127.0.0.1\n\tPort %d\n%s", l.servers[0].Port,
+		l.readFile(l.servers[0].ConfigFile)))
+	r.script("ssh", "exec "+ssh+" -F "+config+` "$@"`)
+	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPATH"} { // the home directory is another one
+		value, err := exec.Command("go", "env", name).Output()
+		must(t, err)
+		r.env = append(r.env, name+"="+strings.TrimSpace(string(value)))
+	}
+	return r
+}
+
+// script writes a script that is in the reader's PATH.
+func (r *reader) script(name, text string) {
+	r.t.Helper()
+	must(r.t, os.Chmod(r.writeFile("bin/"+name, "#!/bin/sh\n"+text+"\n"), 0o700))
+}
+
+// inventory returns an inventory of the hosts ws01 to ws0n.
+func (r *reader) inventory(n int) (text string) {
+	for i := 1; i <= n; i++ {
 		name := fmt.Sprintf("ws%02d", i)
-		if len(l.servers) > 0 {
-			inventory += l.servers[0].Entry(name, 2)
+		if len(r.servers) > 0 {
+			text += r.servers[0].Entry(name, 2)
 			continue
 		}
-		inventory += fmt.Sprintf("[[host]]\nname = %q\nlink = \"local\"\nslots = 2\nyield = false\nnice = 0\nwork_dir = %q\n\n",
-			name, l.path("home/.dcs-tui-"+name))
+		text += fmt.Sprintf("[[host]]\nname = %q\nlink = \"local\"\nslots = 2\nyield = false\nnice = 0\nwork_dir = %q\n\n",
+			name, r.path("home/.dcs-tui-"+name))
 	}
-	l.writeFile("home/.config/dcs-tui/hosts.toml", inventory)
-	l.writeFile("work/hosts.toml", inventory)
-	// A reader at a terminal is asked, and answers yes.
-	l.writeFile("bin/dcs-tui", "#!/bin/sh\n[ -z \"$READER_SAYS_YES\" ] || set -- \"$@\" --yes\nexec "+program+" \"$@\"\n")
-	must(t, os.Chmod(l.path("bin/dcs-tui"), 0o700))
-
-	r.env = append(os.Environ(), "HOME="+l.path("home"), "XDG_CONFIG_HOME=", "LANG=C.UTF-8", "TERM=dumb",
-		"PATH="+l.path("bin")+":"+os.Getenv("PATH"))
-	if len(l.servers) > 0 {
-		config := fmt.Sprintf("Host ws*\n\tHostName 127.0.0.1\n\tPort %d\n%s", l.servers[0].Port, l.readFile(l.servers[0].ConfigFile))
-		r.env = slices.DeleteFunc(l.sshUserEnv(l.writeFile("ssh_config", config)), func(s string) bool {
-			return strings.HasPrefix(s, "HOME=") || strings.HasPrefix(s, "XDG_CONFIG_HOME=")
-		})
-		r.env = append(r.env, "HOME="+l.path("home"), "LANG=C.UTF-8", "TERM=dumb")
-	}
-	if builds {
-		must(t, os.Remove(l.path("work/hosts.toml")))
-		if len(l.servers) > 0 {
-			for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPATH"} {
-				value, err := exec.Command("go", "env", name).Output()
-				must(t, err)
-				r.env = append(r.env, name+"="+strings.TrimSpace(string(value)))
-			}
-			copyFiles(t, r.dir, repositoryFiles(t))
-			return r
-		}
-	}
-	l.writeFile("bin/make", "#!/bin/sh\n") // the program is there
-	must(t, os.Chmod(l.path("bin/make"), 0o700))
-	must(t, os.CopyFS(filepath.Join(r.dir, "examples"), os.DirFS("../../examples")))
-	must(t, os.Symlink(l.path("bin/dcs-tui"), filepath.Join(r.dir, "dcs-tui")))
-	return r
+	return text
 }
 
 func (r *reader) follow() {
@@ -153,8 +164,19 @@ func (r *reader) follow() {
 			name := filepath.Join(r.dir, b.words[0])
 			must(r.t, os.MkdirAll(filepath.Dir(name), 0o700))
 			must(r.t, os.WriteFile(name, []byte(b.code), 0o600))
+		case "inventory":
+			text := b.code
+			if !strings.Contains(text, "[[") {
+				text = "[[host]]\nname = \"ws01\"\n" + text
+			}
+			must(r.t, os.WriteFile(filepath.Join(r.dir, "inventory.toml"), []byte(text), 0o600))
+			r.do(b, "dcs-tui hosts list --hosts inventory.toml")
 		case "output":
-			if missing := printsOutput(r.printed, b.code, b.value("varies"), b.value("maybe")); missing != "" {
+			missing := printsKeys(r.printed, b.code)
+			if !b.has("keys") {
+				missing = printsOutput(r.printed, b.code, b.value("varies"), b.value("maybe"))
+			}
+			if missing != "" {
 				r.t.Errorf("%s: the commands above do not print %q but\n%s", b.at(), missing, r.printed)
 			}
 		}
@@ -189,8 +211,8 @@ func (r *reader) do(b *pageBlock, commands string) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-euc", commands)
 	cmd.Dir, cmd.Env = r.dir, r.env
-	if b.has("yes") {
-		cmd.Env = append(slices.Clip(r.env), "READER_SAYS_YES=1")
+	if b.value("yes") != "" {
+		cmd.Env = append(slices.Clip(r.env), "READER_SAYS_YES="+b.value("yes"))
 	}
 	// A file, because a pipe would be open until programs in the background end.
 	out, err := os.CreateTemp(r.lab.dir, "printed")
@@ -225,3 +247,53 @@ func (r *reader) ignoreLoad() {
 	text = []byte(strings.ReplaceAll(string(text), "[[host]]\n", "[[host]]\nyield = false\n"))
 	must(r.t, os.WriteFile(file, text, 0o600))
 }
+
+// checkRunDirectories checks that docs/run-directory.md lists each file of the runs of the page.
+func (r *reader) checkRunDirectories() {
+	r.t.Helper()
+	page := r.readFile("../../docs/run-directory.md")
+	_, table, _ := strings.Cut(page, "## The files\n")
+	_, table, _ = strings.Cut(table, "|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var patterns []string
+	for line := range strings.Lines(table) {
+		for i, name := range strings.Split(strings.Split(line, " | ")[0], "`") {
+			if i%2 == 0 {
+				continue
+			}
+			if strings.HasPrefix(name, ".") { // another ending
+				name = strings.TrimSuffix(patterns[len(patterns)-1], filepath.Ext(patterns[len(patterns)-1])) + name
+			} else {
+				name = regexp.QuoteMeta(name)
+				name = placeholder.ReplaceAllString(name, ".+")
+				name = digits.ReplaceAllString(name, `\d+`)
+			}
+			patterns = append(patterns, name)
+		}
+	}
+	if len(patterns) < 20 {
+		r.t.Fatalf("the table of docs/run-directory.md lists only %q", patterns)
+	}
+	documented := regexp.MustCompile("^(" + strings.Join(patterns, "|") + ")$")
+	must(r.t, filepath.WalkDir(r.dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.Name() != "run.toml" {
+			return nil // some other test's program may remove files
+		}
+		dir := filepath.Dir(path)
+		return filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+			name, _ := filepath.Rel(dir, path)
+			if err != nil || d.IsDir() || strings.HasPrefix(d.Name(), ".") { // a temporary file
+				return nil
+			}
+			if !documented.MatchString(name) && !documented.MatchString(filepath.Dir(name)+"/") {
+				r.t.Errorf("docs/run-directory.md does not list the file %s of a run", name)
+			}
+			return nil
+		})
+	}))
+}
+
+var (
+	placeholder = regexp.MustCompile(`<[a-z]+>`)
+	digits      = regexp.MustCompile(`\d+`)
+)

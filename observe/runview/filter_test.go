@@ -1,6 +1,7 @@
 package runview
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -182,4 +183,26 @@ func FuzzFilter(f *testing.F) {
 			t.Errorf("%q: %v", s, err)
 		}
 	})
+}
+
+// TestFiltersAreAsDocumented checks that the filters that docs/query.md shows are accepted.
+func TestFiltersAreAsDocumented(t *testing.T) {
+	b := boardOf(t, sampleRun())
+	page, err := os.ReadFile("../../docs/query.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## On the screen\n")
+	_, block, _ := strings.Cut(section, "\n```\n")
+	block, _, _ = strings.Cut(block, "```")
+	n := 0
+	for filter := range strings.Lines(block) {
+		n++
+		if _, _, err := b.Match(t.Context(), strings.TrimSpace(filter)); err != nil {
+			t.Errorf("%s: %v", filter, err)
+		}
+	}
+	if n < 2 {
+		t.Errorf("the page shows %d filters", n)
+	}
 }
