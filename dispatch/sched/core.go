@@ -37,8 +37,11 @@ type Config struct {
 	Buffer time.Duration
 	Halt   Halt // when to drain because of results
 	// Maximum number of live attempts of a job (copies.go); 0 or 1: no copies.
-	Copies      int
-	LaunchDelay time.Duration // minimum time between two launches; 0: none
+	Copies int
+	// A job is a straggler from this multiple of its expected run time and from this age on; 0: 2, 5 s.
+	StragglerFactor float64
+	StragglerAge    time.Duration
+	LaunchDelay     time.Duration // minimum time between two launches; 0: none
 	// Finish when nothing was possible for this long (see isAnythingPossible); 0: 10 min.
 	GiveUpAfter time.Duration
 	// Attempts found in the run directory; used only after damage to the journal.
@@ -141,6 +144,8 @@ func New(cfg Config, t *jobs.Table, hs []*hosts.Host) *Core {
 		c.tickets = rand.New(rand.NewPCG(cfg.Seed, ticketStream))
 	}
 	c.cfg.Tries = orDefault(cfg.Tries, jobs.DefaultTries)
+	c.cfg.StragglerFactor = orDefault(cfg.StragglerFactor, defaultStragglerFactor)
+	c.cfg.StragglerAge = orDefault(cfg.StragglerAge, defaultStragglerAge)
 	c.cfg.GiveUpAfter = orDefault(cfg.GiveUpAfter, 10*time.Minute)
 	c.cfg.HalfLife = orDefault(cfg.HalfLife, defaultHalfLife)
 	c.cfg.MaxBackoff = orDefault(cfg.MaxBackoff, time.Minute)

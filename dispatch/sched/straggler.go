@@ -15,15 +15,17 @@ type stragglers struct {
 	numStragglers    int           // number of attempts that are stragglers
 }
 
-// A straggler has run for more than twice the time that jobs of its queue take. It
+// A straggler has run for more than twice (Config.StragglerFactor) the time that jobs of its queue take. It
 // is flagged, and is among the first to be copied (copies.go).
 const (
-	stragglerFactor = 2
+	defaultStragglerFactor = 2
 	// stragglerInterval is the interval at which all running jobs are checked.
 	stragglerInterval = TickInterval
-	// minStragglerAge is the age below which a job is not reported: a delay of a second among jobs
-	// of milliseconds does not matter.
-	minStragglerAge = 5 * time.Second
+	// minStragglerInterval bounds the cost of checks if the user sets a smaller age.
+	minStragglerInterval = 100 * time.Millisecond
+	// defaultStragglerAge is the age below which a job is not reported: a delay of a second among
+	// jobs of milliseconds does not matter.
+	defaultStragglerAge = 5 * time.Second
 )
 
 // updateStragglers looks for stragglers among the running attempts.
@@ -31,7 +33,7 @@ func (c *Core) updateStragglers() {
 	if c.now.Mono < c.stragglerCheckAt {
 		return
 	}
-	c.stragglerCheckAt = c.now.Mono + stragglerInterval
+	c.stragglerCheckAt = c.now.Mono + min(stragglerInterval, max(minStragglerInterval, c.cfg.StragglerAge))
 	for _, st := range c.queues {
 		st.censored = censored{}
 	}
@@ -44,7 +46,7 @@ func (c *Core) updateStragglers() {
 	}
 	for h := range c.everyHost() {
 		for f := h.oldest; f != nil; f = f.nextOnHost {
-			if age := f.age(c.now.Mono); !f.isStraggler && age >= minStragglerAge && f.hasMeaningfulAge() {
+			if age := f.age(c.now.Mono); !f.isStraggler && age >= c.cfg.StragglerAge && f.hasMeaningfulAge() {
 				c.checkStraggler(f, age)
 			}
 		}
@@ -59,7 +61,7 @@ func (f *inFlight) hasMeaningfulAge() bool {
 
 func (c *Core) checkStraggler(f *inFlight, age time.Duration) {
 	expected, ok := f.expectedRunTime(age)
-	if !ok || age <= stragglerFactor*expected {
+	if !ok || float64(age) <= c.cfg.StragglerFactor*float64(expected) {
 		return
 	}
 	f.isStraggler = true

@@ -23,29 +23,40 @@ func TestLateJobIsFlaggedOnce(t *testing.T) {
 		{[]int{8, 9, 10, 11, 12}, 26}, // 2 x (10 + 2 x 1.58)
 		{[]int{1, 1, 1, 1, 1}, 5},     // the minimum
 	} {
-		s := stageWithJobs(t, len(tt.finished)+1, Config{}, testHost("a", 1))
-		for i, sec := range tt.finished {
-			s.endAfter("a", fmt.Sprintf("%d.1", i+1), time.Duration(sec)*time.Second)
-		}
-		id := jobs.ID(len(tt.finished) + 1)
-		s.started("a", fmt.Sprintf("%d.1", id))
-		at := 0
-		for sec := 1; sec <= 60; sec++ {
-			s.wait(time.Second, "a")
-			if s.isStraggler(id) && at == 0 {
-				at = sec
-			}
-		}
-		if at < tt.want || at > tt.want+4 || (tt.want == 0) != (at == 0) {
-			t.Errorf("%v: a straggler after %d s, want %d", tt.finished, at, tt.want)
-		}
-		if n := len(s.eventsAbout("straggler")); n > 1 || n != s.c.NumStragglers() {
-			t.Errorf("%v: said %q, %d of them", tt.finished, s.eventsAbout("straggler"), s.c.NumStragglers())
-		}
-		s.ended("a", fmt.Sprintf("%d.1", id), succeeded)
-		want(t, "stragglers when it is over", s.c.NumStragglers(), 0)
-		want(t, "a straggler", s.isStraggler(id), false)
+		checkFlaggedOnce(t, Config{}, tt.finished, tt.want)
 	}
+	// As the user sets it: P of the DCS paper, and jobs of less than 5 s, too.
+	checkFlaggedOnce(t, Config{StragglerFactor: 4}, []int{10, 10, 10, 10, 10}, 40)
+	checkFlaggedOnce(t, Config{StragglerFactor: 1.5}, []int{10, 10, 10, 10, 10}, 15)
+	checkFlaggedOnce(t, Config{StragglerFactor: 1, StragglerAge: 100 * time.Millisecond}, []int{1, 1, 1, 1, 1}, 1)
+}
+
+// checkFlaggedOnce checks that a job after others of these run times, in seconds, is flagged once, in
+// the second want (0: never) or in the next four.
+func checkFlaggedOnce(t *testing.T, cfg Config, finished []int, wantAt int) {
+	t.Helper()
+	s := stageWithJobs(t, len(finished)+1, cfg, testHost("a", 1))
+	for i, sec := range finished {
+		s.endAfter("a", fmt.Sprintf("%d.1", i+1), time.Duration(sec)*time.Second)
+	}
+	id := jobs.ID(len(finished) + 1)
+	s.started("a", fmt.Sprintf("%d.1", id))
+	at := 0
+	for sec := 1; sec <= 60; sec++ {
+		s.wait(time.Second, "a")
+		if s.isStraggler(id) && at == 0 {
+			at = sec
+		}
+	}
+	if at < wantAt || at > wantAt+4 || (wantAt == 0) != (at == 0) {
+		t.Errorf("%v: a straggler after %d s, want %d", finished, at, wantAt)
+	}
+	if n := len(s.eventsAbout("straggler")); n > 1 || n != s.c.NumStragglers() {
+		t.Errorf("%v: said %q, %d of them", finished, s.eventsAbout("straggler"), s.c.NumStragglers())
+	}
+	s.ended("a", fmt.Sprintf("%d.1", id), succeeded)
+	want(t, "stragglers when it is over", s.c.NumStragglers(), 0)
+	want(t, "a straggler", s.isStraggler(id), false)
 }
 
 // TestUsersEstimateDecidesWhoIsLate checks that an estimate by the user counts instead, from the

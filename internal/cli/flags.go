@@ -197,6 +197,10 @@ func (f *runFlags) addFailureFlags(fs *pflag.FlagSet) {
 		"run jobs on a second host, too, when slots are free; the first success counts")
 	fs.Var(newFlag(&f.Copies, "N", parseCountTo(jobs.MaxTries)), "copies",
 		"with --speculate: maximum number of attempts of a job at the same time, within its tries")
+	fs.Var(newFlag(&f.StragglerFactor, "F", parseGrowth), "straggler-factor",
+		"a job is a straggler after F times the expected run time (default 2)")
+	fs.Var(newFlag(&f.StragglerAge, "TIME", jobs.ParseDuration), "straggler-age",
+		"no job is a straggler before this TIME (default 5s)")
 	fs.Var(newFlag(&f.Halt, "N|N%|WHEN,WHAT=N", parseHalt), "halt",
 		"start no more jobs after N or N% have failed; now,fail=1 also ends running jobs; soon,success=N and soon,done=N count others")
 	endGroup(fs, "When something fails")
@@ -364,7 +368,7 @@ func someNames(names []string, limit int) string {
 // of a run have keys of their own there.
 var keptFlags = []string{
 	"tries", "forgive-hosts", "retry-delay", "timeout", "retry-timeouts", "retry-on", "no-retry-on", "timeout-growth", "mem-growth",
-	"max-postpone", "warn-signal", "on-lost", "speculate", "copies", "keep-children", "half-life", "queue-policy", "run-share", "max-slots", "tokens", "give-up",
+	"max-postpone", "warn-signal", "on-lost", "speculate", "copies", "straggler-factor", "straggler-age", "keep-children", "half-life", "queue-policy", "run-share", "max-slots", "tokens", "give-up",
 	"jobs", "standby-on", "delay", "backoff-cap", "host", "buffer", "halt", "on-interrupt", "on-done", "keep-open", "ssh-config", "accept-new", "trust-owner", "joblog",
 }
 
