@@ -21,7 +21,7 @@ var directives = []struct {
 // parseDirectives parses the lines that begin with @. The names of the parameters are known.
 func (p *parser) parseDirectives() {
 	for _, l := range p.at {
-		name, _, _ := cutAny(l.text[1:], blanks)
+		name, _ := cutAny(l.text[1:], blanks)
 		var names []string
 		known := false
 		for _, d := range directives {
@@ -106,7 +106,7 @@ func (p *parser) parseZip(l *line, from int) {
 func (p *parser) parseResult(l *line, from int) {
 	rest := strings.TrimLeft(l.text[from:], blanks)
 	at := len(l.text) - len(rest)
-	name, how, _ := cutAny(rest, blanks+"=")
+	name, how := cutAny(rest, blanks+"=")
 	howAt := len(l.text) - len(strings.TrimLeft(how, blanks))
 	r := Result{Name: name, From: strings.Trim(how, blanks)}
 	r.Line, r.Column = l.place(at)

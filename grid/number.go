@@ -7,11 +7,12 @@ import (
 	"dcs-tui/jobs"
 )
 
-func cutAny(s, chars string) (before, after string, found bool) {
+// cutAny slices s around the first of the characters. Without one, before is s.
+func cutAny(s, chars string) (before, after string) {
 	if i := strings.IndexAny(s, chars); i >= 0 {
-		return s[:i], s[i+1:], true
+		return s[:i], s[i+1:]
 	}
-	return s, "", false
+	return s, ""
 }
 
 // isNumber reports whether a text is a number: 3, -0.5, .5, 1e-3.

@@ -112,7 +112,7 @@ func (p *parser) isParam(l *line) bool {
 	if l.text[0] != '[' || strings.HasPrefix(l.text, "[[") {
 		return false
 	}
-	first, _, _ := cutAny(l.text, blanks)
+	first, _ := cutAny(l.text, blanks)
 	if first == "[" {
 		return false // the command test
 	}

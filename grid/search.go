@@ -78,7 +78,7 @@ func (s *Search) Line() string {
 
 // isSearch reports whether a line is an @search line.
 func isSearch(l *line) bool {
-	word, _, _ := cutAny(l.text, blanks)
+	word, _ := cutAny(l.text, blanks)
 	return word == "@search"
 }
 
@@ -171,7 +171,7 @@ func (p *parser) checkSearch() {
 		return
 	}
 	for _, l := range p.at {
-		if word, _, _ := cutAny(l.text, blanks); slices.Contains([]string{"@where", "@sample", "@zip", "@hardness"},
+		if word, _ := cutAny(l.text, blanks); slices.Contains([]string{"@where", "@sample", "@zip", "@hardness"},
 			word) {
 			p.wrong.at(l, 0, "%s and @search do not go together: a search chooses the combinations itself", word)
 		}
