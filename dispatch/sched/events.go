@@ -1,7 +1,6 @@
 package sched
 
 import (
-	"errors"
 	"time"
 
 	"dcs-tui/hosts"
@@ -182,19 +181,4 @@ func (e Hold) apply(c *Core) {
 	if e.On {
 		c.holders |= e.By
 	}
-}
-
-// FencedBy returns the epoch of the dispatcher that has taken over the run according to an event,
-// or 0.
-func FencedBy(ev Event) int {
-	switch ev := ev.(type) {
-	case HostRefused:
-		return ev.Msg.FencedBy
-	case HostDown:
-		var fenced *hosts.FencedError
-		if errors.As(ev.Err, &fenced) {
-			return fenced.By
-		}
-	}
-	return 0
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -207,9 +208,24 @@ func (l *dispatcher) later(d time.Duration, do func()) {
 	}
 }
 
+// fencedBy returns the epoch of the dispatcher that has taken over the run according to an event,
+// or 0.
+func fencedBy(ev sched.Event) int {
+	switch ev := ev.(type) {
+	case sched.HostRefused:
+		return ev.Msg.FencedBy
+	case sched.HostDown:
+		var fenced *hosts.FencedError
+		if errors.As(ev.Err, &fenced) {
+			return fenced.By
+		}
+	}
+	return 0
+}
+
 // step sends events to the core: either one event or several reports of attempts.
 func (l *dispatcher) step(evs ...sched.Event) {
-	if by := sched.FencedBy(evs[0]); by > 0 {
+	if by := fencedBy(evs[0]); by > 0 {
 		l.fence(by)
 	}
 	if l.fencedBy > 0 {
