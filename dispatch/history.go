@@ -5,6 +5,7 @@ import (
 
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/internal/text"
+	"dcs-tui/jobs/live"
 )
 
 const (
@@ -12,16 +13,6 @@ const (
 	maxSamples     = 60
 	notUp          = 255
 )
-
-// Host is the core's view of a host, with the additional data of the engine.
-type Host struct {
-	sched.HostView
-	Linked  bool          // a helper responds
-	Delay   time.Duration // newest round trip over its link; 0: not measured
-	Files   string        // files that are being sent or fetched, in words
-	Note    string        // last message about it
-	History []uint8       // as in live.Host
-}
 
 // history holds samples of the last minutes of each host.
 type history struct {
@@ -73,21 +64,21 @@ func (p *history) setNote(host, note string) {
 	}
 }
 
-// hosts returns every host of the inventory.
-func (e *engine) hosts(now sched.Time) []Host {
-	e.history.sample(e, now)
-	views := e.core.Hosts()
-	list := make([]Host, len(views))
+// liveHosts returns what the engine knows of each host beside the core's view of it, in the same
+// order. fillHost completes it.
+func (e *engine) liveHosts(views []sched.HostView) []live.Host {
+	list := make([]live.Host, len(views))
 	for i, v := range views {
-		list[i] = Host{HostView: v, Linked: e.core.Linked(v.Name)}
+		l := &list[i]
+		l.Linked = e.core.Linked(v.Name)
 		if a := e.agents[v.Name]; a != nil {
-			list[i].Delay = time.Duration(a.delay.Load())
-			if list[i].Linked {
-				list[i].Files = joinTexts("; ", v.Heartbeat.Files, a.transfer.text())
+			l.Delay = time.Duration(a.delay.Load())
+			if l.Linked {
+				l.Files = joinTexts("; ", v.Heartbeat.Files, a.transfer.text())
 			}
 		}
 		if h := e.history.hosts[v.Name]; h != nil {
-			list[i].Note, list[i].History = h.note, h.samples()
+			l.Note, l.History = h.note, h.samples()
 		}
 	}
 	return list

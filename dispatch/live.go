@@ -58,17 +58,19 @@ func (d *Dispatcher) Live(ctx context.Context) (*live.State, error) {
 
 // liveView is the part of a live.State that the engine copies. The caller's goroutine formats it.
 type liveView struct {
-	s       live.State
+	s       live.State    // of its hosts only what liveHosts returns
 	now     time.Duration // Time.Mono
-	hosts   []Host
+	views   []sched.HostView
 	running sched.RunningView
 }
 
 func (e *engine) liveView() liveView {
 	now := e.now()
-	v := liveView{now: now.Mono, hosts: e.hosts(now), running: e.core.Running()}
+	e.history.sample(e, now)
+	v := liveView{now: now.Mono, views: e.core.Hosts(), running: e.core.Running()}
 	v.s = live.State{
-		V: jobs.FormatLive.Version, Run: e.cfg.RunUID, Epoch: e.cfg.Open.Epoch, At: now.Wall.Time(), More: e.inputOpen, Held: e.core.Paused(), Draining: e.core.WhyDraining(), Stuck: e.core.WhyStuck(),
+		V: jobs.FormatLive.Version, Run: e.cfg.RunUID, Epoch: e.cfg.Open.Epoch, At: now.Wall.Time(), More: e.inputOpen,
+		Held: e.core.Paused(), Draining: e.core.WhyDraining(), Stuck: e.core.WhyStuck(), Hosts: e.liveHosts(v.views),
 		Deleted: e.deleted, Tries: cmp.Or(e.cfg.Sched.Tries, jobs.DefaultTries), Hybrid: e.core.Hybrid(),
 		Rate: e.rate.perSecond(now.Mono), Rates: e.rate.history(now.Mono),
 	}
@@ -97,9 +99,9 @@ func (e *engine) liveView() liveView {
 
 func (v *liveView) state() *live.State {
 	s := v.s
-	s.Hosts = make([]live.Host, len(v.hosts))
-	for i := range v.hosts {
-		s.Hosts[i] = liveHost(&v.hosts[i], v.now)
+	s.Hosts = slices.Clone(v.s.Hosts)
+	for i := range v.views {
+		fillHost(&s.Hosts[i], &v.views[i], v.now)
 	}
 	s.Stragglers, s.Ending = jobs.RangesOf(v.running.Stragglers), jobs.RangesOf(v.running.Ending)
 	s.Progress = latestProgress(v.running.Progress, s.Hosts)
@@ -133,45 +135,43 @@ func latestProgress(reports []sched.ProgressView, hosts []live.Host) map[string]
 	return list
 }
 
-// liveHost converts a view of a host. Numbers are rounded to a precision that people can
+// fillHost adds the core's view of a host. Numbers are rounded to a precision that people can
 // distinguish, which makes the file a quarter smaller.
-func liveHost(h *Host, now time.Duration) live.Host {
-	b := &h.Heartbeat
+func fillHost(h *live.Host, v *sched.HostView, now time.Duration) {
+	b := &v.Heartbeat
 	short := func(s string) string { return text.ShortenBytes(s, maxLiveText) }
-	v := live.Host{
-		Name: h.Name, HostStatus: jobs.HostStatus{State: h.State, Hold: h.Hold, Reason: short(h.Reason)},
-		Linked: h.Linked, Stopped: h.Asked.Use == jobs.HostStopped, Note: short(h.Note),
-		Slots: h.Slots, Given: int(h.Asked.Slots), Usable: round(h.Usable), Running: h.Running, Buffered: h.Buffered, Done: h.Done, Failed: h.Failed,
-		Load: [3]float64{round(b.Load[0]), round(b.Load[1]),
-			round(b.Load[2])}, Busy: round(b.Busy), Ours: round(b.Ours),
-		MemFree: b.MemFree, DiskFree: b.DiskFree, FSDelay: b.FSDelay.Round(time.Microsecond), Delay: h.Delay.Round(time.Microsecond),
-		Files: short(h.Files), Users: short(b.Sharing.Text()), History: h.History, Idle: h.Idle.Round(time.Millisecond),
-	}
-	if m := h.Hello; m != nil {
-		v.Cores, v.GPUs, v.MemBytes = m.Cores, m.GPUs, m.MemBytes
+	h.Name, h.HostStatus = v.Name, jobs.HostStatus{State: v.State, Hold: v.Hold, Reason: short(v.Reason)}
+	h.Stopped, h.Given = v.Asked.Use == jobs.HostStopped, int(v.Asked.Slots)
+	h.Slots, h.Usable, h.Running, h.Buffered = v.Slots, round(v.Usable), v.Running, v.Buffered
+	h.Done, h.Failed, h.Idle = v.Done, v.Failed, v.Idle.Round(time.Millisecond)
+	h.Load = [3]float64{round(b.Load[0]), round(b.Load[1]), round(b.Load[2])}
+	h.Busy, h.Ours, h.MemFree, h.DiskFree = round(b.Busy), round(b.Ours), b.MemFree, b.DiskFree
+	h.FSDelay, h.Delay = b.FSDelay.Round(time.Microsecond), h.Delay.Round(time.Microsecond)
+	h.Note, h.Files, h.Users = short(h.Note), short(h.Files), short(b.Sharing.Text())
+	if m := v.Hello; m != nil {
+		h.Cores, h.GPUs, h.MemBytes = m.Cores, m.GPUs, m.MemBytes
 	}
 	if h.Linked {
 		used := jobs.GPUs(len(b.LockedGPUs)) * jobs.WholeGPU
 		for _, p := range b.PartGPUs {
 			used += p.Used
 		}
-		v.GPUsUsed = float64(used) / float64(jobs.WholeGPU)
+		h.GPUsUsed = float64(used) / float64(jobs.WholeGPU)
 	}
 	since := func(at time.Duration) time.Duration {
 		return max(time.Millisecond, (now - at).Round(time.Millisecond))
 	}
-	if h.LastHeartbeat > 0 {
-		v.Heartbeat = since(h.LastHeartbeat)
+	if v.LastHeartbeat > 0 {
+		h.Heartbeat = since(v.LastHeartbeat)
 	} else {
-		v.DiskFree = -1
+		h.DiskFree = -1
 	}
-	if h.Down > 0 {
-		v.Down = since(h.Down)
+	if v.Down > 0 {
+		h.Down = since(v.Down)
 	}
-	if h.RetryAt > now {
-		v.RetryIn = max(time.Millisecond, (h.RetryAt - now).Round(time.Millisecond))
+	if v.RetryAt > now {
+		h.RetryIn = max(time.Millisecond, (v.RetryAt - now).Round(time.Millisecond))
 	}
-	return v
 }
 
 func round(x float64) float64 { return math.Round(x*100) / 100 }

@@ -195,8 +195,8 @@ func TestLiveFileIsAsSmallAsDocumented(t *testing.T) {
 		t.Errorf("progress of %d attempts, host %+v", len(s.Progress), s.Hosts[0])
 	}
 	// Long texts do not make the state larger than a reader accepts.
-	for i := range v.hosts {
-		v.hosts[i].Note, v.hosts[i].Reason = strings.Repeat("ü", 500), strings.Repeat("ü", 500)
+	for i := range v.views {
+		v.s.Hosts[i].Note, v.views[i].Reason = strings.Repeat("ü", 500), strings.Repeat("ü", 500)
 	}
 	if b, err = json.Marshal(v.state()); err != nil || len(b) > live.MaxBytes/2 {
 		t.Errorf("%d bytes, %v", len(b), err)
@@ -218,7 +218,7 @@ func BenchmarkLive(b *testing.B) {
 		v := e.liveView()
 		b.ReportAllocs()
 		for b.Loop() {
-			if err := live.Write(r, v.state()); err != nil {
+			if err := live.Write(r, v.state(), nil); err != nil {
 				b.Fatal(err)
 			}
 		}

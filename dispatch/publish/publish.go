@@ -193,7 +193,7 @@ func (p *Publisher) write() {
 			continue
 		}
 		var fenced error
-		err := live.WriteIf(p.opts.Run, s, func() error {
+		err := live.Write(p.opts.Run, s, func() error {
 			by, err := p.opts.Journal.Fenced()
 			if err == nil && by > 0 {
 				fenced = fmt.Errorf("epoch %d has taken the run over", by)

@@ -315,7 +315,7 @@ func TestFencedDispatcherWritesNothing(t *testing.T) {
 		f.fenced.Store(4)
 		theirs := &live.State{V: jobs.FormatLive.Version, Epoch: 4, Token: "u"}
 		if err := live.Write(&rundir.Run{Dir: f.run.Dir, Settings: f.run.Settings, Disk: rundir.OS},
-			theirs); err != nil {
+			theirs, nil); err != nil {
 			t.Fatal(err)
 		}
 		f.disk.hang.Store(nil)

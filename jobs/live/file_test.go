@@ -69,7 +69,7 @@ func TestStateIsReadBack(t *testing.T) {
 	}
 	want := state(t)
 	for range 2 {
-		must(t, Write(r, want))
+		must(t, Write(r, want, nil))
 		got, err := Read(r)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Fatalf("Read = %+v, %v\nwant %+v", got, err, want)
@@ -81,8 +81,8 @@ func TestStateIsReadBack(t *testing.T) {
 		t.Errorf("mode %v, %v; want 0600", info.Mode(), err)
 	}
 	refused := errors.New("fenced")
-	if err := WriteIf(r, &State{V: jobs.FormatLive.Version, Epoch: 1}, func() error { return refused }); !errors.Is(err, refused) {
-		t.Errorf("WriteIf = %v, want %v", err, refused)
+	if err := Write(r, &State{V: jobs.FormatLive.Version, Epoch: 1}, func() error { return refused }); !errors.Is(err, refused) {
+		t.Errorf("Write = %v, want %v", err, refused)
 	}
 	if got, err := Read(r); err != nil || got.Epoch != 4 {
 		t.Errorf("after a refused write: %+v, %v", got, err)
@@ -201,7 +201,7 @@ func TestStateOfAnotherUserIsRefused(t *testing.T) {
 		t.Skip("only root can give a file away")
 	}
 	r := newRun(t)
-	must(t, errors.Join(Write(r, state(t)), os.Chown(r.Path(rundir.LiveFile), 12345, -1)))
+	must(t, errors.Join(Write(r, state(t), nil), os.Chown(r.Path(rundir.LiveFile), 12345, -1)))
 	if s, err := Read(r); err == nil || s != nil || !strings.Contains(err.Error(), "12345") {
 		t.Errorf("Read = %v, %v; want an error that names the owner", s, err)
 	}
@@ -213,11 +213,11 @@ func TestFailedWriteLeavesTheOldState(t *testing.T) {
 	for n := 1; ; n++ {
 		r := newRun(t)
 		first := state(t)
-		must(t, Write(r, first))
+		must(t, Write(r, first, nil))
 		d := new(disktest.Disk)
 		r.Disk = d
 		d.FailAt(n, syscall.ENOSPC, n%2 == 0)
-		err := WriteIf(r, &State{V: jobs.FormatLive.Version, Epoch: 4}, nil)
+		err := Write(r, &State{V: jobs.FormatLive.Version, Epoch: 4}, nil)
 		if d.Count() < n {
 			break
 		}
@@ -231,7 +231,7 @@ func TestFailedWriteLeavesTheOldState(t *testing.T) {
 			t.Errorf("operation %d (%s): Write = %v; then Read = %+v, %v, want epoch %d", n, d.Failed, err, got,
 				rerr, want)
 		}
-		if err := Write(r, &State{V: jobs.FormatLive.Version, Epoch: 4}); err != nil {
+		if err := Write(r, &State{V: jobs.FormatLive.Version, Epoch: 4}, nil); err != nil {
 			t.Errorf("operation %d (%s): the next write: %v", n, d.Failed, err)
 		}
 	}
@@ -241,7 +241,7 @@ func TestFailedWriteLeavesTheOldState(t *testing.T) {
 // error of NFS for a file that was replaced.
 func TestReadRetriesStaleHandle(t *testing.T) {
 	r := newRun(t)
-	must(t, Write(r, state(t)))
+	must(t, Write(r, state(t), nil))
 	for n := 1; n < 6; n++ {
 		d := new(disktest.Disk)
 		r.Disk = d

@@ -157,12 +157,10 @@ type Host struct {
 }
 
 // Write replaces live.json of the run with s. Readers always see a complete file. Its mode is 0600,
-// and it is not durable. Write may block as long as the disk does.
-func Write(r *rundir.Run, s *State) error { return WriteIf(r, s, nil) }
-
-// WriteIf is like Write, but replaces the file only if check returns nil. It calls check when the
-// new content is on the disk, and returns its error.
-func WriteIf(r *rundir.Run, s *State, check func() error) error {
+// and it is not durable. Write may block as long as the disk does. If check is not nil, Write calls
+// it when the new content is on the disk. If check returns an error, Write does not replace the file
+// and returns the error.
+func Write(r *rundir.Run, s *State, check func() error) error {
 	b, err := encode(s)
 	if err == nil {
 		// Only one dispatcher has the epoch, so nobody else writes to this file.
