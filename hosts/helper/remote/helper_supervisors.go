@@ -19,11 +19,12 @@ import (
 
 // supervisor is a running supervisor that this helper has started.
 type supervisor struct {
-	slot      int
-	pid       int
-	startedAt time.Duration
-	log       string        // its standard error
-	processes processLimits // begun when it was started
+	slot       int
+	pid        int
+	startedAt  time.Duration
+	log        string        // its standard error
+	processes  processLimits // begun when it was started
+	hasThreads bool          // it has created all its threads
 }
 
 // warmSupervisors is the number of idle supervisors to keep, so that the first job on an idle

@@ -355,11 +355,21 @@ func reserveThreads(n int) {
 // checkRoomLocked returns a *limitError if the host has no room for another slot. Supervisors that
 // have just been started will create threads.
 func (h *helper) checkRoomLocked() error {
-	needed := int64(slotTasks)
-	for pid := range h.supervisors {
-		needed += max(0, supervisorThreads-numThreads(pid))
+	return h.processes.check(slotTasks + h.missingThreadsLocked())
+}
+
+// missingThreadsLocked returns how many threads the supervisors will still create. One that has all
+// of them is not looked at again, because they stay.
+func (h *helper) missingThreadsLocked() (n int64) {
+	for pid, s := range h.supervisors {
+		if s.hasThreads {
+			continue
+		}
+		missing := max(0, supervisorThreads-numThreads(pid))
+		s.hasThreads = missing == 0
+		n += missing
 	}
-	return h.processes.check(needed)
+	return n
 }
 
 // numThreads returns the number of threads of a process, or 0 if it is gone.

@@ -246,6 +246,21 @@ func TestNoRoomForSupervisors(t *testing.T) {
 	box.limit(-1)
 }
 
+// TestThreadsOfSupervisorsAreCountedOnce checks that a supervisor that has all its threads is not
+// looked at again: with many slots, each start would otherwise look at all of them.
+func TestThreadsOfSupervisorsAreCountedOnce(t *testing.T) {
+	reserveThreads(supervisorThreads)
+	const gone = 1<<22 + 1 // larger than any pid
+	h := &helper{supervisors: map[int]*supervisor{os.Getpid(): {}, gone: {}}}
+	if n := h.missingThreadsLocked(); n != supervisorThreads {
+		t.Errorf("%d threads are missing, want those of the one without threads", n)
+	}
+	h.supervisors = map[int]*supervisor{gone: h.supervisors[os.Getpid()]}
+	if n := h.missingThreadsLocked(); n != 0 {
+		t.Errorf("one with all its threads was looked at again: %d are missing", n)
+	}
+}
+
 // TestHelperWithoutRoom checks that a helper that finds no room for its threads says which limit
 // leaves none, as an error that may pass.
 func TestHelperWithoutRoom(t *testing.T) {
