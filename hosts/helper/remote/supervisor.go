@@ -95,8 +95,8 @@ func (s *slot) open(index int) error {
 	// each blocking call at once and wake its monitor for each return.
 	runtime.GOMAXPROCS(2)
 	debug.SetGCPercent(20)
+	relaxTimers(supervisorSlack) // while there are few threads, because later ones inherit it
 	reserveThreads(supervisorThreads)
-	relaxTimers(supervisorSlack)
 	// Orphans of the job become our children, so that the tree can be found.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("becoming a subreaper: %w", err)
