@@ -47,7 +47,7 @@ func readFile(path string) ([]byte, error) {
 
 // readInto reads a file from its beginning until buf is full or the file ends.
 func readInto(dirfd int, path string, buf []byte) (int, error) {
-	fd, err := openPlainAt(dirfd, path)
+	fd, _, err := openPlainAt(dirfd, path)
 	if err != nil {
 		return 0, err
 	}
@@ -166,23 +166,24 @@ func removeTree(dir string) error {
 // them, and limit what is read.
 
 // openPlain opens a regular file for reading.
-func openPlain(path string) (int, error) { return openPlainAt(unix.AT_FDCWD, path) }
+func openPlain(path string) (int, error) {
+	fd, _, err := openPlainAt(unix.AT_FDCWD, path)
+	return fd, err
+}
 
-// openPlainAt is openPlain for a path below an open directory.
-func openPlainAt(dirfd int, path string) (int, error) {
-	fd, err := openat(dirfd, path, unix.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return -1, err
+// openPlainAt is openPlain for a path below an open directory. It also returns the file's status.
+func openPlainAt(dirfd int, path string) (fd int, st unix.Stat_t, err error) {
+	if fd, err = openat(dirfd, path, unix.O_RDONLY|unix.O_NONBLOCK, 0); err != nil {
+		return -1, st, err
 	}
-	var st unix.Stat_t
 	if err = fstat(fd, path, &st); err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
 		err = &fs.PathError{Op: "read", Path: path, Err: errNotPlain}
 	}
 	if err != nil {
 		closeFile(fd, path)
-		return -1, err
+		return -1, st, err
 	}
-	return fd, nil
+	return fd, st, nil
 }
 
 var errNotPlain = errors.New("not an ordinary file")

@@ -69,6 +69,7 @@ type helper struct {
 	fs              fsState
 	files           *receiver
 	sharing         sharing
+	memoryTotal     atomic.Int64 // bytes, as of the last heartbeat; 0: unknown
 	progress        atomic.Pointer[map[string]string]
 	owners          *owners
 	owner           atomic.Pointer[hosts.Owner]       // latest result of owners.currentOwner

@@ -93,7 +93,9 @@ func (h *helper) heartbeat(m *meter, c *census) *hosts.Heartbeat {
 			b.Cores[id.String()] = n
 		}
 	}
-	b.MemFree = h.allowed.memoryWithin(readMemory().available)
+	memory := readMemory()
+	h.memoryTotal.Store(memory.total)
+	b.MemFree = h.allowed.memoryWithin(memory.available)
 	b.Owner = *h.owner.Load()
 	b.Suspended, _ = h.control.suspended()
 	b.DiskFree, b.FSDelay = h.fs.current()

@@ -59,22 +59,34 @@ func (h *helper) setShare(m *hosts.Share) {
 	}
 }
 
+// shareCost bounds the CPU time of looks at the claims of others, unless they would become rarer than
+// heartbeats: the pause is so many times the CPU time of the last one.
+const shareCost = 1000
+
+// sharePause returns the pause before the next look at the claims of others. cost is the CPU time of
+// the last look.
+func sharePause(heartbeat, cost time.Duration, isShared bool) time.Duration {
+	if !isShared {
+		return heartbeat
+	}
+	return min(heartbeat, max(heartbeat/3, shareCost*cost))
+}
+
 // watchShare looks at the claims of others regularly. It may hang with the disk.
 func (h *helper) watchShare() {
+	var cost time.Duration
 	for {
-		wait := h.limits.heartbeat
-		if h.sharing.current.Load() != nil {
-			wait /= 3
-		}
 		select {
 		case <-h.sharing.changed:
-		case <-time.After(wait):
+		case <-time.After(sharePause(h.limits.heartbeat, cost, h.sharing.current.Load() != nil)):
 		}
 		if h.hasEnded() || h.isSuperseded() {
 			continue
 		}
 		before := h.sharing.current.Load()
+		began := cpuTime()
 		h.updateShare(h.sharing.request.Load(), h.limits.lastSlot)
+		cost = cpuTime() - began
 		if now := h.sharing.current.Load(); (now == nil) != (before == nil) || now != nil && now.Slots != before.Slots {
 			h.files.sendHeartbeatNow()
 		}
@@ -143,8 +155,12 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 	}
 	bound = min(bound, h.allowed.slotBound(list, me, offset(dirfd, dir))) // holds for the last slot, too
 	h.control.word(ctlLast).Store(last)
+	total := h.memoryTotal.Load()
+	if total == 0 { // before the first heartbeat
+		total = readMemory().total
+	}
 	s.current.Store(&hosts.Sharing{Slots: bound, Held: hosts.HeldSlots(slots, list, me),
-		Memory: h.allowed.memoryOfOthers(readMemory().total, list, me), Users: usersOf(claims, gpus)})
+		Memory: h.allowed.memoryOfOthers(total, list, me), Users: usersOf(claims, gpus)})
 }
 
 // markStarving sets mayUseLastSlot if the part of the run has been empty for longer than patience. It

@@ -168,15 +168,16 @@ func eachShared(dirfd int, dir, prefix string, look func(*sharedFile), ignored f
 					continue
 				}
 			}
-			f.fd, err = openPlainAt(dirfd, name)
+			owner := f.owner()
+			f.fd, f.st, err = openPlainAt(dirfd, name)
 			switch {
 			case isAny(err, errNotPlain, unix.ELOOP, unix.ENXIO):
-				ignored(name, fmt.Errorf("it is not a regular file (of %s)", userName(f.owner())))
+				ignored(name, fmt.Errorf("it is not a regular file (of %s)", userName(owner)))
 				continue
 			case err != nil:
 				continue
 			}
-			if err := fstat(f.fd, name, &f.st); err == nil && !seen[f.inode()] {
+			if !seen[f.inode()] {
 				seen[f.inode()] = true
 				if f.st.Mode&0o022 != 0 {
 					ignored(name, fmt.Errorf("others can write it (of %s)", userName(f.owner())))

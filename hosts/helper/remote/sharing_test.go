@@ -4,12 +4,15 @@ package remote
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -289,6 +292,62 @@ func TestUserNamesAreThoseOfGetent(t *testing.T) {
 	for uid, want := range map[int]string{0: "root", 54321: "ada", 54322: "user 54322"} {
 		if !polltest.Within(polltest.Patience, func() bool { return userName(uid) == want }) {
 			t.Errorf("uid %d: got %q, want %q", uid, userName(uid), want)
+		}
+	}
+}
+
+// TestLookAtClaimsIsCheap checks how many system calls a look makes for each claim, and that it does not
+// measure the memory of the machine, which heartbeats do.
+func TestLookAtClaimsIsCheap(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "share")
+	dirfd, err := openShare(dir, true)
+	must(t, err)
+	defer closeFile(dirfd, dir)
+	control, err := openControl(t.TempDir())
+	must(t, err)
+	const n, total = 20, 1 << 59
+	for i := range n {
+		run := strconv.Itoa(i)
+		var c claim
+		must(t, c.write(dirfd, dir, claimText{run: run, group: claimGroup(run, "h"), name: run, want: 1, weight: 1, slots: 2,
+			memory: total / 2 / n}))
+		defer c.remove()
+	}
+	calls := map[string]int{}
+	fault = func(op, path string, done bool) error {
+		if !done && strings.HasPrefix(path, claimPrefix) {
+			calls[op]++
+		}
+		return nil
+	}
+	defer func() { fault = nil }()
+	h := &helper{slots: 2, control: control, config: slotConfig{ShareDir: dir, Run: "ours", Host: "h"}}
+	h.memoryTotal.Store(total)
+	h.updateShare(nil, 0)
+	if want := map[string]int{"stat": 2 * n, "open": n, "lock": n, "read": n, "close": n}; !maps.Equal(calls, want) {
+		t.Errorf("calls for %d claims: %v, want %v", n, calls, want)
+	}
+	if s := h.sharing.current.Load(); s == nil || s.Memory != total/2/n*n {
+		t.Errorf("the memory of others is not taken from that of the last heartbeat: %+v", s)
+	}
+}
+
+// TestCostlyLooksAreRarer checks the pauses between looks at the claims of others.
+func TestCostlyLooksAreRarer(t *testing.T) {
+	const heartbeat = 3 * time.Second
+	for _, c := range []struct {
+		cost     time.Duration
+		isShared bool
+		want     time.Duration
+	}{
+		{0, false, heartbeat},
+		{0, true, time.Second},
+		{time.Millisecond / 2, true, time.Second},
+		{2 * time.Millisecond, true, 2 * time.Second},
+		{time.Minute, true, heartbeat},
+	} {
+		if got := sharePause(heartbeat, c.cost, c.isShared); got != c.want {
+			t.Errorf("cost %v, shared %v: %v, want %v", c.cost, c.isShared, got, c.want)
 		}
 	}
 }
