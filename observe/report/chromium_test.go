@@ -56,9 +56,9 @@ func browse(t *testing.T, page string, args ...string) (dom string) {
 	return out.String()
 }
 
-// Chromium's virtual time does not wait for the decompression of a page, so it may be over before
-// the page is drawn. Tests that look at the document load the page again until it is drawn, and the
-// others use drawnAtOnce.
+// Chromium's virtual time does not wait for the decompression of a page or for its frames, so it may
+// be over before the page is drawn. Tests that look at the document load the page again until it is
+// drawn, and the others use drawnAtOnce.
 
 var broken = regexp.MustCompile(`id="broken"[^>]*>[^<]*`)
 
@@ -269,9 +269,12 @@ func TestPageFitsItsWindow(t *testing.T) {
 		fmt.Fprintf(&frames, `<iframe style="border:0;width:%dpx;height:900px" srcdoc="%s"></iframe>`, width,
 			html.EscapeString(page))
 	}
-	dom := browse(t, frames.String()+`<p id="found"></p><script>setTimeout(() => {
+	dom := browseUntil(t, `<p id="found">found: `, frames.String()+`<p id="broken" hidden></p><p id="found"></p><script>
+	setTimeout(function check() {
+		const frames = [...document.querySelectorAll('iframe')];
+		if (!frames.every(f => f.contentDocument?.querySelector('[aria-rowindex]'))) return setTimeout(check, 100);
 		const found = [];
-		document.querySelectorAll('iframe').forEach(f => {
+		frames.forEach(f => {
 			const d = f.contentDocument, box = e => e.getBoundingClientRect(), w = f.clientWidth + ' px: ';
 			if (d.documentElement.scrollWidth > f.clientWidth) {
 				const wide = [...d.querySelectorAll('*')].filter(e => (e.scrollWidth > f.clientWidth || box(e).right > f.clientWidth) && !e.closest('.scroll, #table, #lanes, figcaption'));
@@ -282,11 +285,11 @@ func TestPageFitsItsWindow(t *testing.T) {
 			sections.forEach((e, i) => { if (i && box(e).top < box(sections[i - 1]).bottom) found.push(w + e.id + ' overlaps ' + sections[i - 1].id); });
 			d.querySelectorAll('section canvas, section svg').forEach(e => { if (!(box(e).width > 5 && box(e).height > 5)) found.push(w + 'a chart of ' + e.closest('section').id + ' has no size'); });
 		});
-		document.querySelector('#found').textContent = found.join('; ') || 'all is well';
-	}, 3000)</script>`, "--dump-dom", "--window-size=2600,4000")
+		document.querySelector('#found').textContent = 'found: ' + (found.join('; ') || 'all is well');
+	}, 3000)</script>`, "--window-size=2600,4000")
 	if found := regexp.MustCompile(`<p id="found">([^<]*)`).FindStringSubmatch(dom); found == nil ||
-		found[1] != "all is well" {
-		t.Errorf("the page found %q, want \"all is well\"", found)
+		found[1] != "found: all is well" {
+		t.Errorf("the page found %q, want \"found: all is well\"", found)
 	}
 }
 
