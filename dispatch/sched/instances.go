@@ -77,6 +77,7 @@ type provider struct {
 	listFrom        time.Duration // when the list command began
 	listAt          time.Duration // earliest time of the next list
 	failures        int           // consecutive failed creations
+	unanswered      int           // consecutive instances that were terminated because they had not responded
 	createAt        time.Duration // earliest time of the next creation
 	listFailures    int           // consecutive failed lists
 	length          int           // length of the queue at lengthAt, for hosts.ByLength

@@ -28,6 +28,9 @@ const (
 	// terminated.
 	maxStartupFactor = 3
 	minStartupLimit  = 30 * time.Second
+	// maxUnanswered is after how many instances in a row that have not responded no other one is
+	// expected to, so that the run may be given up.
+	maxUnanswered = 3
 	// leaveTime is how long an instance has to end processes that jobs left behind, before it is
 	// terminated.
 	leaveTime = time.Second
@@ -95,6 +98,7 @@ func (c *Core) manageInstance(in *instance) {
 		}
 		if !c.wasUp(in) && in.state != instanceTerminating {
 			c.emit(jobs.Record{Kind: jobs.KindInstance, Host: in.name, How: string(jobs.InstanceUp)})
+			in.provider.unanswered = 0
 			if !in.inherited {
 				in.provider.learnStartup(c.now.Mono - in.since)
 			}
@@ -116,7 +120,12 @@ func (c *Core) manageInstance(in *instance) {
 	if c.wasUp(in) && in.idleAt == 0 {
 		in.idleAt = max(1, c.now.Mono)
 	}
-	switch why, kept := c.whyTerminate(in), in.hostWithOutputs(); {
+	why, kept := c.whyTerminate(in), in.hostWithOutputs()
+	if why != "" && in.state == instanceStarting && !c.wasUp(in) && !c.hasNoWaitingJob() {
+		in.provider.unanswered++
+		in.provider.createAt = c.now.Mono + c.commandDelay(in.provider.unanswered)
+	}
+	switch {
 	case why == "":
 	case kept != "" && in.state != instanceTerminating:
 		in.moveTo(instanceRetiring, why)
@@ -126,10 +135,6 @@ func (c *Core) manageInstance(in *instance) {
 		in.moveTo(instanceLeaving, why)
 		in.outputs, in.retryAt = nil, c.now.Mono+leaveTime
 	default:
-		if !c.wasUp(in) && in.state != instanceTerminating && !c.hasNoWaitingJob() {
-			in.provider.failures++
-			in.provider.createAt = c.now.Mono + c.commandDelay(in.provider.failures)
-		}
 		c.terminate(in, why)
 	}
 	for _, h := range in.hosts {
@@ -176,9 +181,20 @@ func (c *Core) whyTerminate(in *instance) string {
 	case c.isAllocationOver(in):
 		return allocationEnds
 	case !c.wasUp(in) && in.pending == "" && age >= in.provider.answerLimit():
-		return "it has not answered within " + text.Span(in.provider.answerLimit())
+		return "it has not answered within " + text.Span(in.provider.answerLimit()) + in.linkReason()
 	case c.wasUp(in) && c.now.Mono-in.idleAt >= in.provider.spec.Idle && !c.isKept(in):
 		return "it has been idle for " + text.Span(in.provider.spec.Idle)
+	}
+	return ""
+}
+
+// linkReason returns, as the end of a sentence, why the first host of the instance that is not linked
+// could not be reached, or "".
+func (in *instance) linkReason() string {
+	for _, h := range in.hosts {
+		if !h.linked && h.reason != "" {
+			return " (" + text.WithoutSubject(h.reason, h.spec.Name) + ")"
+		}
 	}
 	return ""
 }
@@ -277,7 +293,7 @@ func (c *Core) createInstances(p *provider) {
 		left = c.slotsNeeded(p)
 	}
 	for ; n < p.spec.Max && (n < p.spec.Min || coming < left); n++ {
-		if p.failures > 0 && coming > 0 {
+		if p.failures+p.unanswered > 0 && coming > 0 {
 			return // one is enough to find out whether it works again
 		}
 		coming += p.slots
@@ -409,10 +425,11 @@ func (c *Core) hasProviderFor(cl *class) bool {
 	return slices.ContainsFunc(c.provisions.providers, func(p *provider) bool { return p.canRun(cl) })
 }
 
-// hasStartingInstance reports whether an instance is being started and is expected to come up.
+// hasStartingInstance reports whether an instance is being started and is expected to come up: the
+// last creation succeeded, and one of the last instances has responded.
 func (c *Core) hasStartingInstance() bool {
 	return slices.ContainsFunc(c.provisions.instances, func(in *instance) bool {
-		return c.isStarting(in) && in.provider.failures == 0
+		return c.isStarting(in) && in.provider.failures == 0 && in.provider.unanswered < maxUnanswered
 	})
 }
 

@@ -368,6 +368,39 @@ func TestInstanceNeverAnswers(t *testing.T) {
 	want(t, "limit", p.answerLimit(), 3*time.Minute)
 }
 
+// TestUnansweredInstancesAreFew checks that instances that are created, but never answer, are created
+// one at a time with growing delays, and that the run is given up in the end.
+func TestUnansweredInstancesAreFew(t *testing.T) {
+	s := newStage(t, withProvider(Config{GiveUpAfter: time.Hour}, testProvider()))
+	s.submitPlain(100)
+	first := s.answerList()
+	var names []string // of the instances that exist
+	var created []time.Duration
+	for s.finish == nil && s.at < 24*time.Hour {
+		for commands := append(first, s.wait(time.Second)...); len(commands) > 0; commands = commands[1:] {
+			first = nil
+			switch c := commands[0].(type) {
+			case CreateInstance:
+				names = append(names, c.Name)
+				created = append(created, s.at)
+				commands = append(commands, s.step(InstanceCreated{Name: c.Name})...)
+			case TerminateInstance:
+				names = slices.DeleteFunc(names, func(name string) bool { return name == c.Name })
+				commands = append(commands, s.step(InstanceTerminated{Name: c.Name})...)
+			case ListInstances:
+				commands = append(commands, s.answerList(names...)...)
+			}
+		}
+	}
+	if n := testProvider().Max; len(created) < n+3 || created[n+2]-created[n+1] < created[n]-created[n-1]+time.Minute {
+		t.Errorf("created at %v, want growing delays", created)
+	}
+	if len(created) > 16 || s.at > 75*time.Minute {
+		t.Errorf("%d instances until the run is given up after %v", len(created), s.at)
+	}
+	wantContains(t, "end", s.finishText(), "no_hosts")
+}
+
 // TestInstanceIsGoneAfterTwoLists checks that a failed list proves nothing. An instance that is
 // missing from two lists is gone, unless it answers.
 func TestInstanceIsGoneAfterTwoLists(t *testing.T) {
