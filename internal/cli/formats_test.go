@@ -71,7 +71,7 @@ func TestNewerFormatsAreRefused(t *testing.T) {
 
 	run = disktest.NewRun(t)
 	jobstest.Newer(&jobs.FormatLive, func() {
-		checkOK(t, live.Write(run, &live.State{V: jobs.FormatLive.Version, Epoch: 1}))
+		checkOK(t, live.Write(run, &live.State{V: jobs.FormatLive.Version, Epoch: 1}, nil))
 	})
 	check(jobs.FormatLive, func() error { _, err := live.Read(run); return err })
 
