@@ -305,7 +305,8 @@ def read(data):
 if __name__ == "__main__":
     os.makedirs("input", exist_ok=True)
     open("input/a", "w").write("read ")
-    with Executor("--ssh-config", os.environ["SSH"], "--hosts", os.environ["HOSTS"], program=os.environ["DCS"], send=["input"], log=sys.stderr) as executor:
+    with Executor("--ssh-config", os.environ["SSH"], "--hosts", os.environ["HOSTS"], program=os.environ["DCS"], python=sys.executable,
+                  send=["input"], log=sys.stderr) as executor:
         print(executor.submit(read, os.urandom(100000)).result(), len(executor.submit(os.urandom, 6 << 20).result()))
 `)
 	l.runApart("\nmkdir apart/deep; cd apart/deep; " + python + " -B ../../apart.py " + l.repoPath("clients/python") +

@@ -113,7 +113,8 @@ func newReader(t *testing.T, blocks []*pageBlock) *reader {
 	// A reader at a terminal is asked, and answers yes.
 	r.script("dcs-tui", `case "$READER_SAYS_YES" in "${1-none}") set -- "$@" --yes ;; esac; exec `+program+` "$@"`)
 	r.env = append(os.Environ(), "HOME="+l.path("home"), "XDG_CONFIG_HOME=", "LANG=C.UTF-8", "TERM=dumb",
-		"PATH="+l.path("bin")+":"+os.Getenv("PATH"), "REPOSITORY="+l.repoPath("."))
+		"PATH="+l.path("bin")+":"+os.Getenv("PATH"), "REPOSITORY="+l.repoPath("."),
+		"PYTHONDONTWRITEBYTECODE=1", "GOFLAGS="+os.Getenv("GOFLAGS")+" -buildvcs=false")
 	if len(l.servers) == 0 {
 		return r
 	}
@@ -122,7 +123,7 @@ func newReader(t *testing.T, blocks []*pageBlock) *reader {
 	config := l.writeFile("ssh_config", fmt.Sprintf("Host ws*\n\tHostName 127.0.0.1\n\tPort %d\n%s", l.servers[0].Port,
 		l.readFile(l.servers[0].ConfigFile)))
 	r.script("ssh", "exec "+ssh+" -F "+config+` "$@"`)
-	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPATH"} { // the home directory is another one
+	for _, name := range []string{"GOENV", "GOCACHE", "GOMODCACHE", "GOPATH"} { // the home directory is another one
 		value, err := exec.Command("go", "env", name).Output()
 		must(t, err)
 		r.env = append(r.env, name+"="+strings.TrimSpace(string(value)))
@@ -207,7 +208,7 @@ func (r *reader) runBlock(b *pageBlock) {
 // do runs commands, which must succeed, or exit as the marker says.
 func (r *reader) do(b *pageBlock, commands string) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), polltest.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 6*polltest.Patience) // some commands build programs
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-euc", commands)
 	cmd.Dir, cmd.Env = r.dir, r.env
