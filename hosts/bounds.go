@@ -154,11 +154,13 @@ func boundedGPUs(numbers []int) []int {
 	return slices.Compact(numbers)
 }
 
-// boundedParts returns the valid parts of devices.
+// boundedParts returns the valid parts of devices, at most one of each device.
 func boundedParts(parts []GPUPart) []GPUPart {
-	return slices.DeleteFunc(slices.Clone(parts), func(p GPUPart) bool {
+	parts = slices.DeleteFunc(slices.Clone(parts), func(p GPUPart) bool {
 		return p.GPU < 0 || p.GPU >= jobs.MaxGPUs || p.Used <= 0 || p.Used >= jobs.WholeGPU
 	})
+	slices.SortStableFunc(parts, func(a, b GPUPart) int { return a.GPU - b.GPU })
+	return slices.CompactFunc(parts, func(a, b GPUPart) bool { return a.GPU == b.GPU })
 }
 
 func boundedZone(seconds int) int { return min(max(seconds, -maxZone), maxZone) }

@@ -17,11 +17,13 @@ func TestMessagesAreBounded(t *testing.T) {
 		Running: -2,
 		FSDelay: math.MaxInt64, Suspended: math.MaxInt64, Uptime: -1, Owner: Owner{Who: long}, LockedGPUs: []int{-1,
 			1 << 40, 2},
-		Sharing: &Sharing{Slots: 1 << 40, Held: -1, Memory: math.MaxInt64, Users: make([]SharedUser, 1000)}}
+		PartGPUs: slices.Repeat([]GPUPart{{3, 400}, {1 << 40, 1}, {1, 0}, {1, jobs.WholeGPU}, {1, 300}}, 10_000),
+		Sharing:  &Sharing{Slots: 1 << 40, Held: -1, Memory: math.MaxInt64, Users: make([]SharedUser, 1000)}}
 	Bound(b)
 	if b.Load != [3]float64{} || b.Busy > jobs.MaxSlots || b.Ours != 0 || b.MemFree != -1 || b.DiskFree != -1 ||
 		b.Running != 0 || b.FSDelay > maxWait || b.Suspended > maxWait ||
-		b.Uptime != 0 || len(b.Owner.Who) > maxText || !slices.Equal(b.LockedGPUs, []int{2}) {
+		b.Uptime != 0 || len(b.Owner.Who) > maxText || !slices.Equal(b.LockedGPUs, []int{2}) ||
+		!slices.Equal(b.PartGPUs, []GPUPart{{1, 300}, {3, 400}}) {
 		t.Errorf("heartbeat %+v", b)
 	}
 	if s := b.Sharing; s.Slots != 0 || s.Held != 0 || s.Memory > maxMem || len(s.Users) > MaxSharedUsers {
