@@ -117,7 +117,7 @@ func (a *app) runCancel(cmd *cobra.Command, flags *runFlags, args []string, sel 
 			return err
 		}
 		if ended {
-			return a.reportAllCanceled(run, asked, ids, nFinished, opt.json)
+			return a.reportAllCanceled(run, asked, table, opt.json)
 		}
 		flags.force = true // its heartbeats have stopped
 	default:
@@ -138,7 +138,7 @@ func (a *app) runCancel(cmd *cobra.Command, flags *runFlags, args []string, sel 
 		return err
 	}
 	if request.All {
-		return a.reportAllCanceled(run, asked, ids, nFinished, opt.json)
+		return a.reportAllCanceled(run, asked, table, opt.json)
 	}
 	return a.reportCanceled(run, request, asked, opt.json)
 }
@@ -183,27 +183,38 @@ func forceText(run *rundir.Run) string {
 }
 
 // reportAllCanceled prints, as JSON, what became of the jobs of a cancel of all jobs. The journal
-// decides, because the dispatcher has ended. nFinished of the jobs were over before.
-func (a *app) reportAllCanceled(run *rundir.Run, asked *ask.TrackedRequest, ids []jobs.ID, nFinished int, asJSON bool) error {
+// decides, because the dispatcher has ended. before is the table from before the cancel.
+func (a *app) reportAllCanceled(run *rundir.Run, asked *ask.TrackedRequest, before *jobs.Table, asJSON bool) error {
 	if !asJSON {
 		return nil
 	}
-	table, err := replayTable(run)
+	after, err := replayTable(run)
 	if err != nil {
 		return err
 	}
-	done := ask.Trace{Name: asked.Name, Answered: true, Left: nFinished, EndedItself: -nFinished, Ending: map[jobs.ID]bool{}}
-	for _, id := range ids {
-		switch j := table.Job(id); {
-		case !j.State.Terminal():
-			done.Ending[id] = true
-		case j.State == jobs.Canceled:
-			done.Done++
-		default:
-			done.EndedItself++
+	trace := traceOfAll(before, after)
+	trace.Name = asked.Name
+	return a.printRequestJSON(run, action.Cancel, &ask.TrackedRequest{Trace: trace})
+}
+
+// traceOfAll compares the jobs before a cancel of all jobs with those after it.
+func traceOfAll(before, after *jobs.Table) ask.Trace {
+	t := ask.Trace{Answered: true, Ending: map[jobs.ID]bool{}}
+	for id := jobs.ID(1); int(id) <= before.NumJobs(); id++ {
+		was, is := before.Job(id).State, after.Job(id).State
+		if was.Terminal() && is == was {
+			t.Left++
+			continue
+		}
+		t.Done++
+		switch {
+		case !is.Terminal():
+			t.Ending[id] = true
+		case is != jobs.Canceled:
+			t.EndedItself++
 		}
 	}
-	return a.printRequestJSON(run, action.Cancel, &ask.TrackedRequest{Trace: done})
+	return t
 }
 
 // askOwnerToCancel asks the dispatcher to cancel all jobs and waits until it has ended. ended is
