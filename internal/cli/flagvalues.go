@@ -182,8 +182,8 @@ func parseCountTo(limit int) func(string) (int, error) {
 }
 
 // parseHalt parses --halt: a number or a percentage of failed jobs, or GNU parallel's form, such as
-// now,fail=1 or soon,success=10%. "" means only when no
-// command is found, and never not even then.
+// now,fail=1 or soon,success=10%. With "" the run halts only when no command is found, and with
+// "never" not even then.
 func parseHalt(s string) (h sched.Halt, err error) {
 	if s == "" || s == "never" {
 		return sched.Halt{Never: s == "never"}, nil
