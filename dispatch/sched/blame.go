@@ -206,7 +206,7 @@ func (c *Core) canTry(h *host, cl *class) bool {
 		return c.isExpected(h)
 	case !h.isAnswering() || h.state != jobs.HostUp || h.isOnProbation() && h.probation.paused:
 		return false
-	case h.hold == jobs.HeldUnmeasured || h.hold == jobs.HeldUnleased || h.hold == jobs.HeldReceivingFiles:
+	case h.isPreparing():
 		return true
 	case h.hold != jobs.NotHeld || h.slots() == 0:
 		return false

@@ -370,13 +370,14 @@ func (c *Core) checkHalt() {
 }
 
 // findsNoCommand reports whether the commands of the first jobs were found on no host that takes
-// jobs, so that all further jobs would fail, too.
+// jobs, or may take some soon, so that all further jobs would fail, too.
 func (c *Core) findsNoCommand() bool {
 	if len(c.halt.notFound) < maxNotFound || c.cfg.Halt.Never {
 		return false
 	}
 	for h := range c.everyHost() {
-		if h.acceptsJobs() && h.limit > 0 && !c.halt.without[h.spec.Name] {
+		isUsable := h.isFirstDial() || h.acceptsJobs() && (h.limit > 0 || h.hold == jobs.NotHeld || h.isPreparing())
+		if isUsable && !c.halt.without[h.spec.Name] {
 			return false
 		}
 	}

@@ -244,6 +244,32 @@ func TestCommandsThatAreNotFoundHalt(t *testing.T) {
 	}
 }
 
+// TestCommandsMayBeFoundOnAHostThatConnects checks that a run is not halted while a host connects
+// for the first time, because its jobs may find their command there.
+func TestCommandsMayBeFoundOnAHostThatConnects(t *testing.T) {
+	notFound := jobs.Outcome{Exit: 127}
+	begin := func() *stage {
+		s := newStage(t, Config{Tries: 1}, testHost("a", 1), testHost("b", 1))
+		s.up("a")
+		s.submitPlain(60)
+		for range 20 {
+			s.endFirst("a", notFound)
+		}
+		want(t, "reason while b connects", s.c.drainReason, "")
+		return s
+	}
+	s := begin()
+	s.step(HostUp{Host: "b", Hello: &hosts.Hello{Cores: 2, Slots: 1, MemBytes: 16 << 30}})
+	s.endFirst("a", notFound)
+	want(t, "reason before the first heartbeat of b", s.c.drainReason, "")
+	s.heartbeat("b", hosts.Heartbeat{})
+	s.endFirst("b", notFound)
+	wantContains(t, "reason after a job on b", s.c.drainReason, "the first 10 jobs")
+	s = begin()
+	s.step(HostDown{"b", errRefused})
+	wantContains(t, "reason if b is not reached", s.c.drainReason, "the first 10 jobs")
+}
+
 // TestHaltStopsLaunching checks that launching stops after the given number or share of failures,
 // successes, or ends.
 func TestHaltStopsLaunching(t *testing.T) {
