@@ -36,8 +36,8 @@ type SlotRun struct {
 
 const (
 	maxSlotRuns = 20_000
-	// Results are numbered nearly in the order in which attempts end. After so many attempts that
-	// ended too early, no later ones follow.
+	// Results are numbered nearly in the order in which attempts end. After so many jobs whose
+	// attempts all ended too early, no later ones follow.
 	maxTooEarly = 100
 
 	hostInterval   = 2 * time.Second  // between two HostDetails of a host
@@ -111,15 +111,18 @@ func (v *View) newHostDetail(name string, samples []live.Sample) *HostDetail {
 		if j == nil {
 			return
 		}
-		is := false
+		isLate := false // also on another host
 		for i, a := range j.Attempts {
-			if x, ok := v.slotRun(j, i, d.Until); ok && a.Host == name {
-				if is = x.Ended.After(begin); is {
-					d.Runs = append(d.Runs, x)
-				}
+			x, ok := v.slotRun(j, i, d.Until)
+			if !ok || !x.Ended.After(begin) {
+				continue
+			}
+			isLate = true
+			if a.Host == name {
+				d.Runs = append(d.Runs, x)
 			}
 		}
-		if tooEarly++; is {
+		if tooEarly++; isLate {
 			tooEarly = 0
 		}
 	}

@@ -36,7 +36,8 @@ func TestLaterScreenSeesTheLastHour(t *testing.T) {
 		if last := samples[len(samples)-1]; last.Own != 2 || !(last.Rate >= 0) || !p.Host.Until.Equal(p.At) {
 			t.Errorf("got the last sample %+v, until %v; want two slots in use, until now", last, p.Host.Until)
 		}
-		if d := p.Host.Begin.Sub(began); d < 0 || d > 10*time.Second {
+		// The times of samples are whole seconds.
+		if d := p.Host.Begin.Sub(began); d <= -time.Second || d > 10*time.Second {
 			t.Errorf("the history begins %v after the run", d)
 		}
 		checkRuns(t, "while the run is dispatched", p.Host, Failed, TimedOut, Running)
@@ -119,6 +120,9 @@ func TestOldAttemptsOfAHostAreLeftOut(t *testing.T) {
 		add(jobs.Succeeded, ran("a", -9*time.Hour, -8*time.Hour))
 	}
 	add(jobs.Succeeded, ran("a", -70*time.Minute, -50*time.Minute))
+	for range 2 * maxTooEarly { // retried on other hosts
+		add(jobs.Succeeded, ran("b", -45*time.Minute, -44*time.Minute), ran("c", -44*time.Minute, -43*time.Minute))
+	}
 	add(jobs.Succeeded, &jobs.Attempt{Host: "a", State: jobs.AttemptLost, Launched: at(-40 * time.Minute), Started: at(-40 * time.Minute)},
 		ran("b", -30*time.Minute, -20*time.Minute))
 	add(jobs.Running, &jobs.Attempt{Host: "a", State: jobs.AttemptRunning, Launched: at(-time.Minute), Started: at(-time.Minute)})
