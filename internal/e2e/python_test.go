@@ -117,7 +117,8 @@ with executor() as e:
 }
 
 // TestPythonMap checks that map returns results in the order of its arguments, that calls share
-// jobs, and that after a crash only the calls without a result run again.
+// jobs, that after a crash only the calls without a result run again, and that a call that cannot be
+// sent has an error and does not keep the run open.
 func TestPythonMap(t *testing.T) {
 	t.Parallel()
 	python := needPython(t)
@@ -161,6 +162,17 @@ with executor(dir="run") as e:
         assert False
     except JobError as error:
         assert error.result.exit == 9, error
+    assert list(e.map(len, ["a"])) == [1]
+    def full(path, fill):
+        raise OSError("no space left")
+    e._ship.write = full
+    results = e.map(len, ["a", "b" * 100000], chunksize=1)
+    assert next(results) == 1
+    try:
+        next(results)
+        assert False
+    except OSError:
+        del e._ship.write
     late = e.map(note, range(200, 205), chunksize=1)
 assert len(list(late)) == 5
 `)

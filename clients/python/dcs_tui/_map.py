@@ -194,7 +194,14 @@ class Map:
             if self.timeout:
                 more.append("%g" % self.timeout)
                 line["timeout"] = "%ds" % (self.timeout * len(calls) + 60)
-        line.update(self.executor._call(key, self.function, [c.record for c in calls], *more))
+        try:
+            line.update(self.executor._call(key, self.function, [c.record for c in calls], *more))
+        except Exception as e:  # the disk is full, say
+            with self._lock:
+                self._jobs -= 1
+            for call in calls:
+                _results.finish(call, None, e)
+            return
         group = Group(self, key, calls, line, alone)
         for call in calls:
             call.group = group
