@@ -2,6 +2,7 @@ package tui
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,12 +25,13 @@ func chartWidth(w int) int {
 
 // measurement is a quantity of a host over the last hour.
 type measurement struct {
-	name   string
-	value  func(*live.Sample) float64
-	now    float64 // present value
-	top    float64 // value that fills a sparkline; 0: the highest one
-	of     string  // what now is a part of; "": nothing
-	format func(float64) string
+	name    string
+	value   func(*live.Sample) float64
+	now     float64 // present value; NaN: the last one of the sparkline
+	top     float64 // value that fills a sparkline; 0: the highest one
+	of      string  // what now is a part of; "": nothing
+	format  func(float64) string
+	missing bool // the host does not have it, or it is not known
 }
 
 // hostCharts returns a sparkline, the present value, and the range of each measurement of a host
@@ -40,16 +42,24 @@ func (m *model) hostCharts(h *live.Host, d *runview.HostDetail, w int) (out []st
 	}
 	last, n := &d.Samples[len(d.Samples)-1], chartWidth(w)
 	size := func(v float64) string { return text.ShortSize(int64(v)) }
+	memNow := math.NaN()
+	if h.MemBytes > 0 && h.MemFree >= 0 {
+		memNow = float64(h.MemBytes - h.MemFree)
+	}
+	hasOthers := slices.ContainsFunc(d.Samples, func(s live.Sample) bool {
+		return s.Others > 0 && !s.At.Before(d.Begin)
+	})
 	for _, x := range []measurement{
-		{"load", func(s *live.Sample) float64 { return s.Load }, h.Load[0], float64(h.Cores), "", oneDigit},
+		{"load", func(s *live.Sample) float64 { return s.Load }, h.Load[0], float64(h.Cores), "", oneDigit, false},
 		{"slots in use", func(s *live.Sample) float64 { return float64(s.Own) }, float64(h.Running), float64(last.Slots),
-			itoa(last.Slots), wholeOrOneDigit},
-		{"others' load", func(s *live.Sample) float64 { return s.Others }, math.NaN(), float64(last.Slots), "", oneDigit},
-		{"memory", func(s *live.Sample) float64 { return float64(s.Mem) }, float64(h.MemBytes - h.MemFree),
-			float64(last.MemAll), textIf(last.MemAll > 0, text.ShortSize(last.MemAll)), size},
+			itoa(last.Slots), wholeOrOneDigit, last.Slots == 0},
+		{"others' load", func(s *live.Sample) float64 { return s.Others }, math.NaN(), float64(last.Slots), "", oneDigit,
+			!hasOthers},
+		{"memory", func(s *live.Sample) float64 { return float64(s.Mem) }, memNow, float64(last.MemAll),
+			text.ShortSize(last.MemAll), size, last.MemAll == 0},
 		{"GPUs in use", func(s *live.Sample) float64 { return s.GPUs }, h.GPUsUsed, float64(last.GPUAll),
-			textIf(last.GPUAll > 0, itoa(last.GPUAll)), wholeOrOneDigit},
-		{"jobs/min", func(s *live.Sample) float64 { return s.Rate }, math.NaN(), 0, "", oneDigit},
+			itoa(last.GPUAll), wholeOrOneDigit, last.GPUAll == 0},
+		{"jobs/min", func(s *live.Sample) float64 { return s.Rate }, math.NaN(), 0, "", oneDigit, false},
 	} {
 		values := live.Means(d.Samples, d.Begin, d.Until, n, x.value)
 		low, high := math.Inf(1), math.Inf(-1)
@@ -58,11 +68,10 @@ func (m *model) hostCharts(h *live.Host, d *runview.HostDetail, w int) (out []st
 				low, high = min(low, v), max(high, v)
 			}
 		}
-		switch {
-		case math.IsInf(low, 1), x.name == "others' load" && high == 0, x.top == 0 && strings.HasSuffix(x.name, "use"),
-			x.name == "memory" && last.MemAll == 0:
+		if x.missing || math.IsInf(low, 1) {
 			continue
-		case math.IsNaN(x.now): // the dispatcher publishes only its history
+		}
+		if math.IsNaN(x.now) {
 			x.now = values[len(values)-1]
 		}
 		now := "-"

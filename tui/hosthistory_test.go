@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/live"
 	"dcs-tui/observe/runview"
 )
 
@@ -77,4 +79,20 @@ func TestHistoryOfAnotherHostIsNotShown(t *testing.T) {
 	checkContains(t, text, "over 1, 5 and 15 minutes", "a host without samples")
 	text = strings.Join(m.hostLines("ws02", 78), "\n")
 	checkContains(t, text, "jobs/min", "the host")
+}
+
+// TestUnknownMemoryIsNotShownAsUsed checks that the memory in use is the last one in the history if
+// the host does not report it now, and that a quantity that the host does not have is left out.
+func TestUnknownMemoryIsNotShownAsUsed(t *testing.T) {
+	m := newScreen(t, sample(), 80, 24)
+	d := &runview.HostDetail{Begin: noon, Until: noon.Add(time.Hour), Samples: []live.Sample{
+		{At: noon.Add(59 * time.Minute), Slots: 4, Mem: 3 << 30, MemAll: 8 << 30}}}
+	h := &live.Host{HostStatus: jobs.HostStatus{State: jobs.HostUp}, Slots: 4, MemBytes: 8 << 30, MemFree: -1}
+	lines := plainText(strings.Join(m.hostCharts(h, d, 80), "\n"))
+	checkContains(t, lines, " 3G of 8G (3G to 3G)", "the memory")
+	for _, name := range []string{"GPUs in use", "others' load"} {
+		if strings.Contains(lines, name) {
+			t.Errorf("%s of a host without any in\n%s", name, lines)
+		}
+	}
 }
