@@ -205,7 +205,7 @@ func detailedSample() *fakeSource {
 		detail.Command = "set -e\npython train.py --C 0.1 --gamma 0.5 \\\n\t--out results/$DCS_JOB_ID.json " +
 			strings.Repeat("--flag ", 20)
 		detail.Setup, detail.Env = "source ~/venv/bin/activate", []jobs.EnvVar{{Name: "SEED", Value: "7"}}
-		detail.Tags, detail.Slots, detail.GPUs, detail.MemBytes = []string{"gpu", "big"}, 2, 1, 8<<30
+		detail.Tags, detail.Slots, detail.GPUs, detail.MemBytes = []string{"gpu", "big"}, 2, jobs.WholeGPU, 8<<30
 		detail.Timeout, detail.Deadline, detail.Estimate = 2*time.Hour, noon.Add(30*time.Hour), time.Hour
 		detail.After, detail.AfterOn = []jobs.ID{3, 4}, []jobs.Condition{jobs.AfterSuccess, jobs.AfterEnd}
 		detail.Why = "Job 50120 has failed: it used up its 3 tries, the last one on ws03 ended with exit 137."
