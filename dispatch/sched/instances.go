@@ -84,6 +84,7 @@ type provider struct {
 	lengthAt        time.Duration // 0: never
 	workCheckAt     time.Duration // next search for a job that an instance could run
 	lastWork        jobs.ID       // number of jobs before the one that the last search found
+	noWorkAt        time.Duration // when a search last found none
 	problem         string        // last reported problem
 }
 

@@ -218,8 +218,11 @@ func (c *Core) isKept(in *instance) bool {
 // hasNoWorkFor reports whether no job will come, and none is queued, that an instance of the provider
 // could run. It looks at all jobs at most once per provideInterval, from the last one that it found.
 func (c *Core) hasNoWorkFor(p *provider) bool {
-	if !c.allSubmitted || c.now.Mono < p.workCheckAt {
+	switch {
+	case !c.allSubmitted:
 		return false
+	case c.now.Mono < p.workCheckAt: // of another instance
+		return c.now.Mono == p.noWorkAt
 	}
 	p.workCheckAt = c.now.Mono + provideInterval
 	n := len(c.table.Jobs)
@@ -230,6 +233,7 @@ func (c *Core) hasNoWorkFor(p *provider) bool {
 			return false
 		}
 	}
+	p.noWorkAt = c.now.Mono
 	return true
 }
 

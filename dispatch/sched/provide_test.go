@@ -223,6 +223,23 @@ func TestEagerInstances(t *testing.T) {
 	}
 }
 
+// TestEagerInstancesEndTogether checks that one search for work is enough for all instances.
+func TestEagerInstancesEndTogether(t *testing.T) {
+	p, only := testProvider(), testHost("a", 1)
+	p.Rule, only.Tags = hosts.Eager, []string{"only-a"}
+	s := newStage(t, withProvider(Config{}, p), only)
+	s.up("a")
+	s.submit(true, &jobs.Options{Tags: only.Tags}, &jobs.Options{Tags: only.Tags})
+	s.at += provideInterval
+	s.step(Tick{})
+	of := s.c.provisions.providers[0]
+	want(t, "no work for the first", s.c.hasNoWorkFor(of), true)
+	want(t, "no work for the second", s.c.hasNoWorkFor(of), true)
+	s.at += provideInterval / 2
+	s.step(Tick{})
+	want(t, "no work, although nobody has looked", s.c.hasNoWorkFor(of), false)
+}
+
 // servedStage returns a stage with one instance that is up. shared is whether the instance shares
 // the run directory.
 func servedStage(t *testing.T, shared bool, jobsToDo int, last bool) *stage {
