@@ -84,8 +84,8 @@ func (h *host) acceptsJobs() bool {
 // that it may come up at any moment.
 func (h *host) isFirstDial() bool { return h.dialing && !h.wasUsed && h.failures == 0 }
 
-// isPreparing reports whether the host lacks only a measurement, a lease, or files, all of which come
-// soon.
+// isPreparing reports whether the host lacks only a measurement, a lease, or files, all of which
+// come soon.
 func (h *host) isPreparing() bool {
 	return h.hold == jobs.HeldUnmeasured || h.hold == jobs.HeldUnleased || h.hold == jobs.HeldReceivingFiles
 }

@@ -15,8 +15,8 @@ type stragglers struct {
 	numStragglers    int           // number of attempts that are stragglers
 }
 
-// A straggler has run for more than twice (Config.StragglerFactor) the time that jobs of its queue take. It
-// is flagged, and is among the first to be copied (copies.go).
+// A straggler has run for more than twice (Config.StragglerFactor) the time that jobs of its queue
+// take. It is flagged, and is among the first to be copied (copies.go).
 const (
 	defaultStragglerFactor = 2
 	// stragglerInterval is the interval at which all running jobs are checked.
