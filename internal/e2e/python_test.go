@@ -125,6 +125,7 @@ func TestPythonMap(t *testing.T) {
 	l := newLocalLab(t, 2, "")
 	l.mkdir("ran")
 	l.writeFile("map.py", pythonBegin+`
+import time
 def note(x):
     with open("ran/%d" % x, "a") as f:
         f.write(os.environ["DCS_JOB_ID"] + "\n")
@@ -142,6 +143,10 @@ def fail(x):
 def always(x):
     if x == 1:
         os._exit(9)
+    return x
+def slow(x):
+    if x == 1:
+        time.sleep(600)
     return x
 with executor(dir="run") as e:
     jobs = list(e.map(note, range(100, 110), chunksize=4))
@@ -162,6 +167,13 @@ with executor(dir="run") as e:
         assert False
     except JobError as error:
         assert error.result.exit == 9, error
+    results = e.map(Job(slow, tries=1, timeout="5s"), range(2), chunksize=2)
+    assert next(results) == 0
+    try:
+        next(results)
+        assert False
+    except JobError as error:
+        assert "runs longer than timeout=5s" in str(error), error
     assert list(e.map(len, ["a"])) == [1]
     def full(path, fill):
         raise OSError("no space left")

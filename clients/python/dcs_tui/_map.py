@@ -75,11 +75,17 @@ class Group:
             return self.stop(e)
         left = [call for call in calls.values() if not call.done()]
         if left and result.state != "succeeded":
-            error = _results.JobError(refusal or _results.describe(result), result)
+            error = _results.JobError(refusal or self._describe(result), result)
             if self.alone or refusal or result.state in ("canceled", "skipped"):
                 return self.stop(error)
             self.owner.retry(left.pop(0), error)  # this one was running
         self.owner.handle(left, seconds, count)
+
+    def _describe(self, result: _results.Result) -> str:
+        text = _results.describe(result)
+        if self.owner.timeout and not self.alone and result.exit == 1:
+            text += "; a call ends its job like this if it runs longer than timeout=%s" % self.owner.options["timeout"]
+        return text
 
     def stop(self, error: BaseException) -> None:
         """Give all calls that are not done this error."""
