@@ -122,7 +122,7 @@ func (c *Core) excludedHosts(j *jobs.Job) (avoid, excluded string) {
 			failed = insertSorted(failed, a.Host)
 		case a.State.Open():
 			lost = insertSorted(lost, a.Host) // a copy runs elsewhere
-		case a.State == jobs.AttemptLost && c.orphaned[a.ID] && c.byName[a.Host] != nil && c.byName[a.Host].owns(a):
+		case c.isOrphanThere(a):
 			lost = insertSorted(lost, a.Host)
 		case a.State == jobs.AttemptLost && a.Round == j.Round:
 			died = insertSorted(died, a.Host)
@@ -132,6 +132,23 @@ func (c *Core) excludedHosts(j *jobs.Job) (avoid, excluded string) {
 		failed = died
 	}
 	return strings.Join(failed, "\n"), strings.Join(lost, "\n")
+}
+
+// orphanHosts returns the hosts where a lost attempt of the job may still run, sorted and joined by
+// newlines.
+func (c *Core) orphanHosts(j *jobs.Job) string {
+	var names []string
+	for _, a := range j.Attempts {
+		if c.isOrphanThere(a) {
+			names = insertSorted(names, a.Host)
+		}
+	}
+	return strings.Join(names, "\n")
+}
+
+// isOrphanThere reports whether the attempt was given up and may still run on the host of its name.
+func (c *Core) isOrphanThere(a *jobs.Attempt) bool {
+	return a.State == jobs.AttemptLost && c.orphaned[a.ID] && c.byName[a.Host] != nil && c.byName[a.Host].owns(a)
 }
 
 // insertSorted adds a name to a sorted list without repeats.

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -9,10 +10,56 @@ import (
 )
 
 // Copies of running jobs. If a slot is free, another attempt of a straggler is launched on a
-// second host. If no job waits for the slot, other running jobs are copied, too. The first success
-// counts. The other attempts are then ended, and use up no try. A job with several attempts is
-// decided by the last of them that is open (completeFailure, stateWithoutResult), so no other code
-// knows of copies.
+// second host. If no job waits for the slot, other running jobs are copied, too (CopyWhenIdle), or
+// jobs that are launched get all their attempts at once (CopyAtSubmit). The first success counts.
+// The other attempts are then ended, and use up no try. A job with several attempts is decided by
+// the last of them that is open (completeFailure, stateWithoutResult), so no other code knows of
+// copies.
+
+// CopyAt is when a job gets copies that is neither a straggler nor on a silent host. Those jobs
+// are copied as soon as a slot is free.
+type CopyAt uint8
+
+// The times of copies.
+const (
+	CopyWhenIdle CopyAt = iota // while slots are idle, the job with the most work left first
+	CopyAtSubmit               // with its first attempt, if that many more slots are idle than jobs wait
+)
+
+var copyAtNames = []string{"idle", "submit"}
+
+// String returns the name of the time.
+func (a CopyAt) String() string { return copyAtNames[a] }
+
+// ParseCopyAt parses the name of a time.
+func ParseCopyAt(name string) (CopyAt, error) {
+	if i := slices.Index(copyAtNames, name); i >= 0 {
+		return CopyAt(i), nil
+	}
+	return 0, fmt.Errorf("unknown time %q (use idle or submit)", name)
+}
+
+// CopyOn is which hosts may run another attempt of a job.
+type CopyOn uint8
+
+// The hosts for copies.
+const (
+	CopyOnOthers CopyOn = iota // hosts without an attempt of the job
+	CopyOnAny                  // those first, and then also a host that runs an attempt of it
+)
+
+var copyOnNames = []string{"others", "any"}
+
+// String returns the name of the choice.
+func (o CopyOn) String() string { return copyOnNames[o] }
+
+// ParseCopyOn parses the name of a choice.
+func ParseCopyOn(name string) (CopyOn, error) {
+	if i := slices.Index(copyOnNames, name); i >= 0 {
+		return CopyOn(i), nil
+	}
+	return 0, fmt.Errorf("unknown hosts %q (use others or any)", name)
+}
 
 const (
 	// minCopyAge is the age below which a job is not copied unless its host is silent:
@@ -74,21 +121,64 @@ func (c *Core) launchCopies() {
 		return cmp.Or(a.rank-b.rank, cmp.Compare(b.left, a.left))
 	})
 	for _, x := range list[:min(len(list), maxPerStep)] {
-		j := c.table.Job(x.attempt.id.Job)
 		if !c.hasFreeSlot() || c.hasLaunchedMost() {
 			return
 		}
-		if !c.mayCopy(j) {
-			continue // copied a moment ago, from another of its attempts
-		}
-		cl := c.newClass(j)
-		c.updateFits(cl)
-		if h := c.chooseHost(cl); h != nil {
-			c.logf(h.spec.Name, x.attempt.id.Job, "job %d runs on %s too: %s", x.attempt.id.Job, h.spec.Name, x.why)
-			c.launch(x.attempt.id.Job, h)
-			c.launchAfter = c.now.Mono + c.cfg.LaunchDelay
+		// It may have been copied a moment ago, from another of its attempts.
+		if j := c.table.Job(x.attempt.id.Job); c.mayCopy(j) {
+			c.launchCopy(j, x.why)
 		}
 	}
+}
+
+// launchCopy launches another attempt of a job if a host has space for it, and reports whether one
+// has.
+func (c *Core) launchCopy(j *jobs.Job, why string) bool {
+	cl := c.newClass(j)
+	c.updateFits(cl)
+	h := c.chooseHost(cl)
+	if h == nil && c.cfg.CopyOn == CopyOnAny && cl.key.excluded != "" {
+		cl.key.excluded = c.orphanHosts(j)
+		c.resetFits(cl)
+		h = c.chooseHost(cl)
+	}
+	if h == nil {
+		return false
+	}
+	id := j.Spec.ID
+	c.logf(h.spec.Name, id, "job %d runs on %s too: %s", id, h.spec.Name, why)
+	c.launch(id, h)
+	c.launchAfter = c.now.Mono + c.cfg.LaunchDelay
+	return true
+}
+
+// copySubmitted launches the copies of jobs that this Step has launched from the queue, with
+// CopyAtSubmit. A job gets them if as many slots as it may have attempts are idle beside those that
+// all jobs of the queue have taken. So no job waits because of a copy.
+func (c *Core) copySubmitted() {
+	if c.cfg.Copies < 2 || c.queue.ready > 0 {
+		return
+	}
+	for _, id := range c.submitted {
+		j := c.table.Job(id)
+		if c.numFreeSlots() < c.cfg.Copies*j.Spec.SlotCount() {
+			continue
+		}
+		for n := 1; n < c.cfg.Copies && c.mayCopy(j) && c.hasFreeSlot() && !c.hasLaunchedMost(); n++ {
+			if !c.launchCopy(j, "more slots are free than jobs wait") {
+				break
+			}
+		}
+	}
+}
+
+// numFreeSlots returns how many slots are free, within --max-slots.
+func (c *Core) numFreeSlots() int {
+	c.summarize()
+	if c.slots.limit < 0 {
+		return c.total.free
+	}
+	return min(c.total.free, c.slots.limit-c.slots.used)
 }
 
 // hasBacklog reports whether a job waits on a host that has no slot for it. Moving it to another
@@ -118,7 +208,7 @@ func (c *Core) asCopyCandidate(f *inFlight) (copyCandidate, bool) {
 	if f.isStraggler {
 		return copyCandidate{f, 1, left, "it is a straggler on " + h.spec.Name}, true
 	}
-	return copyCandidate{f, 2, left, "slots are free"}, true
+	return copyCandidate{f, 2, left, "slots are free"}, c.cfg.CopyAt == CopyWhenIdle
 }
 
 // mayCopy reports whether a job may have one more attempt: within the run's number of copies, and

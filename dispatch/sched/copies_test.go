@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -143,4 +144,82 @@ func TestOrderOfCopies(t *testing.T) {
 		t.Fatalf("copied in the order %v, want the jobs of %s first", order, gone)
 	}
 	want(t, "finish, although a host is away", s.finishText(), "done")
+}
+
+// TestCopiesAtSubmit checks that with CopyAtSubmit a job starts with all its attempts if that many
+// more slots are free than jobs are queued, and that no job waits because of them (D2, D3). Other
+// jobs are not copied later unless they are stragglers or their host is silent.
+func TestCopiesAtSubmit(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		cfg  Config
+		opts []*jobs.Options
+		want []string // the hosts of each job's attempts
+	}{
+		{"three more slots than jobs", Config{Copies: 3}, repeatOptions(1, jobs.NoOptions), []string{"a b c"}},
+		{"two more slots than jobs", Config{Copies: 3}, repeatOptions(2, jobs.NoOptions), []string{"a", "b"}},
+		{"the first of two jobs", Config{Copies: 2}, repeatOptions(2, jobs.NoOptions), []string{"a c", "b"}},
+		{"as many slots as jobs", Config{Copies: 2}, repeatOptions(4, jobs.NoOptions), []string{"a", "b", "c", "d"}},
+		{"one more slot than jobs", Config{Copies: 2}, repeatOptions(3, jobs.NoOptions), []string{"a", "b", "c"}},
+		{"more jobs than slots", Config{Copies: 2}, repeatOptions(5, jobs.NoOptions), []string{"a", "b", "c", "d", ""}},
+		{"within their tries", Config{Copies: 3, Tries: 2}, repeatOptions(1, jobs.NoOptions), []string{"a b"}},
+		{"not if the job says so", Config{Copies: 3}, []*jobs.Options{{NoCopies: true}}, []string{"a"}},
+		{"within the slots of the run", Config{Copies: 3, MaxSlots: 3}, repeatOptions(1, jobs.NoOptions), []string{"a"}},
+		{"not unless asked", Config{}, repeatOptions(1, jobs.NoOptions), []string{"a"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.cfg.CopyAt = CopyAtSubmit
+			s := connectedStage(t, tt.cfg, testHost("a", 1), testHost("b", 1), testHost("c", 1), testHost("d", 1))
+			s.submit(true, tt.opts...)
+			for i, hosts := range tt.want {
+				want(t, fmt.Sprintf("hosts of job %d", i+1), s.hostsOf(jobs.ID(i+1)), hosts)
+			}
+			for i := range tt.opts {
+				for _, a := range s.job(jobs.ID(i + 1)).Attempts {
+					s.started(a.Host, a.ID.String())
+				}
+			}
+			s.wait(10*time.Second, "a", "b", "c", "d")
+			for i, hosts := range tt.want {
+				want(t, fmt.Sprintf("later, hosts of job %d", i+1), s.hostsOf(jobs.ID(i+1)), hosts)
+			}
+		})
+	}
+}
+
+// TestCopiesOnTheSameHost checks that with CopyOnAny a copy runs on the host of another attempt of
+// its job only if no other host has a free slot, and that it never does without (D3).
+func TestCopiesOnTheSameHost(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		cfg  Config
+		want string // the hosts of the attempts
+	}{
+		{"others", Config{Copies: 3}, "a b"},
+		{"any", Config{Copies: 3, CopyOn: CopyOnAny}, "a b a"},
+		{"at once", Config{Copies: 3, CopyOn: CopyOnAny, CopyAt: CopyAtSubmit}, "a b a"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := connectedStage(t, tt.cfg, testHost("a", 3), testHost("b", 1))
+			s.submit(true, jobs.NoOptions)
+			for range 3 {
+				for _, a := range s.job(1).Attempts {
+					if a.State == jobs.AttemptLaunching {
+						s.started(a.Host, a.ID.String())
+					}
+				}
+				s.wait(3*time.Second, "a", "b")
+			}
+			want(t, "hosts", s.hostsOf(1), tt.want)
+		})
+	}
+}
+
+// hostsOf returns the hosts of all attempts of a job, in the order of their launches.
+func (s *stage) hostsOf(id jobs.ID) string {
+	var names []string
+	for _, a := range s.job(id).Attempts {
+		names = append(names, a.Host)
+	}
+	return strings.Join(names, " ")
 }

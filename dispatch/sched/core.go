@@ -38,6 +38,8 @@ type Config struct {
 	Halt   Halt // when to drain because of results
 	// Maximum number of live attempts of a job (copies.go); 0 or 1: no copies.
 	Copies int
+	CopyAt CopyAt // when a job that is no straggler is copied
+	CopyOn CopyOn // which hosts may run a copy
 	// A job is a straggler from this multiple of its expected run time and from this age on; 0: 2, 5 s.
 	StragglerFactor float64
 	StragglerAge    time.Duration
@@ -112,6 +114,7 @@ type step struct {
 	ended       []endedJob // jobs that became terminal, whose dependents were not handled yet
 	cause       string     // name of the request that causes the records; "": none
 	numLaunched int        // number of launches
+	submitted   []jobs.ID  // launched from the queue, with CopyAtSubmit
 	deferring   bool       // emit adds queued jobs to deferred instead of enqueuing them
 	deferred    []jobs.ID
 }

@@ -30,6 +30,7 @@ func (c *Core) place() {
 		if wide && !c.hasLaunchedMost() {
 			c.reserve(stuck, line)
 		}
+		c.copySubmitted()
 	}
 	c.fillBuffers()
 	c.withdrawSurplus()
@@ -66,6 +67,9 @@ func (c *Core) launchAt(l *candidates, i int, h *host) {
 	}
 	w.class.stuckSince = 0
 	c.launch(w.id, h)
+	if c.cfg.CopyAt == CopyAtSubmit {
+		c.submitted = append(c.submitted, w.id)
+	}
 	c.launchAfter = c.now.Mono + c.cfg.LaunchDelay
 	if w.class.numReady == 0 {
 		l.remove(i)

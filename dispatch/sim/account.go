@@ -1,6 +1,9 @@
 package sim
 
-import "dcs-tui/jobs"
+import (
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/jobs"
+)
 
 // account is the ledger's state of a job. It is computed without jobs.Fold, so that it reveals bugs
 // in jobs.Fold.
@@ -214,7 +217,7 @@ func (w *World) applyLaunch(a *account, r *jobs.Record) {
 		case !e.open || w.isRecorded(r):
 		case !w.mayCopy(a.spec):
 			w.fail(UnknownNotRerun, "%s is launched while the fate of %d.%d is not known", r.Attempt(), r.Job, i+1)
-		case e.round != a.round || e.host == r.Host:
+		case e.round != a.round || e.host == r.Host && w.cfg.CopyOn == sched.CopyOnOthers:
 			w.fail(CopiesHold, "%s is launched on %s while %d.%d of round %d runs on %s", r.Attempt(), r.Host, r.Job,
 				i+1, e.round, e.host)
 		default:

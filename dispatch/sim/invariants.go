@@ -41,7 +41,7 @@ var (
 	DevicesHold         = invariant("jobs have no more than the whole of a device")
 	SharedSlotsHold     = invariant("no more slots of a shared host are held than there are")
 	NobodyStarves       = invariant("a run that shares a host has a slot of it within the time of the rule")
-	CopiesHold          = invariant("no more copies of a job than allowed, within its tries, each on a host of its own")
+	CopiesHold          = invariant("no more copies of a job than allowed, within its tries, each on a host of its own unless asked")
 	UnknownNotRerun     = invariant("a job with an attempt of unknown fate is not run again")
 	SettledByItsMachine = invariant("an attempt is settled only by the machine on which it was launched")
 	AskedHostsStay      = invariant("a host that people added or removed stays so")

@@ -298,6 +298,7 @@ func newWorld(t *Choices, verbose bool) *World {
 	if w.faultsLeft%4 == 3 { // no draw of its own, which would change all worlds
 		w.cfg.QueuePolicy = sched.Lottery
 	}
+	w.cfg.CopyAt, w.cfg.CopyOn = sched.CopyAt(w.faultsLeft%3/2), sched.CopyOn(w.faultsLeft%5/3)
 	if t.OneIn(6) {
 		w.cfg.Buffer = []time.Duration{20 * time.Second, 100 * time.Second}[t.Draw(2)]
 	}
@@ -378,6 +379,9 @@ var jobOptions = []*jobs.Options{
 	{Queue: "second", Share: 2, Deadline: wallStart.Time().Add(10 * time.Minute)},
 }
 
+// notCopied are options of jobs that are not copied in a run with copies.
+var notCopied = &jobs.Options{NoCopies: true}
+
 // partGPUs are options of jobs with a part of a device.
 var partGPUs = []*jobs.Options{{GPUs: 500}, {GPUs: 250}, {GPUs: 500}, {GPUs: 334}}
 
@@ -401,6 +405,9 @@ func (w *World) drawJobs(n int) {
 		}
 		if w.losesHosts && o.OnLost == jobs.OnLostWait {
 			o = jobs.NoOptions
+		}
+		if o == jobs.NoOptions && i%3 == 2 && w.cfg.Copies > 1 {
+			o = notCopied
 		}
 		w.specs = append(w.specs, &jobs.Spec{ID: jobs.ID(i + 1), Line: i + 1, Command: "true", Options: o})
 	}

@@ -197,6 +197,10 @@ func (f *runFlags) addFailureFlags(fs *pflag.FlagSet) {
 		"run jobs on a second host, too, when slots are free; the first success counts")
 	fs.Var(newFlag(&f.Copies, "N", parseCountTo(jobs.MaxTries)), "copies",
 		"with --speculate: maximum number of attempts of a job at the same time, within its tries")
+	fs.Var(newFlag(&f.CopyAt, "idle|submit", sched.ParseCopyAt), "copy-at",
+		"with --speculate: copy a job while slots are idle, or start all its attempts at once if that many more slots are idle than jobs wait (default idle)")
+	fs.Var(newFlag(&f.CopyOn, "others|any", sched.ParseCopyOn), "copy-on",
+		"with --speculate: run a copy on a host without an attempt of the job, or if none has a free slot on any host (default others)")
 	fs.Var(newFlag(&f.StragglerFactor, "F", parseGrowth), "straggler-factor",
 		"a job is a straggler after F times the expected run time (default 2)")
 	fs.Var(newFlag(&f.StragglerAge, "TIME", jobs.ParseDuration), "straggler-age",
@@ -270,6 +274,9 @@ func (o *options) check() error {
 	if o.MaxPostpone < 0 {
 		return text.Errorf("--max-postpone %d is negative; with 0, exit code 75 is a failure like any other",
 			o.MaxPostpone)
+	}
+	if o.Speculate && o.CopyAt == sched.CopyAtSubmit && o.LaunchDelay > 0 {
+		return text.Errorf("--copy-at submit starts all attempts of a job at once, and --delay one after the other: give only one of them")
 	}
 	for flag, value := range map[string]string{"--setup": o.Setup, "--cwd": o.Cwd, "--shell": o.Shell} {
 		if strings.ContainsRune(value, 0) {
@@ -368,7 +375,7 @@ func someNames(names []string, limit int) string {
 // of a run have keys of their own there.
 var keptFlags = []string{
 	"tries", "forgive-hosts", "retry-delay", "timeout", "retry-timeouts", "retry-on", "no-retry-on", "timeout-growth", "mem-growth",
-	"max-postpone", "warn-signal", "on-lost", "speculate", "copies", "straggler-factor", "straggler-age", "keep-children", "half-life", "queue-policy", "run-share", "max-slots", "tokens", "give-up",
+	"max-postpone", "warn-signal", "on-lost", "speculate", "copies", "copy-at", "copy-on", "straggler-factor", "straggler-age", "keep-children", "half-life", "queue-policy", "run-share", "max-slots", "tokens", "give-up",
 	"jobs", "standby-on", "delay", "backoff-cap", "host", "buffer", "halt", "on-interrupt", "on-done", "keep-open", "ssh-config", "accept-new", "trust-owner", "joblog",
 }
 

@@ -31,3 +31,21 @@ func TestCopiesOfUnfinishedJobsRunElsewhere(t *testing.T) {
 		t.Errorf("the losers are charged:\n%s", e.stdout)
 	}
 }
+
+// TestAttemptsStartAtOnceOnOneHost checks --copy-at submit and --copy-on any: if enough slots are
+// free, a job starts with all its attempts, here on a single host, and
+// the first success counts.
+func TestAttemptsStartAtOnceOnOneHost(t *testing.T) {
+	t.Parallel()
+	l := newLocalLab(t, 4, "")
+	l.writeTaggedJobs(1, fmt.Sprintf("mkdir -p %[1]s; touch %[1]s/$DCS_ATTEMPT; until [ $(ls %[1]s | wc -l) = 3 ]; do sleep 0.1; done",
+		l.path("started")))
+	e := l.mustRun(append(l.tinyArgs(), "--speculate", "--copies", "3", "--copy-at", "submit", "--copy-on", "any")...)
+	if strings.Count(e.stdout, `"state":"succeeded"`) != 1 || strings.Count(e.stderr, "runs on here too: more slots are free than jobs wait") != 2 {
+		t.Errorf("want one success, and two copies at once:\n%s%s", e.stdout, e.stderr)
+	}
+	e = l.run(append(l.tinyArgs(), "--speculate", "--copy-at", "submit", "--delay", "1s")...)
+	if e.code == 0 || !strings.Contains(e.stderr, "--copy-at submit") {
+		t.Errorf("--delay with --copy-at submit: exit code %d, %s", e.code, e.stderr)
+	}
+}
