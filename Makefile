@@ -53,6 +53,7 @@ ifdef LONG
 	@scripts/need-package python3-optuna /usr/bin/python3 -c 'import optuna'
 	@scripts/need-package python3-cloudpickle /usr/bin/python3 -c 'import cloudpickle'
 	@scripts/need-package snakemake which snakemake
+	@scripts/need-snakemake
 	@scripts/need-package qemu-user-static which qemu-aarch64-static
 	@scripts/need-package parallel sh -c 'parallel --version | grep -q "^GNU parallel"'
 	DCS_REQUIRE_SSHD=1 go test -count=1 -timeout 3h $$(go list ./... | grep -v internal/faults)

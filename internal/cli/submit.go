@@ -46,7 +46,7 @@ func (a *app) submitCmd() *cobra.Command {
 input to its end. Each file is a queue of its own. The jobs run in the directory of the run, with its environment
 and options. Without a dispatcher they wait for the next resume. --wait runs one command on the hosts and exits with
 its exit code; several words are a program and its arguments, and one word is a line of shell. See dcs-tui help
-clients.`,
+workflows.`,
 		Example: `dcs-tui submit sweep-20260314-1502 more.txt
 dcs-tui submit sweep-20260314-1502 urgent.txt --queue-priority urgent=-1
 generate-jobs | dcs-tui submit sweep-20260314-1502 - --queue late --share late=2
