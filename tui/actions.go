@@ -88,7 +88,7 @@ func (m *model) mayRequest(q action.Request) bool {
 
 // actionTarget returns what the effect of an action on the run depends on.
 func (m *model) actionTarget() action.Target {
-	return action.Target{IsDispatched: !m.isUndispatched(), IsFinished: m.snap.Total == tallyOf(m.snap).over && !m.snap.More}
+	return action.Target{IsDispatched: !m.isUndispatched(), IsFinished: m.snap.NumLeft() == 0 && !m.snap.More}
 }
 
 // hasEffect reports whether an action may change something, now or at the next resume.

@@ -418,9 +418,10 @@ func endRunCommand(a *action.Action) func(*model, string) (tea.Cmd, error) {
 	return func(m *model, _ string) (tea.Cmd, error) {
 		q := action.Request{Do: a.Name}
 		if m.mayRequest(q) {
-			t, what := tallyOf(m.snap), q.Text()
+			what := q.Text()
 			m.modal = newConfirmation(strings.ToUpper(what[:1])+what[1:]+"?",
-				fmt.Sprintf("Running jobs (%d) %s; queued jobs (%d) %s.", t.running+t.sent, a.Running, t.queued, a.Queued), 0,
+				fmt.Sprintf("Running jobs (%d) %s; queued jobs (%d) %s.", m.snap.NumRunning(), a.Running,
+					m.snap.NumQueued(), a.Queued), 0,
 				func(m *model) tea.Cmd { return m.startAction(q) })
 		}
 		return nil, nil

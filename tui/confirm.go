@@ -114,15 +114,11 @@ func (l *leaveModal) key(m *model, msg tea.KeyPressMsg) tea.Cmd {
 }
 
 func (l *leaveModal) draw(m *model, w, h int) []string {
-	t := tallyOf(m.snap)
 	name := m.clean(m.snap.Run.Name)
-	count := fmt.Sprintf("%s, %s queued.", describeRunning(t), text.Thousands(t.queued))
+	count := m.snap.RunningText() + ", " + m.snap.QueuedText()
 	title := fmt.Sprintf(" Leave %s? ", m.cut(name, max(8, w/2)))
 	if width(title)+width(count) > w {
 		title = " Leave? "
-	}
-	if width(title)+width(count) > w {
-		count = fmt.Sprintf("%s run, %s wait.", text.Thousands(t.running+t.sent), text.Thousands(t.queued))
 	}
 	out := []string{styleBold.Render(title) + count}
 	wide := 7
@@ -152,11 +148,6 @@ func (l *leaveModal) draw(m *model, w, h int) []string {
 // shortLeaveHelp contains the help of the keys in at most 26 letters.
 var shortLeaveHelp = map[string]string{
 	"detach": "the run continues", "drain": "runs finish, then it ends", "continue": "launch again", "cancel": "end all jobs (asks again)", "stay": "back to the screen",
-}
-
-// describeRunning describes how many jobs run, for a sentence.
-func describeRunning(t tally) string {
-	return text.Thousands(t.running) + " running" + textIf(t.sent > 0, ", "+text.Thousands(t.sent)+" sent to hosts")
 }
 
 // showQuestion shows a question of the dispatcher (live.Question) once. It waits until the user has

@@ -44,7 +44,7 @@ func (p *failedPane) title(m *model) string {
 	if m.snap == nil {
 		return "Failed"
 	}
-	return "Failed " + text.Thousands(tallyOf(m.snap).failed)
+	return "Failed " + text.Thousands(m.snap.NumFailed())
 }
 
 func (p *failedPane) filterAndOrder(m *model) string {
@@ -184,7 +184,7 @@ func (p *failedPane) textToCopy(m *model) (what, text string) {
 func (p *failedPane) draw(m *model, w, h int, focused bool) []string {
 	lines, keys := p.lines(m)
 	if len(lines) == 0 {
-		if m.snap != nil && tallyOf(m.snap).failed > 0 {
+		if m.snap != nil && m.snap.NumFailed() > 0 {
 			return []string{" counting what failed " + m.glyphs.ellipsis}
 		}
 		return []string{m.waitingText("nothing has failed")}

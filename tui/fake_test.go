@@ -311,13 +311,14 @@ func sample() *fakeSource {
 
 func sampleSnapshot(ask runview.Query) *runview.Snapshot {
 	snap := &runview.Snapshot{
-		Version: 7, At: noon, Total: 96_859, Tries: 3, SlotsBusy: 126, Slots: 136, Usable: 131.5, Stragglers: 1,
+		Version: 7, At: noon, Tries: 3, SlotsBusy: 126, Slots: 136, Usable: 131.5, Stragglers: 1,
 		Run: runview.Run{Name: "sweep-20260314", UID: "01abc", Dir: "/nfs/data/proj/dcs-runs/sweep-20260314",
 			Lab: "lab", Owner: "ada on desk (pid 4711)", Machine: "desk", Epoch: 1},
-		Rate: 41.0 / 60, Rates: []float64{.2, .3, .6, .8, .9, .7, .7, .8}, ETA: 34*time.Hour +
-			10*time.Minute, Spread: 2 * time.Hour,
+		RunProgress: runview.RunProgress{Total: 96_859, Rate: 41.0 / 60, ETA: 34*time.Hour + 10*time.Minute,
+			Spread: 2 * time.Hour, Phases: [runview.Phases]int{runview.Running: 126, runview.Queued: 84_512,
+				runview.Succeeded: 12_204, runview.Failed: 17, runview.Retry: 1}},
+		Rates: []float64{.2, .3, .6, .8, .9, .7, .7, .8},
 	}
-	snap.Phases[runview.Running], snap.Phases[runview.Queued], snap.Phases[runview.Succeeded], snap.Phases[runview.Failed], snap.Phases[runview.Retry] = 126, 84_512, 12_204, 17, 1
 	for i := range 12 {
 		h := live.Host{Name: fmt.Sprintf("ws%02d", i+1), HostStatus: jobs.HostStatus{State: "up"}, Slots: 12,
 			Usable: 11.5, Running: 11, Done: 1000 + i, Cores: 12,

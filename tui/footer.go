@@ -112,7 +112,6 @@ func (m *model) summaryRows() []string {
 		return nil
 	}
 	n := m.snap.Phases
-	t := tallyOf(m.snap)
 	var parts []string
 	for _, p := range []runview.Phase{runview.Succeeded, runview.Failed, runview.TimedOut, runview.Canceled,
 		runview.Skipped} {
@@ -121,7 +120,7 @@ func (m *model) summaryRows() []string {
 				strings.SplitN(phaseInfoOf(p).verbPhrase, " ", 2)[1]))
 		}
 	}
-	left := m.snap.Total - t.over
+	left := m.snap.NumLeft()
 	parts = nonEmpty(append(parts, styleWarn.Render(textIf(left > 0, m.sign(runview.Queued)+" "+text.Thousands(left)+
 		" left")), textIf(m.snap.Total == 0, "there were no jobs"),
 		styleFaint.Render(textIf(!m.snap.Run.Created.IsZero(), "begun "+m.snap.Run.Created.Format("Jan 2 15:04"))))...)
@@ -148,7 +147,7 @@ func (m *model) summaryRows() []string {
 			next = append(next, styleBold.Render(b.firstKey())+" "+b.label)
 		}
 	}
-	next = nonEmpty(append(next, textIf(t.failed > 0, styleBold.Render(m.keyFor("failed"))+" failures"),
+	next = nonEmpty(append(next, textIf(m.snap.NumFailed() > 0, styleBold.Render(m.keyFor("failed"))+" failures"),
 		textIf(m.tab != tabJobs, styleBold.Render(m.keyFor("jobs"))+" the jobs"),
 		styleBold.Render(m.keyFor("back"))+" hides this", styleBold.Render(m.keyFor("leave"))+" leave")...)
 	return append(out, " "+m.joinFitting(next, "   ", m.w-1), m.rule("", m.w, false))
@@ -171,14 +170,14 @@ func (m *model) hostTroubleLines(n int) []string {
 
 // resumeKeys returns the keys that start a dispatcher for a run without one.
 func (m *model) resumeKeys() []binding {
-	left := func(m *model) bool { return m.snap.Total > tallyOf(m.snap).over }
+	left := func(m *model) bool { return m.snap.NumLeft() > 0 }
 	resume := func(m *model) tea.Cmd { return m.startAction(action.Request{Do: action.Resume}) }
 	requeue := func(m *model) tea.Cmd { return m.requeueJobs(m.allFailedJobs()) }
 	return withGroup("Run",
 		key("resume", "resume", "resume the run: a dispatcher is started, what still runs is adopted", resume).
 			onlyIf(func(m *model) bool { return m.isUndispatched() && left(m) }).thatActs(),
 		key("resume", "requeue what failed", "when the run is over: run again what has failed", requeue).
-			onlyIf(func(m *model) bool { return m.isUndispatched() && !left(m) && tallyOf(m.snap).failed > 0 }).
+			onlyIf(func(m *model) bool { return m.isUndispatched() && !left(m) && m.snap.NumFailed() > 0 }).
 			orSay("there is nothing to resume: the run has a dispatcher, or all its jobs succeeded").thatActs(),
 	)
 }

@@ -143,11 +143,12 @@ func TestETAIsARange(t *testing.T) {
 		more        bool
 		want        string
 	}{
-		{34*time.Hour + 10*time.Minute, 2 * time.Hour, false, "ETA 34h 10m ±2 h"}, {time.Minute, 0, false, "ETA 60 s"},
+		{34*time.Hour + 10*time.Minute, 2 * time.Hour, false, "ETA 34h 10m ± 2 h"}, {time.Minute, 0, false, "ETA 60 s"},
 		{time.Minute, 0, true, "ETA 60 s, more may come"}, {0, 0, true, "more may come"}, {0, 0, false,
 			"ETA not known yet"},
 	} {
-		m := &model{glyphs: &utf8Glyphs, snap: &runview.Snapshot{ETA: c.eta, Spread: c.spread, More: c.more}}
+		m := &model{glyphs: &utf8Glyphs, snap: &runview.Snapshot{RunProgress: runview.RunProgress{Total: 1,
+			Phases: [runview.Phases]int{runview.Running: 1}, ETA: c.eta, Spread: c.spread, More: c.more}}}
 		equal(t, m.etaText(), c.want, "the ETA")
 	}
 }

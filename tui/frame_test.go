@@ -110,7 +110,9 @@ var states = map[string]func(*runview.Snapshot){
 			}
 		}
 	},
-	"empty":   func(snap *runview.Snapshot) { *snap = runview.Snapshot{Version: 7, At: noon, More: true} },
+	"empty": func(snap *runview.Snapshot) {
+		*snap = runview.Snapshot{Version: 7, At: noon, RunProgress: runview.RunProgress{More: true}}
+	},
 	"notlive": func(*runview.Snapshot) {},
 }
 

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -29,37 +30,6 @@ func (m *model) header() []string {
 	return append(append(rows, m.tabsRow()), m.summaryRows()...)
 }
 
-// tally counts the jobs of a snapshot.
-type tally struct{ running, sent, queued, retry, done, failed, over, other int }
-
-func tallyOf(snap *runview.Snapshot) tally {
-	n := snap.Phases
-	t := tally{
-		running: n[runview.Running] + n[runview.Ending] + n[runview.Away],
-		sent:    n[runview.Sent],
-		queued:  n[runview.Queued] + n[runview.Waits] + n[runview.Retry],
-		retry:   n[runview.Retry],
-		done:    n[runview.Succeeded],
-		failed:  n[runview.Failed] + n[runview.TimedOut],
-		other:   n[runview.Canceled] + n[runview.Skipped],
-	}
-	t.over = t.done + t.failed + t.other
-	return t
-}
-
-// headerRunning describes how many jobs run, and how many were sent to hosts that have not yet
-// reported their start. Without a dispatcher, both are unknown.
-func (m *model) headerRunning(t tally) string {
-	switch {
-	case m.isUndispatched() && t.running+t.sent > 0:
-		return "may run " + text.Thousands(t.running+t.sent)
-	case t.sent > 0:
-		return "run " + text.Thousands(t.running) + " +" + text.Thousands(t.sent) + " sent" +
-			textIf(m.w >= roomyW, " (not started)")
-	}
-	return "run " + text.Thousands(t.running)
-}
-
 // runRow returns the row with the name of the run, the age of the snapshot, and the numbers of
 // jobs.
 func (m *model) runRow() string {
@@ -67,17 +37,18 @@ func (m *model) runRow() string {
 	if m.snap == nil {
 		return " " + styleBold.Render("dcs-tui") + "  " + style.Render(live)
 	}
-	t := tallyOf(m.snap)
-	away, standby := m.snap.Phases[runview.Away], m.clean(m.snap.Run.Standby)
+	n := &m.snap.Phases
+	away, retry, standby := n[runview.Away], n[runview.Retry], m.clean(m.snap.Run.Standby)
 	numbers := nonEmpty(
-		styleBusy.Render(m.headerRunning(t)), "queue "+
-			text.Thousands(t.queued), styleGood.Render("done "+text.Thousands(t.done)), m.failuresText(t.failed),
-		styleWarn.Render(textIf(t.retry > 0, m.sign(runview.Retry)+" "+text.Thousands(t.retry))),
+		styleBusy.Render(m.snap.RunningText()), m.snap.QueuedText(), styleGood.Render(m.snap.SucceededText()),
+		m.failuresText(),
+		styleWarn.Render(textIf(retry > 0, m.sign(runview.Retry)+" "+text.Thousands(retry))),
 		styleWarn.Render(textIf(m.snap.Stragglers > 0 && !m.isUndispatched(), m.glyphs.warn+" "+
 			text.Thousands(m.snap.Stragglers)+" slow")),
 		styleWarn.Render(textIf(away > 0 && !m.isUndispatched(), m.sign(runview.Away)+" "+text.Thousands(away)+
 			" away")),
-		styleFaint.Render(textIf(t.other > 0, m.sign(runview.Canceled)+" "+text.Thousands(t.other))),
+		styleFaint.Render(textIf(m.snap.NumCanceled() > 0, m.sign(runview.Canceled)+" "+
+			text.Thousands(m.snap.NumCanceled()))),
 		styleFaint.Render(textIf(standby != "" && !m.isUndispatched(), "standby "+standby)),
 	)
 	// If space is short, drop the laboratory first, then the wide gaps, the name, and the finished
@@ -104,9 +75,9 @@ func (m *model) runRow() string {
 }
 
 // failuresText describes the number of failures, in red if there are any.
-func (m *model) failuresText(n int) string {
-	s := m.sign(runview.Failed) + " " + text.Thousands(n)
-	if n > 0 {
+func (m *model) failuresText() string {
+	s := m.sign(runview.Failed) + " " + text.Thousands(m.snap.NumFailed())
+	if m.snap.NumFailed() > 0 {
 		return styleBad.Render(s)
 	}
 	return s
@@ -124,7 +95,7 @@ func (m *model) liveness() (string, textStyle) {
 		return m.sign(runview.Failed) + " dispatcher silent", styleBad
 	case m.isCrashed():
 		return m.sign(runview.Failed) + " dispatcher died", styleBad
-	case m.isUndispatched() && m.snap.Total > tallyOf(m.snap).over:
+	case m.isUndispatched() && m.snap.NumLeft() > 0:
 		return m.glyphs.gone + " stopped", styleWarn
 	case m.isUndispatched():
 		return m.glyphs.gone + " ended", styleBold
@@ -139,13 +110,13 @@ func (m *model) progressRow() string {
 	if m.snap == nil {
 		return ""
 	}
-	t := tallyOf(m.snap)
+	over := m.snap.NumOver()
 	if m.snap.Total == 0 {
 		return " " + m.drawShares(0, 0, 0, 0, m.w/2) + "  " + "no jobs yet" + textIf(m.snap.More, ", more may come")
 	}
-	said := []string{formatPercent(t.over, m.snap.Total)}
+	said := []string{formatPercent(over, m.snap.Total)}
 	if m.isUndispatched() {
-		said = append(said, text.Thousands(t.over)+" of "+text.Thousands(m.snap.Total)+" jobs are over")
+		said = append(said, text.Thousands(over)+" of "+text.Thousands(m.snap.Total)+" jobs are over")
 	} else {
 		n := min(len(m.snap.Rates), max(8, m.w/10))
 		if n == 1 { // a single bar has no scale
@@ -155,19 +126,13 @@ func (m *model) progressRow() string {
 			styleBusy.Render(m.sparkline(m.snap.Rates, 0, n))), m.etaText())
 	}
 	right := "  " + strings.Join(said, "  ") + " "
-	return m.justify(" "+m.drawShares(t.done, t.failed, t.other, m.snap.Total, m.w-1-width(right)), right, m.w)
+	return m.justify(" "+m.drawShares(m.snap.Phases[runview.Succeeded], m.snap.NumFailed(), m.snap.NumCanceled(), m.snap.Total,
+		m.w-1-width(right)), right, m.w)
 }
 
 // etaText describes when the run is expected to end, with the uncertainty.
 func (m *model) etaText() string {
-	switch {
-	case m.snap.ETA <= 0 && m.snap.More:
-		return "more may come"
-	case m.snap.ETA <= 0:
-		return "ETA not known yet"
-	}
-	return "ETA " + text.Span(m.snap.ETA) + textIf(m.snap.Spread > 0, " "+m.glyphs.plusMinus+text.Span(m.snap.Spread)) +
-		textIf(m.snap.More, ", more may come")
+	return cmp.Or(m.snap.ETAText(m.glyphs.plusMinus), "ETA not known yet")
 }
 
 // summaryRow returns the whole header of a small screen.
@@ -177,11 +142,9 @@ func (m *model) summaryRow() string {
 		return style.Render(live)
 	}
 	glyph, _, _ := strings.Cut(live, " ")
-	t := tallyOf(m.snap)
 	parts := []string{
-		style.Render(glyph) + " " + formatPercent(t.over, m.snap.Total), m.failuresText(t.failed),
-		styleBusy.Render(m.headerRunning(t)),
-		"queue " + text.Thousands(t.queued), styleGood.Render("done " + text.Thousands(t.done)), m.etaText(),
+		style.Render(glyph) + " " + formatPercent(m.snap.NumOver(), m.snap.Total), m.failuresText(),
+		styleBusy.Render(m.snap.RunningText()), m.snap.QueuedText(), styleGood.Render(m.snap.SucceededText()), m.etaText(),
 	}
 	if m.isUndispatched() || m.snapshotErr != nil {
 		parts[0] = style.Render(live)
@@ -200,9 +163,8 @@ func (m *model) tooSmall() []string {
 	live, style := m.liveness()
 	rows := []string{style.Render(live)}
 	if m.snap != nil {
-		t := tallyOf(m.snap)
-		rows = append(rows, m.joinFitting([]string{m.failuresText(t.failed), m.headerRunning(t),
-			"queue " + text.Thousands(t.queued), "done " + text.Thousands(t.done)}, " ", m.w))
+		rows = append(rows, m.joinFitting([]string{m.failuresText(), m.snap.RunningText(), m.snap.QueuedText(),
+			m.snap.SucceededText()}, " ", m.w))
 	}
 	return append(rows, fmt.Sprintf("too small: %dx%d needed", tinyW, tinyH), m.keyFor("leave")+" leaves the screen")
 }
@@ -315,7 +277,7 @@ func (m *model) tabCount(t tab) string {
 		up, _, _ := m.countUsable()
 		return fmt.Sprintf("%d/%d", up, len(m.snap.Hosts))
 	case tabFailed:
-		if n := tallyOf(m.snap).failed; n > 0 {
+		if n := m.snap.NumFailed(); n > 0 {
 			return styleBad.Render(text.Thousands(n))
 		}
 	}
@@ -334,17 +296,15 @@ func (m *model) banner() []string {
 		add(styleBad, "NOT LIVE", m.clean(m.snapshotErr.Error()))
 	}
 	if snap := m.snap; snap != nil {
-		t := tallyOf(snap)
+		left := text.Thousands(snap.NumLeft()) + " jobs are left"
 		switch {
 		case snap.Status == runview.StatusSilent:
-			add(styleBad, "NO HEARTBEAT", "of the dispatcher; "+text.Thousands(max(0, snap.Total-t.over))+
-				" jobs are left: "+m.keyFor("resume")+" resumes")
+			add(styleBad, "NO HEARTBEAT", "of the dispatcher; "+left+": "+m.keyFor("resume")+" resumes")
 		case m.isCrashed():
-			add(styleBad, "DISPATCHER DIED", text.Thousands(max(0, snap.Total-t.over))+
-				" jobs are left, and jobs that ran may still run: "+m.keyFor("resume")+" resumes")
-		case m.isUndispatched() && snap.Total > t.over:
-			add(styleWarn, "STOPPED", text.Thousands(snap.Total-t.over)+" jobs are left: "+m.keyFor("resume")+" resumes")
-		case m.isUndispatched() && t.done < snap.Total:
+			add(styleBad, "DISPATCHER DIED", left+", and jobs that ran may still run: "+m.keyFor("resume")+" resumes")
+		case m.isUndispatched() && snap.NumLeft() > 0:
+			add(styleWarn, "STOPPED", left+": "+m.keyFor("resume")+" resumes")
+		case m.isUndispatched() && snap.Phases[runview.Succeeded] < snap.Total:
 			add(styleWarn, "ENDED", m.clean(snap.Over))
 		case m.isUndispatched():
 			add(styleGood, "ENDED", m.clean(snap.Over))
@@ -371,7 +331,7 @@ func (m *model) banner() []string {
 			}
 			add(styleWarn, "WAITING", m.clean(snap.Awaited.Text)+": "+end+" ends the wait")
 		}
-		switch waits := tallyOf(snap).queued > 0; {
+		switch waits := snap.NumQueued() > 0; {
 		case snap.Stuck != "":
 			add(styleBad, "NOTHING CAN START", m.clean(snap.Stuck))
 		case len(snap.Hosts) == 0 || taking > 0:

@@ -255,7 +255,7 @@ func (a *app) askOwnerToCancel(ctx context.Context, run *rundir.Run, request *ac
 	if table.Unfinished() > 0 {
 		return asked, false, nil
 	}
-	a.con.Line(runview.Counts(table, false))
+	a.con.Line(runview.ProgressOf(table, nil).Counts())
 	return asked, true, nil
 }
 

@@ -200,79 +200,45 @@ func (c *console) PlainQuotes(s string) string {
 	return strings.NewReplacer("“", `"`, "”", `"`).Replace(s)
 }
 
-// progressLine describes the progress of a run in one line:
+// progressLine describes the progress of a run in one line, with a bar if both fit into width
+// columns:
 //
-//	[######....] 61/100  16 running  2 failed  5 tried again  8.4/s  ETA 4 s
-//
-// It is plain ASCII, so that its length is its width.
-func progressLine(s *dispatch.Snapshot) string {
-	done := 0
-	for st := jobs.Succeeded; st <= jobs.Skipped; st++ {
-		done += s.Counts[st]
-	}
-	var b strings.Builder
-	if s.Total > 0 && !s.InputOpen {
-		const width = 20
-		full := done * width / s.Total
-		fmt.Fprintf(&b, "[%s%s] ", strings.Repeat("#", full), strings.Repeat(".", width-full))
-	}
-	fmt.Fprintf(&b, "%d/%d", done, s.Total)
-	if s.InputOpen {
-		b.WriteByte('+') // standard input is open and may have more jobs
-	}
-	running := numRunning(s)
-	fmt.Fprintf(&b, "  %d running", running)
-	if n := s.Counts[jobs.Failed] + s.Counts[jobs.TimedOut]; n > 0 {
-		fmt.Fprintf(&b, "  %d failed", n)
-	}
+//	[######....] 59 of 100 ok, 2 failed, 16 running, 23 queued, ETA 4 s, 8.4/s, 5 tried again
+func progressLine(s *dispatch.Snapshot, width int) string {
+	p := runview.RunProgress{More: s.InputOpen, Rate: s.Rate, ETA: s.ETA, Paused: s.Paused, Problem: s.Problem}
+	var further []string
 	if s.Retries > 0 {
-		fmt.Fprintf(&b, "  %d tried again", s.Retries)
+		further = append(further, fmt.Sprintf("%d tried again", s.Retries))
 	}
-	if n := s.Counts[jobs.Canceled] + s.Counts[jobs.Skipped]; n > 0 {
-		fmt.Fprintf(&b, "  %d canceled", n)
-	}
-	if s.Rate > 0 {
-		b.WriteString("  " + text.Rate(s.Rate))
-	}
-	if s.ETA > 0 && running > 0 && done < s.Total && !s.InputOpen { // unknown while nothing runs
-		b.WriteString("  ETA " + text.Span(s.ETA))
-	}
-	up := 0
+	up, started, why := 0, 0, ""
 	for _, h := range s.Hosts {
+		started += h.Running
 		if h.State == jobs.HostUp {
 			up++
 		}
-	}
-	switch {
-	case s.Problem != "":
-		b.WriteString("  LAUNCHING NOTHING: see above")
-	case s.Paused:
-		b.WriteString("  paused")
-	case up == 0 && len(s.Hosts) == 1:
-		b.WriteString("  connecting")
-	case up < len(s.Hosts):
-		fmt.Fprintf(&b, "  %d of %d hosts up", up, len(s.Hosts))
-	}
-	if running == 0 && !s.Paused {
-		for _, h := range s.Hosts {
-			// The reason of one host is enough.
-			if h.IsHeld() || h.State == jobs.HostDraining || h.State == jobs.HostDisabled {
-				b.WriteString("  " + text.Line(h.Name+": "+h.Line()))
-				break
-			}
+		if why == "" && (h.IsHeld() || h.State == jobs.HostDraining || h.State == jobs.HostDisabled) {
+			why = h.Name + ": " + h.Line() // the reason of one host is enough
 		}
 	}
-	return b.String()
-}
-
-// numRunning returns the number of running jobs, without those that have been sent to a host and
-// not started.
-func numRunning(s *dispatch.Snapshot) int {
-	n := 0
-	for _, h := range s.Hosts {
-		n += h.Running
+	p.Count(s.Counts, max(0, s.Counts[jobs.Running]-started))
+	if !p.Paused && p.Problem == "" {
+		switch {
+		case up == 0 && len(s.Hosts) == 1:
+			further = append(further, "connecting")
+		case up < len(s.Hosts):
+			further = append(further, fmt.Sprintf("%d of %d hosts up", up, len(s.Hosts)))
+		}
+		if started == 0 && why != "" {
+			further = append(further, why)
+		}
 	}
-	return min(n, s.Counts[jobs.Running])
+	line := text.Line(p.Line(further...))
+	bar := min(20, width-utf8.RuneCountInString(line)-len("[] ")-1)
+	if bar < 5 || p.More || p.Total == 0 {
+		return line
+	}
+	full := p.NumOver() * bar / p.Total
+	return fmt.Sprintf("[%s%s] %s", strings.Repeat("#", full), strings.Repeat(".", bar-full), line)
 }
 
 // Limits of the name or command of a job in a line, in runes. maxTitle also applies where the width

@@ -237,10 +237,10 @@ func (d *dispatchSession) Progress(snap *dispatch.Snapshot) {
 		con.Status("")
 	case d.jobsAreTyped && snap.InputOpen: // the progress would appear in the line that is being typed
 	case con.IsTerminal():
-		con.Status(progressLine(snap))
+		con.Status(progressLine(snap, con.Width()))
 	case time.Since(d.progressAt) >= time.Minute:
 		d.progressAt = time.Now()
-		con.Line(progressLine(snap))
+		con.Line(progressLine(snap, con.Width()))
 	}
 }
 

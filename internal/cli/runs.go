@@ -17,7 +17,6 @@ import (
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
-	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/observe/runview"
 	"dcs-tui/tui"
@@ -139,38 +138,37 @@ func runRows(runs []rundir.Entry, limit int) (rows []string, older int) {
 	}
 	rows = []string{"NAME\tMADE\tDISPATCHED\tJOBS"}
 	for _, e := range runs {
-		dispatched, counts := "", ""
-		run, err := rundir.Open(e.Dir)
-		if err == nil {
-			if o, oerr := journal.ReadOwner(run); oerr == nil && o.Liveness() != journal.Dead {
-				dispatched = "on " + text.Line(o.Host)
-			}
-			if table, rerr := listedTable(run, dispatched != ""); rerr == nil {
-				counts = runview.Counts(table, dispatched != "")
-				if table.Paused && table.Unfinished() > 0 {
-					counts += ", paused"
-				}
-				if s, lerr := live.Read(run); lerr == nil && s != nil && dispatched != "" && s.Epoch == table.Epoch &&
-					s.Draining != "" {
-					counts += ", draining"
-				}
-				if n, nerr := run.NumWaitingRequests(table); nerr == nil && n > 0 && dispatched == "" {
-					counts += ", " + text.Plural(n, "request") + " for the next resume"
-				}
-				if had, herr := run.ReadInput(); herr == nil && had.Cut() {
-					counts += ", input not read to its end"
-				}
-			} else {
-				err = rerr
-			}
-		}
+		dispatched, line, err := listedRun(e.Dir)
 		if err != nil {
-			counts = text.Line(firstLine(err.Error()))
+			line = firstLine(err.Error())
 		}
 		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%s", text.Line(e.Name), e.Made.Local().Format("2006-01-02 15:04"),
-			dispatched, counts))
+			dispatched, text.Line(line)))
 	}
 	return alignColumns(rows), older
+}
+
+// listedRun returns where a run is dispatched, and its progress in a line that is not cleaned.
+func listedRun(dir string) (dispatched, line string, err error) {
+	run, err := rundir.Open(dir)
+	if err != nil {
+		return "", "", err
+	}
+	r := journal.NewReader(run, nil)
+	_ = r.Watch(true) // a file that cannot be read shows nothing
+	if r.IsDispatched() {
+		dispatched = "on " + text.Line(r.Owner.Host)
+	}
+	table, err := listedTable(run, r.IsDispatched())
+	if err != nil {
+		return dispatched, "", err
+	}
+	p, cut := runview.ProgressOf(table, r), ""
+	p.Requests, _ = run.NumWaitingRequests(table) // likewise
+	if input, err := run.ReadInput(); err == nil && input.Cut() && !p.More {
+		cut = "input not read to its end"
+	}
+	return dispatched, p.Line(cut), nil
 }
 
 // listedTable returns the table of a run for a list. If the run has ended, the table may have only
@@ -292,7 +290,7 @@ func (p *pruneFlags) openForRemoval(dir string) (*rundir.Run, *jobs.Table, error
 	table, err := run.Removable(runDir, p.unfinished)
 	if errors.Is(err, run.ErrJobsLeft) {
 		err = fmt.Errorf("jobs are left: %s; dcs-tui cancel ends those that run, --unfinished removes the run anyway",
-			runview.Counts(table, false))
+			runview.ProgressOf(table, nil).Counts())
 	}
 	return runDir, table, err
 }

@@ -178,12 +178,20 @@ type statusJSON struct {
 	Input rundir.InputState `json:"input,omitempty"`
 }
 
+// progress returns the progress of the run.
+func (r *runState) progress() *runview.RunProgress {
+	p := runview.ProgressOf(r.Table, r.Reader)
+	p.Requests = r.Requests
+	return p
+}
+
 func (r *runState) json(now time.Time) *statusJSON {
+	p := r.progress()
 	s := &statusJSON{
 		runJSON: runJSONOf(r.Run), Dir: r.Run.Dir, Created: r.Run.Settings.Created, Epoch: r.Table.Epoch,
-		Jobs: map[string]int{}, Total: r.Table.NumJobs(), Sent: runview.CountSent(r.Table), Hosts: r.hosts(), Queues: runview.CountQueues(r.Table),
-		Ended: r.Table.Ended, Input: r.Input.State, Requests: r.Requests,
-		Paused: r.Table.Paused && r.Table.Unfinished() > 0,
+		Jobs: map[string]int{}, Total: p.Total, Sent: p.Phases[runview.Sent], Hosts: r.hosts(),
+		Queues: runview.CountQueues(r.Table), Ended: r.Table.Ended, Input: r.Input.State, Requests: p.Requests,
+		Paused: p.Paused, Draining: p.Draining, ETA: p.ETA, Spread: p.Spread,
 	}
 	samples := live.ReadSamples(r.Run, live.LastHour)
 	for i := range s.Hosts {
@@ -197,8 +205,7 @@ func (r *runState) json(now time.Time) *statusJSON {
 		owner := r.Owner.String()
 		s.Owner, s.Problem = &owner, r.Owner.Problem
 		if state := r.State(); state != nil {
-			s.Standby, s.Draining, s.ETA, s.Spread = state.Standby, state.Draining, state.ETA, state.Spread
-			s.NextSlot = state.NextSlot
+			s.Standby, s.NextSlot = state.Standby, state.NextSlot
 		}
 	}
 	return s

@@ -18,7 +18,7 @@ import (
 
 // lines returns the status as text.
 func (r *runState) lines(c *console) []string {
-	live, run, table := r.IsDispatched(), r.Run, r.Table
+	live, run, table, p := r.IsDispatched(), r.Run, r.Table, r.progress()
 	trouble := c.Paint(yellow, "trouble     ")
 	lines := []string{
 		c.Paint(bold, text.Line(run.Name())) + "  " + dirOf(run),
@@ -39,17 +39,13 @@ func (r *runState) lines(c *console) []string {
 	case table.Unfinished() > 0:
 		lines = append(lines, "dispatched  by nobody")
 	}
-	if s := r.State(); live && s != nil && s.ETA > 0 {
-		eta := "ETA         " + text.Span(s.ETA)
-		if s.Spread > 0 {
-			eta += " ± " + text.Span(s.Spread)
-		}
-		lines = append(lines, eta)
+	if eta := p.Remaining(c.Glyph("±", "+-")); eta != "" {
+		lines = append(lines, "ETA         "+eta)
 	}
 	if s := r.State(); live && s != nil && s.NextSlot != nil {
 		lines = append(lines, "queue       "+text.Line(s.NextSlot.Text()))
 	}
-	if table.Paused && table.Unfinished() > 0 {
+	if p.Paused {
 		lines = append(lines, c.Paint(yellow, "paused      ")+
 			"by a person: nothing is launched until dcs-tui continue "+refTo(run))
 	}
@@ -61,8 +57,8 @@ func (r *runState) lines(c *console) []string {
 		lines = append(lines, c.Paint(yellow, "waiting     ")+text.Line(s.Awaited.Text),
 			"  "+end+"  ends the wait; the attempts may still run there")
 	}
-	if s := r.State(); s != nil && s.Draining != "" {
-		lines = append(lines, c.Paint(yellow, "draining    ")+text.Line(s.Draining)+
+	if p.Draining != "" {
+		lines = append(lines, c.Paint(yellow, "draining    ")+text.Line(p.Draining)+
 			": nothing more is launched until dcs-tui continue "+refTo(run))
 	}
 	lines = append(lines, summaryLines(c, table, live)...)
@@ -76,12 +72,8 @@ func (r *runState) lines(c *console) []string {
 		}
 	}
 	lines = append(lines, openLines(table, live)...)
-	switch requests := text.Plural(r.Requests, "request"); {
-	case r.Requests == 0:
-	case live:
-		lines = append(lines, requests+" not carried out yet")
-	default:
-		lines = append(lines, requests+" for the next resume")
+	if r.Requests > 0 {
+		lines = append(lines, p.RequestsText())
 	}
 	switch {
 	case !r.Input.Cut():

@@ -338,7 +338,7 @@ func (a *app) reportContinues(screen *runScreen, state *runState, last *runview.
 	default:
 		what += " continues in the background"
 	}
-	lines := []string{"", what + ": " + runview.Counts(state.Table, true), "  dispatched by " +
+	lines := []string{"", what + ": " + state.progress().Counts(), "  dispatched by " +
 		text.Line(state.Owner.String()) + ", until it is done",
 		a.nextLine("attach "+ref, "shows it again"), a.nextLine("status "+ref, "shows its status")}
 	if !screen.canceled.Load() {

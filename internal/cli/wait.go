@@ -56,8 +56,8 @@ func (a *app) reportUndispatched(dir *rundir.Run, table *jobs.Table) error {
 	if err != nil {
 		a.warn("%v", err)
 	}
-	state, left := run.StateOf(how, table.Judged(), table.CanceledAll, input.Cut()), "jobs are left: "+
-		runview.Counts(table, false)
+	state := run.StateOf(how, table.Judged(), table.CanceledAll, input.Cut())
+	left := "jobs are left: " + runview.ProgressOf(table, nil).Counts()
 	waiting, err := dir.WaitingRequests(table)
 	if err != nil {
 		a.warn("%v", err)

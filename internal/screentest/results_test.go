@@ -29,7 +29,7 @@ func TestResultsOfAGrid(t *testing.T) {
 	x := openTerminal(t, 100, 30)
 	x.writeFile("grid.txt", sweepTemplate)
 	x.enterLine("dcs-tui grid --hosts hosts.toml --name r grid.txt", `\[1 Jobs`)
-	x.awaitPattern(`done 24`)
+	x.awaitPattern(`24 ok`)
 	x.press("4", `(?m)^>\s+1 ✓ ok\s+0.1\s+0\s+1\s+0.0333`)
 
 	t.Log("sort, best, columns, filter")

@@ -50,14 +50,14 @@ func (s *Summary) writeCounts(b *strings.Builder) {
 // dispatches the run, it is not known whether they run.
 func RunningText(running, sent int, dispatched bool) string {
 	switch {
-	case !dispatched:
-		return fmt.Sprintf("%d may run", running)
+	case !dispatched && running > 0:
+		return text.Thousands(running) + " may run"
 	case sent == 0:
-		return fmt.Sprintf("%d running", running)
+		return text.Thousands(running) + " running"
 	case sent >= running:
-		return fmt.Sprintf("%d sent", sent)
+		return text.Thousands(sent) + " sent"
 	}
-	return fmt.Sprintf("%d running, %d sent", running-sent, sent)
+	return text.Thousands(running-sent) + " running, " + text.Thousands(sent) + " sent"
 }
 
 // StateCounts describes counts of jobs by state: "10 succeeded", "2 running". States that no
@@ -70,7 +70,7 @@ func StateCounts(counts [jobs.Skipped + 1]int, sent int, dispatched bool) (parts
 		case st == jobs.Running:
 			parts = append(parts, RunningText(n, sent, dispatched))
 		default:
-			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(st.String(), "_", " ")))
+			parts = append(parts, text.Thousands(n)+" "+strings.ReplaceAll(st.String(), "_", " "))
 		}
 	}
 	return parts

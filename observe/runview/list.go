@@ -244,9 +244,10 @@ func (v *View) phase(id jobs.ID, j *jobs.Job) (Phase, *jobs.Attempt) {
 	return phaseOf[j.State], results.CountedAttempt(j)
 }
 
-// phaseOf returns the phase of jobs in a final state.
+// phaseOf holds the phase of jobs in each state, as far as the state alone determines it.
 var phaseOf = [...]Phase{
-	jobs.Succeeded: Succeeded, jobs.Failed: Failed, jobs.TimedOut: TimedOut, jobs.Canceled: Canceled, jobs.Skipped: Skipped,
+	jobs.Queued: Queued, jobs.Running: Running, jobs.Succeeded: Succeeded, jobs.Failed: Failed,
+	jobs.TimedOut: TimedOut, jobs.Canceled: Canceled, jobs.Skipped: Skipped,
 }
 
 // openPhase returns the phase of a job with attempts that may be alive, as phase does.

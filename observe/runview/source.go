@@ -157,31 +157,20 @@ type Snapshot struct {
 	Version uint64 // grows with each change
 	At      time.Time
 	Run     Run
-	Status  RunStatus
-	Over    string // how it ended, in a sentence; "" while it lasts
+	RunProgress
+	Over string // how it ended, in a sentence; "" while it lasts
 	// Trouble holds sentences, not cleaned, about a run that nobody dispatches: which hosts were
 	// useless, and where processes may still be alive.
 	Trouble []string
-	// Requests is the number of requests that wait for a dispatcher. It is 0 while there is one.
-	Requests int
 
-	Total      int  // accepted jobs
-	More       bool // more may be added: standard input is open
-	Phases     [Phases]int
 	Stragglers int // running far longer than others of their queue
 	Tries      int // of a job that does not set the number
 
 	SlotsBusy, Slots int
 	// Slots of hosts that accept new jobs, less what others use there.
 	Usable float64
-	Rate   float64       // finished jobs per second over the last minute
-	Rates  []float64     // the same of the last minutes, oldest first: a sparkline
-	ETA    time.Duration // until the queue is done; 0: not known
-	Spread time.Duration // the end is within ETA ± Spread in 2 of 3 cases; 0: not known
+	Rates  []float64 // RunProgress.Rate of the last minutes, oldest first: a sparkline
 
-	Paused   bool   // by a person
-	Draining string // why nothing more is launched; "": jobs are launched
-	Problem  string // the journal cannot be written, …; "": all is well
 	// Why no host starts a job though jobs are ready, to follow "nothing can start: "; "": one may.
 	Stuck    string
 	Awaited  *live.Await // silent hosts that attempts wait for; nil: none

@@ -122,38 +122,35 @@ func (v *View) status() (RunStatus, string) {
 		case closed.How == "":
 			return StatusRunning, ""
 		case closed.How == jobs.ClosedDone:
-			return StatusFinished, joined("all jobs are over", closed.Reason)
+			return StatusFinished, joined("; ", "all jobs are over", closed.Reason)
 		case left == 0:
 			return StatusFinished, closingText(closed)
 		}
 		return StatusStopped, closingText(closed)
 	}
-	status, over := StatusFinished, ""
+	status, over := endedStatus(left, closed.How != "", f.owner, f.liveness), "some jobs did not succeed"
 	switch {
-	case left == 0 && v.total() == 0:
+	case status == StatusCrashed:
+		over = f.owner.String() + " has died; the jobs that it started continue"
+	case status == StatusSilent:
+		over = f.owner.String() + " sends no heartbeat; the jobs that it started continue"
+	case left > 0 && (closed.How == jobs.ClosedDrained || closed.How == jobs.ClosedNoHosts):
+		over = closingText(closed) + "; " + text.Plural(left, "job") + " left"
+	case left > 0:
+		over = "stopped with " + text.Plural(left, "job") + " left"
+	case v.total() == 0:
 		over = "no job was read"
-	case left == 0 && t.Counts[jobs.Succeeded] == v.total():
+	case t.Counts[jobs.Succeeded] == v.total():
 		over = "all jobs succeeded"
-	case left == 0 && t.Counts[jobs.Canceled] > 0:
-		over = "over: " + Counts(t, false)
-	case left == 0:
-		over = "some jobs did not succeed"
-	case f.owner == nil || f.owner.Left || closed.How != "":
-		status, over = StatusStopped, "stopped with "+text.Plural(left, "job")+" left"
-		if closed.How == jobs.ClosedDrained || closed.How == jobs.ClosedNoHosts {
-			over = closingText(closed) + "; " + text.Plural(left, "job") + " left"
-		}
-	case f.liveness == journal.Dead:
-		status, over = StatusCrashed, f.owner.String()+" has died; the jobs that it started continue"
-	default:
-		status, over = StatusSilent, f.owner.String()+" sends no heartbeat; the jobs that it started continue"
+	case t.Counts[jobs.Canceled] > 0:
+		over = "over: " + ProgressOf(t, nil).Counts()
 	}
-	return status, joined(over, f.left, f.missing)
+	return status, joined("; ", over, f.left, f.missing)
 }
 
 // joined joins the texts that are not empty.
-func joined(texts ...string) string {
-	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), "; ")
+func joined(sep string, texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), sep)
 }
 
 func closingText(c jobs.Closing) string {

@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -290,17 +288,6 @@ func OpenAttempt(j *jobs.Job) *jobs.Attempt {
 
 // Copies returns how many attempts of a job are open beside the one that OpenAttempt returns.
 func Copies(j *jobs.Job) int { return max(0, len(j.Open())-1) }
-
-// Counts describes how many jobs are in each state.
-func Counts(t *jobs.Table, dispatched bool) string {
-	rest, total := t.Counts, 0
-	rest[jobs.Succeeded] = 0
-	for _, n := range t.Counts {
-		total += n
-	}
-	parts := []string{fmt.Sprintf("%d of %d ok", t.Counts[jobs.Succeeded], total)}
-	return strings.Join(append(parts, results.StateCounts(rest, CountSent(t), dispatched)...), ", ")
-}
 
 // lastAttempts returns the newest attempts of a job, at most maxAttempts.
 func lastAttempts(j *jobs.Job) []*jobs.Attempt {
