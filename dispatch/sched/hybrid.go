@@ -50,10 +50,10 @@ func (cl *class) estimate() float64 {
 
 // beforeOnLocal replaces before for local slots.
 func (w *candidate) beforeOnLocal(o *candidate) bool {
-	if w.rank.notUrgent != o.rank.notUrgent {
-		return o.rank.notUrgent
+	if w.rank.IsUrgent != o.rank.IsUrgent {
+		return w.rank.IsUrgent
 	}
-	d := cmp.Or(cmp.Compare(w.class.stats.share.priority, o.class.stats.share.priority), w.rank.compareUrgency(o.rank),
+	d := cmp.Or(cmp.Compare(w.class.stats.share.priority, o.class.stats.share.priority), w.rank.Urgency.Compare(o.rank.Urgency),
 		cmp.Compare(w.class.estimate(), o.class.estimate()))
 	if d != 0 {
 		return d < 0

@@ -115,8 +115,8 @@ type candidate struct {
 // before reports whether a candidate goes before another: jobs of lost hosts first, then by the
 // turn of the queue, priority, and deadline, then in the order of arrival.
 func (w *candidate) before(o *candidate) bool {
-	if w.rank.notUrgent != o.rank.notUrgent {
-		return o.rank.notUrgent
+	if w.rank.IsUrgent != o.rank.IsUrgent {
+		return w.rank.IsUrgent
 	}
 	if d := w.class.stats.share.compare(&o.class.stats.share); d != 0 {
 		return d < 0

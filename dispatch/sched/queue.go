@@ -2,8 +2,6 @@ package sched
 
 import (
 	"cmp"
-	"math"
-	"slices"
 	"time"
 
 	"dcs-tui/internal/heap"
@@ -199,46 +197,16 @@ type timer struct {
 
 func (t timer) Before(o timer) bool { return t.at < o.at || t.at == o.at && t.id < o.id }
 
-// rank is the order of jobs before their ids: jobs of lost hosts first, then by priority, deadline,
-// and hardness.
+// rank is the order of jobs before their ids.
 type rank struct {
-	notUrgent bool
-	priority  int32
-	notRetry  bool  // it has not failed in this round
-	deadline  int64 // ns since the Unix epoch
-	hardness  *tuple
+	jobs.Urgency
+	hardness *tuple
 }
 
-func (c *Core) rankOf(j *jobs.Job) rank {
-	r := rank{notUrgent: !j.Urgent, priority: j.Priority, notRetry: !hasFailed(j), deadline: math.MaxInt64, hardness: c.tupleOf(j.Spec)}
-	if !j.Spec.Deadline.IsZero() {
-		r.deadline = j.Spec.Deadline.UnixNano()
-	}
-	return r
-}
+func (c *Core) rankOf(j *jobs.Job) rank { return rank{jobs.UrgencyOf(j), c.tupleOf(j.Spec)} }
 
-// hasFailed reports whether an attempt of the job's round has failed by itself.
-func hasFailed(j *jobs.Job) bool {
-	return slices.ContainsFunc(j.Attempts, func(a *jobs.Attempt) bool { return a.Round == j.Round && a.Failed() })
-}
-
-func (r rank) compare(o rank) int { return cmp.Or(r.compareUrgency(o), r.hardness.compare(o.hardness)) }
-
-// compareUrgency compares everything but the hardness.
-func (r rank) compareUrgency(o rank) int {
-	return cmp.Or(compareBool(r.notUrgent, o.notUrgent), cmp.Compare(r.priority, o.priority), compareBool(r.notRetry, o.notRetry),
-		cmp.Compare(r.deadline, o.deadline))
-}
-
-// compareBool orders false before true.
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
+func (r rank) compare(o rank) int {
+	return cmp.Or(r.Urgency.Compare(o.Urgency), r.hardness.compare(o.hardness))
 }
 
 // bucket holds the ready jobs of one class and rank. Entries are hints: the class checks that the

@@ -74,7 +74,7 @@ func (c *Core) isKeptFrom(r, cl *class) bool {
 	mine, theirs := candidate{class: cl}, candidate{class: r}
 	mine.id, mine.rank = cl.head(c)
 	theirs.id, theirs.rank = r.head(c)
-	if mine.rank.notUrgent == theirs.rank.notUrgent && cl.stats != r.stats {
+	if mine.rank.IsUrgent == theirs.rank.IsUrgent && cl.stats != r.stats {
 		return cl.stats.share.priority >= r.stats.share.priority
 	}
 	return !mine.before(&theirs)

@@ -251,7 +251,7 @@ func (c *Core) expectedWait(h *host) time.Duration {
 // mayReturn reports whether a job that has waited for another host may run on a host where it
 // failed. It may not while it is not known whether that host is at fault.
 func (c *Core) mayReturn(j *jobs.Job) bool {
-	return !hasFailed(j) || !c.forgives(j) || c.isIncriminated(j) || c.areJobsAtFault(c.statsOf(j.Spec))
+	return !j.HasFailed() || !c.forgives(j) || c.isIncriminated(j) || c.areJobsAtFault(c.statsOf(j.Spec))
 }
 
 // askedDelay returns the delay that the job or the run sets, or nil.

@@ -198,7 +198,8 @@ type row struct {
 }
 
 const (
-	urgent uint8 = 1 << iota
+	urgent  uint8 = 1 << iota
+	retried       // queued: it has failed in its round
 	straggler
 )
 
@@ -319,8 +320,11 @@ func (v *View) change(id jobs.ID, j *jobs.Job) rowUpdate {
 	if j.Urgent {
 		c.row.flags |= urgent
 	}
-	if p == Retry {
+	switch {
+	case p == Retry:
 		c.row.when = j.Retry
+	case p == Queued && j.HasFailed():
+		c.row.flags |= retried
 	}
 	if a != nil {
 		c.host = a.Host

@@ -318,19 +318,11 @@ func (l *list) ageKey(r *row) uint64 {
 	return 8<<59 | newest
 }
 
-// startKey is the key of the order in which ready jobs start, like the rank in package sched:
-// urgent, priority, deadline. It has 59 bits.
+// startKey is the key of the order in which ready jobs start. It has 59 bits.
 func (l *list) startKey(r *row) uint64 {
-	k := uint64(int64(r.priority)-math.MinInt32) << 26
-	if r.flags&urgent == 0 {
-		k |= 1 << 58
-	}
-	late := uint64(1<<26 - 1)
-	if o := l.options[r.options]; !o.Deadline.IsZero() {
-		const unit = 8 // seconds; 2^26 of them are 17 years
-		late = uint64(min(max((o.Deadline.Unix()-1_767_225_600)/unit, 0), 1<<26-2))
-	}
-	return k | late
+	u := jobs.Urgency{IsUrgent: r.flags&urgent != 0, Priority: r.priority, HasFailed: r.flags&retried != 0,
+		Deadline: jobs.DeadlineOf(l.options[r.options])}
+	return u.Key()
 }
 
 // ranks returns the position of each text among the distinct ones in sorted order.

@@ -59,3 +59,21 @@ func TestPlaceIsTheNumberOfEarlierJobs(t *testing.T) {
 		})
 	}
 }
+
+// TestFailedJobsStartFirst checks that a job that has failed in its round is before the others of
+// its priority, as it is for the scheduler.
+func TestFailedJobsStartFirst(t *testing.T) {
+	table := newTab()
+	table.add(jobs.Spec{Command: "waits"}, jobs.Queued)
+	table.add(jobs.Spec{Command: "failed"}, jobs.Queued, withEnded("ws01", jobs.Outcome{Exit: 1}, time.Second))
+	table.add(jobs.Spec{Command: "goes first", Options: &jobs.Options{Priority: -1}}, jobs.Queued)
+	v := FromTable(runAt(t.TempDir()), table.Table, Options{})
+	defer v.Close()
+	got := ""
+	for _, r := range lookAt(t, v, Query{Jobs: windowOf(10)}).Jobs.Rows {
+		got += fmt.Sprintf(" %d#%d", r.ID, r.Place)
+	}
+	if got != " 3#0 2#1 1#2" {
+		t.Errorf("got%s, want 3#0 2#1 1#2", got)
+	}
+}
