@@ -78,7 +78,8 @@ func bigRun(dir string, n, left int) error {
 			batch = batch[:0]
 		}
 	}
-	if batch = append(batch, jobs.Record{Kind: jobs.KindAcked, At: at, Seq: int64(n)}); left == 0 {
+	batch = append(batch, jobs.Record{Kind: jobs.KindAcked, At: at, Seq: int64(n)})
+	if left == 0 {
 		batch = append(batch, jobs.Record{Kind: jobs.KindEnded, At: at},
 			jobs.Record{Kind: jobs.KindClosed, At: at, How: jobs.ClosedDone})
 	}

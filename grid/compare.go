@@ -151,7 +151,8 @@ func readAnswers(b []byte, settings []string) ([]byte, error) {
 		if !ok {
 			continue
 		}
-		switch l = strings.Trim(l, blanks+"\n"); l {
+		l = strings.Trim(l, blanks+"\n")
+		switch l {
 		case easier, harder, alike, incomparable:
 			answers = append(answers, l[0])
 		default:

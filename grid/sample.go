@@ -43,10 +43,13 @@ func (t *Template) sampledPoints() iter.Seq2[[]int, error] {
 					return
 				}
 			}
+			vain += looked
 			if some {
 				found, vain = found+1, 0
-			} else if vain += looked; vain >= maxRejected {
-				yield(nil, fmt.Errorf("%s: the filter left out %d points in a row: too few of the %d points fit it for @sample; narrow the values", t.File, vain, t.points))
+			}
+			if vain >= maxRejected {
+				yield(nil, fmt.Errorf("%s: the filter left out %d points in a row: too few of the %d points fit it for @sample; narrow the values",
+					t.File, vain, t.points))
 				return
 			}
 		}

@@ -285,7 +285,8 @@ func (t *Table) foldInstance(r *Record) error {
 		i.State != InstanceGone, state == InstanceGone && i.State == InstanceGone:
 		return fmt.Errorf("the instance %s is %q and cannot become %q", r.Host, i.State, r.How)
 	}
-	switch i.State = state; state {
+	i.State = state
+	switch state {
 	case InstanceCreating:
 		i.Provider, i.Created = r.Reason, r.At
 	case InstanceUp:

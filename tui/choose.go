@@ -111,7 +111,8 @@ func (c *chooser) replace(list Choices) {
 
 func (c *chooser) press(key string) tea.Cmd {
 	if asked := c.asks; asked != nil {
-		if c.asks = nil; key == "y" {
+		c.asks = nil
+		if key == "y" {
 			c.key, c.done = asked.Key, true
 			return tea.Quit
 		}

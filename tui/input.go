@@ -184,10 +184,13 @@ func (p *inputLine) recallHistory(by int) {
 
 func (p *inputLine) draw(m *model, w, h int) []string {
 	out := []string{styleBold.Render(p.prompt) + p.text.draw(m, w-width(p.prompt))}
-	if p.errorText != "" {
+	switch {
+	case p.errorText != "":
 		out = append(out, m.errorLines(p.errorText, w)...)
-	} else if out = append(out, p.hintLine(m, w)); p.noteLines != nil {
-		out = append(out, p.noteLines(m, w)...)
+	case p.noteLines != nil:
+		out = append(append(out, p.hintLine(m, w)), p.noteLines(m, w)...)
+	default:
+		out = append(out, p.hintLine(m, w))
 	}
 	return out[:min(len(out), max(1, h))]
 }

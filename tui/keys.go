@@ -30,7 +30,8 @@ func key(names, word, help string, do func(*model) tea.Cmd) binding {
 func (m *model) withKeys(table []binding) []binding {
 	out := make([]binding, 0, len(table))
 	for _, b := range table {
-		if b.keys = m.keysFor(b.names); len(b.keys) > 0 {
+		b.keys = m.keysFor(b.names)
+		if len(b.keys) > 0 {
 			out = append(out, b)
 		}
 	}

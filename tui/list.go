@@ -141,7 +141,8 @@ type actedJob struct {
 // noteAction records that an action on jobs begins.
 func (l *jobList) noteAction(which jobs.Ranges) {
 	r, ok := l.cursorJob()
-	if l.acted = (actedJob{}); !ok || !which.Has(r.ID) {
+	l.acted = (actedJob{})
+	if !ok || !which.Has(r.ID) {
 		return
 	}
 	l.acted.id, l.acted.phase = r.ID, r.Phase

@@ -144,7 +144,8 @@ func (p *outputPane) keys() []binding {
 	hasJob := func(*model) bool { return p.job != 0 }
 	searches := func(*model) bool { return p.search != nil }
 	move := func(m *model, by int) {
-		switch p.numPieces = 0; by {
+		p.numPieces = 0
+		switch by {
 		case -maxMove:
 			p.jumpTo(0)
 		case maxMove:

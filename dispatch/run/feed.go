@@ -283,7 +283,8 @@ func (r *Run) readInput(ctx context.Context, next func() (jobs.Line, error)) err
 		if ask != nil {
 			r.answer(ctx, ask, numbers)
 		}
-		switch r.inputUnread = end == nil; {
+		r.inputUnread = end == nil
+		switch {
 		case r.inputUnread:
 		case open:
 			return nil

@@ -238,7 +238,8 @@ func openJobLog(path string, run *rundir.Run, t *jobs.Table, report func(error))
 			}
 			old = nil
 		}
-		if l.buf = append(l.buf, line...); len(l.buf) > 1<<20 && l.failure == nil {
+		l.buf = append(l.buf, line...)
+		if len(l.buf) > 1<<20 && l.failure == nil {
 			l.flush()
 		}
 	}

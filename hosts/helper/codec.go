@@ -164,7 +164,7 @@ func codecFor(t reflect.Type) codec {
 	case reflect.Struct:
 		return structOf(t)
 	}
-	panic("wire: no message may contain a " + t.String())
+	panic("helper: no message may contain a " + t.String())
 }
 
 func encodeBool(b []byte, v reflect.Value) []byte {
@@ -229,7 +229,7 @@ func arrayOf(t reflect.Type) codec {
 // equal bytes.
 func mapOf(t reflect.Type) codec {
 	if t.Key() != reflect.TypeFor[string]() {
-		panic("wire: no message may contain a " + t.String())
+		panic("helper: no message may contain a " + t.String())
 	}
 	k, e := codecFor(t.Key()), codecFor(t.Elem())
 	return codec{
@@ -286,7 +286,7 @@ func structOf(t reflect.Type) codec {
 	shape, minBytes := t.Name()+"{", 0
 	for i := range n {
 		if !t.Field(i).IsExported() {
-			panic("wire: no message may contain a " + t.String())
+			panic("helper: no message may contain a " + t.String())
 		}
 		fields[i] = codecFor(t.Field(i).Type)
 		shape += t.Field(i).Name + " " + fields[i].shape + ";"

@@ -298,7 +298,8 @@ func SSHAliases(path string) ([]string, error) {
 				}
 			case "include":
 				for _, pattern := range words[1:] {
-					if pattern = env.expandTilde(pattern); !filepath.IsAbs(pattern) {
+					pattern = env.expandTilde(pattern)
+					if !filepath.IsAbs(pattern) {
 						pattern = filepath.Join(dir, pattern)
 					}
 					files, _ := filepath.Glob(pattern) // a malformed pattern matches no file

@@ -161,7 +161,8 @@ func (r *resolution) jumps(specs []string, config string) ([]*Target, error) {
 			return nil, err
 		}
 		q.config = config
-		if r.numJumps++; r.numJumps > maxJumps {
+		r.numJumps++
+		if r.numJumps > maxJumps {
 			return nil, errJumpLoop(q.alias)
 		}
 		if i > 0 {
@@ -192,7 +193,8 @@ func setWay(t *Target, s settings, q request) (jumps []string, err error) {
 	}
 	value := s.first("proxyjump")
 	if command := s.first("proxycommand"); value == "" && command != "" && !isNone(command) {
-		if value = jumpOfProxyCommand(strings.Fields(command)); value == "" {
+		value = jumpOfProxyCommand(strings.Fields(command))
+		if value == "" {
 			return nil, setProxyCommand(t, s, command)
 		}
 	}

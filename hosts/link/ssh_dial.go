@@ -112,7 +112,8 @@ func (a *attempt) prepareRetry(ctx context.Context, err error) (bool, error) {
 // unlock asks for a passphrase. why is set if the key cannot be used, late if ctx ended
 // first: then the key is not refused, and the question stays open.
 func (a *attempt) unlock(ctx context.Context, k *keyFile) (why, late error) {
-	if why = a.opener.keyring.open(ctx, k); ctx.Err() != nil {
+	why = a.opener.keyring.open(ctx, k)
+	if ctx.Err() != nil {
 		late = a.unreachable(fmt.Errorf("enter the passphrase for %s: %w", k.path, hosts.ErrUnanswered))
 	}
 	return why, late

@@ -33,7 +33,8 @@ type gapNumbers []float64
 func (list gapNumbers) MarshalJSON() ([]byte, error) {
 	out := make([]json.RawMessage, len(list))
 	for i, v := range list {
-		if out[i] = json.RawMessage("null"); !math.IsNaN(v) {
+		out[i] = json.RawMessage("null")
+		if !math.IsNaN(v) {
 			out[i] = strconv.AppendFloat(nil, math.Round(v*100)/100, 'f', -1, 64)
 		}
 	}

@@ -87,7 +87,8 @@ func (p *pagePrinter) flushTable() {
 	total := -columnGap
 	for i, row := range p.table {
 		for j, cell := range row {
-			if row[j] = p.inline(cell); i == 0 {
+			row[j] = p.inline(cell)
+			if i == 0 {
 				row[j] = p.words(bold, row[j])
 			}
 			if j == len(widths) {

@@ -67,7 +67,8 @@ func Must(t testing.TB, err error) {
 // failed, or if goroutines are left that do not end within a minute. goleak itself waits less than
 // half a second, which is too short for a goroutine that waits for a process on a busy machine.
 func RunWithoutLeaks(m *testing.M) (code int) {
-	if code = m.Run(); code != 0 {
+	code = m.Run()
+	if code != 0 {
 		return code
 	}
 	var left error

@@ -213,7 +213,8 @@ func Means(list []Sample, begin, end time.Time, n int, value func(*Sample) float
 		}
 	}
 	for k := range sums {
-		if sums[k] /= float64(counts[k]); counts[k] == 0 {
+		sums[k] /= float64(counts[k])
+		if counts[k] == 0 {
 			sums[k] = math.NaN()
 		}
 	}

@@ -35,9 +35,11 @@ func (r *Run) SetOwner(epoch int, owned func() error) {
 	defer r.specs.mu.Unlock()
 	l := &r.specs
 	l.checkOwner = owned
-	if epoch == 0 {
-		l.epoch, l.known = 0, false
-	} else if l.epoch = epoch; specsFile(epoch) != SpecsFile {
+	l.epoch = epoch
+	switch {
+	case epoch == 0:
+		l.known = false
+	case specsFile(epoch) != SpecsFile:
 		// Only this process writes to a file of this name.
 		l.end, l.unended, l.dirty, l.named = 0, false, true, false
 	}

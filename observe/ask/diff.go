@@ -81,7 +81,8 @@ func (m *Diff) match(t *jobs.Table, specs []*jobs.Spec, found map[jobs.ID]bool, 
 	have := map[string][]jobs.ID{}
 	id := jobs.ID(0)
 	for j := range t.Rows() {
-		if id++; !found[id] {
+		id++
+		if !found[id] {
 			k := key(j.Spec)
 			have[k] = append(have[k], id)
 		}

@@ -121,7 +121,8 @@ func parseEvents(s string) (func(*eventLine) bool, error) {
 }
 
 func eventField(name string) (*query.Field[*eventLine], error) {
-	switch name = strings.ToLower(name); name {
+	name = strings.ToLower(name)
+	switch name {
 	case "host":
 		return &query.Field[*eventLine]{Name: name, Type: query.TextType, Fact: true,
 			Value: func(l *eventLine) query.Value { return query.TextValue(l.rec.Host) }}, nil

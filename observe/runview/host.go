@@ -122,7 +122,8 @@ func (v *View) newHostDetail(name string, samples []live.Sample) *HostDetail {
 				d.Runs = append(d.Runs, x)
 			}
 		}
-		if tooEarly++; isLate {
+		tooEarly++
+		if isLate {
 			tooEarly = 0
 		}
 	}

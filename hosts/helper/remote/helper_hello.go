@@ -47,7 +47,8 @@ func newHelper(o *hosts.Open, limits limits) (*helper, *hosts.Hello) {
 	if limits.site.hidesProcesses() {
 		hello.Limits = append(hello.Limits, hosts.CapacityLimit{Kind: hosts.CapacityOfProcessList})
 	}
-	if hello.EndsSessions = limits.endsSessions; hello.EndsSessions {
+	hello.EndsSessions = limits.endsSessions
+	if hello.EndsSessions {
 		hello.Warnings = append(hello.Warnings, endsSessionsWarning)
 	}
 	_, hello.ZoneSeconds = time.Now().Zone()

@@ -52,7 +52,8 @@ func (s site) userLimits() (allowed userLimits, problem string) {
 	}
 	user := account.Current()
 	var problems []string
-	if allowed.UserLimits, problems = hosts.ParseUserLimits(text, user.Name, strconv.Itoa(user.UID)); len(problems) > 0 {
+	allowed.UserLimits, problems = hosts.ParseUserLimits(text, user.Name, strconv.Itoa(user.UID))
+	if len(problems) > 0 {
 		problem = fmt.Sprintf("%s: %s", hosts.UserLimitsFile, strings.Join(problems, "; "))
 	}
 	return allowed, problem
