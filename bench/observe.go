@@ -102,8 +102,8 @@ func (l *lab) observeMillion(r *report, dir string) error {
 	return nil
 }
 
-// delays returns, for each job, the time from its end until a View shows it. The View is queried as
-// often as by a screen.
+// delays returns, for each job, the time from its end until a runview.View shows it. The view is
+// queried as often as by a screen.
 func (l *lab) delays() ([]time.Duration, error) {
 	const n = 60
 	ends := filepath.Join(l.dir, "ends")

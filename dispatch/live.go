@@ -42,9 +42,9 @@ func Signal(c chan<- struct{}) {
 // Signals returns the channels on which the engine reports changes.
 func (d *Dispatcher) Signals() Signals { return d.signals }
 
-// Live returns the state of the run that is not in the journal. It leaves Token, Durable, and
-// Question empty. After the dispatcher has ended, it returns the last state. The error is that of
-// ctx.
+// Live returns the state of the run that is not in the journal. It leaves the token, the
+// durable position, and the question empty. After the dispatcher has ended, it returns the last
+// state. The error is that of ctx.
 func (d *Dispatcher) Live(ctx context.Context) (*live.State, error) {
 	v, err := query(ctx, d, (*engine).liveView)
 	if errors.Is(err, errEnded) {

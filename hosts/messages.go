@@ -178,7 +178,7 @@ type List struct {
 type Read struct {
 	ID      int64
 	Attempt jobs.AttemptID
-	File    jobs.File // FileOut, FileErr, FileStatus, or FileReturned
+	File    jobs.File // jobs.FileOut, jobs.FileErr, jobs.FileStatus, or FileReturned
 	// FileReturned: below the directory of the attempt; "": the manifest of what it returns.
 	Path   string
 	Offset int64 // negative: counted from the end

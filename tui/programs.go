@@ -82,7 +82,7 @@ func (l *outsideProgram) Run() error {
 	return l.Cmd.Run()
 }
 
-// The program uses the terminal itself, so Bubble Tea's streams are not used.
+// SetStdin does nothing: the program uses the terminal itself, and not the streams of Bubble Tea.
 func (*outsideProgram) SetStdin(io.Reader)  {}
 func (*outsideProgram) SetStdout(io.Writer) {}
 func (*outsideProgram) SetStderr(io.Writer) {}

@@ -96,8 +96,8 @@ func TestPanicsAreCaught(t *testing.T) {
 	}
 }
 
-// startScreen starts this binary, as onTerminal, on a terminal. With a shell, the terminal has a
-// shell with job control, as a user's has, which finds the binary as $TEST_EXE.
+// startScreen starts runGuarded in this binary on a terminal. With a shell, the terminal has a shell
+// with job control, as a user's has, which finds the binary as $TEST_EXE.
 func startScreen(t *testing.T, how string, shell bool) *ptytest.Program {
 	t.Helper()
 	exe, err := os.Executable()

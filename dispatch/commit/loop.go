@@ -215,7 +215,7 @@ func (r *Loop) Idle(now sched.Time) Out {
 
 // Commit writes all pending records, usually with one fsync, and returns the released commands.
 // While the journal cannot be written, launches and the end of the run are held back and the
-// records wait. Other commands, such as Probe, Withdraw, and Kill, are released.
+// records wait. Other commands, such as sched.Probe and sched.Kill, are released.
 func (r *Loop) Commit(now sched.Time) Out {
 	var all Out
 	for {

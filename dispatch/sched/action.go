@@ -6,7 +6,8 @@ import (
 )
 
 // RequestFor returns the core's request for q, under a name. Actions that the core does not carry out
-// have no events: Submit, EndInput, and ReloadHosts. total is the number of jobs of the run.
+// have no events: action.Submit, action.EndInput, and action.ReloadHosts. total is the number of jobs
+// of the run.
 func RequestFor(name string, q *action.Request, total jobs.ID) Request {
 	return Request{Name: name, Text: q.Text(), Spare: q.Spare, Epoch: q.Epoch, Do: eventsFor(q, q.Jobs.IDs(total))}
 }

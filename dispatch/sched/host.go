@@ -199,7 +199,7 @@ func (h *host) status() jobs.HostStatus {
 	return s
 }
 
-// maxNamed is the number of hosts that Stuck names.
+// maxNamed is the number of hosts that WhyStuck names.
 const maxNamed = 3
 
 // WhyStuck explains why no host starts a job although jobs are ready, as a continuation of "nothing

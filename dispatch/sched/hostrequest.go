@@ -9,10 +9,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Requests of people about hosts and the whole run remain in effect until they are withdrawn. They
-// are recorded, and the next dispatcher applies them.
-//
-// hostRequest holds the requests of people about a host.
+// hostRequest holds the requests of people about a host. Like those about the whole run, they remain
+// in effect until they are withdrawn. They are recorded, and the next dispatcher applies them.
 type hostRequest struct {
 	asked jobs.HostSetting
 	// When the jobs of a stopped host are ended, after their warning; 0: not planned.

@@ -8,11 +8,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// The ready queue. Every queued job has a queueState. Jobs that may be launched are ready, and
-// belong to a class: jobs with the same requirements (class.go), so that a host is chosen for a
-// class and not for each job. In a class, jobs of the same rank form a bucket, ordered by id.
-//
-// queueState is the reason why a queued job waits.
+// queueState is the reason why a queued job waits. Jobs that may be launched are ready, and belong to
+// a class: jobs with the same requirements (class.go), so that a host is chosen for a class and not
+// for each job. In a class, jobs of the same rank form a bucket, ordered by id.
 type queueState uint8
 
 const (

@@ -14,7 +14,7 @@ import (
 // leaveTimeout is how long a dispatcher waits for its hosts at the end.
 const leaveTimeout = 25 * time.Second
 
-// leave says goodbye to the hosts, as dispatch/leave.go does. If the run is over (end), each host
+// leave parts from the hosts, as dispatch/leave.go does. If the run is over (end), each host
 // that had an attempt is cleaned before the end is recorded.
 func (l *dispatcher) leave(end bool) {
 	if l.leaving {

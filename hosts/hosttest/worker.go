@@ -9,8 +9,8 @@ import (
 	"dcs-tui/hosts"
 )
 
-// Worker is a hosts.Worker without a machine. The test that embeds it adds Send. It reports a
-// heartbeat every 3 s until Cut. Say and Cut are safe for concurrent use.
+// Worker is a hosts.Worker without a machine. The test that embeds it adds hosts.Worker.Send. It
+// reports a heartbeat every 3 s until Cut. Say and Cut are safe for concurrent use.
 type Worker struct {
 	hello    hosts.Hello
 	latency  time.Duration

@@ -157,7 +157,7 @@ func forgetVoters(disk rundir.Disk, dir, generation string, epoch int) error {
 type Polls struct {
 	Connect func(context.Context, *hosts.Host, *hosts.Open) (hosts.Worker, error)
 	Hosts   func() []*hosts.Host
-	Open    hosts.Open // with Run, RunName, and Nonce
+	Open    hosts.Open // with the id and the name of the run, and a nonce
 }
 
 // otherHosts returns all hosts but those of the dispatcher's own machine.

@@ -161,8 +161,8 @@ func TestImportsPointDownward(t *testing.T) {
 }
 
 // TestHostsAreReachedThroughInterfaces checks that the dispatcher and the screen use hosts only
-// through interfaces, and that jobs, and therefore Fold, depends only on the standard library and
-// its next JSON package.
+// through interfaces, and that jobs, and therefore jobs.Fold, depends only on the standard library
+// and its next JSON package.
 func TestHostsAreReachedThroughInterfaces(t *testing.T) {
 	for name, p := range packages(t) {
 		first, _, _ := strings.Cut(name, "/")

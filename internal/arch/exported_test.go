@@ -11,10 +11,10 @@ import (
 )
 
 // TestExportedNamesAreDocumented requires a doc comment of each exported function, method, type,
-// constant, and variable. The comment of a function or a type begins with its name and does not go
-// on with "says". A comment of a whole group of constants is enough, and so is one at the end of a
-// line. A method needs none of its own if it implements a method of an interface, or if the
-// same method of another type in its package has one.
+// constant, and variable. The comment of a function or a type, exported or not, begins with its name
+// and does not go on with "says". A comment of a whole group of constants is enough, and so is one at
+// the end of a line. A method needs none of its own if it implements a method of an interface, or if
+// the same method of another type in its package has one.
 func TestExportedNamesAreDocumented(t *testing.T) {
 	fset := token.NewFileSet()
 	files := sourceFiles(t, fset, parser.ParseComments, isTest)
@@ -40,7 +40,7 @@ func TestExportedNamesAreDocumented(t *testing.T) {
 		}
 	}
 	check := func(name *ast.Ident, doc *ast.CommentGroup, others ...*ast.CommentGroup) {
-		if !name.IsExported() {
+		if !name.IsExported() && doc == nil {
 			return
 		}
 		for _, c := range others {
@@ -66,7 +66,7 @@ func TestExportedNamesAreDocumented(t *testing.T) {
 			case *ast.FuncDecl:
 				if d.Recv != nil {
 					other := documented[filepath.Dir(fset.Position(d.Pos()).Filename)+" "+d.Name.Name]
-					if !receiver(d).IsExported() || d.Doc == nil && (inherited[d.Name.Name] || other) {
+					if d.Doc == nil && (!receiver(d).IsExported() || inherited[d.Name.Name] || other) {
 						continue
 					}
 				}

@@ -23,7 +23,7 @@ type LocalFiles struct {
 // job, so few are enough.
 const maxShards = 8
 
-// NewLocalFiles returns a Here for dir/attempts. It lists each shard when it is first needed.
+// NewLocalFiles returns the LocalFiles of dir/attempts. It lists each shard when it is first needed.
 func NewLocalFiles(d rundir.Disk, dir string) *LocalFiles { return &LocalFiles{disk: d, dir: dir} }
 
 // Has reports whether the attempt's files are here.

@@ -12,7 +12,7 @@ import (
 )
 
 // History returns n specifications and the records of a run with them. There are about steps
-// records of every kind except KindEpoch, with retries, copies, lost hosts that return, and
+// records of every kind except jobs.KindEpoch, with retries, copies, lost hosts that return, and
 // requeued rounds. The same seed gives the same history.
 func History(seed uint64, n, steps int) ([]*jobs.Spec, []jobs.Record) {
 	specs := Specs(n)

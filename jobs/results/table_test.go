@@ -342,10 +342,10 @@ func TestGroupsAreKeptApart(t *testing.T) {
 	same(t, plainText(g), g.Len(), 5)
 }
 
-// TestCourseIsTheBestSoFar checks that Course returns the best value so far in the order of the
-// jobs, between 0 and 1, and that it rises if the largest value is best. Jobs that have not
-// succeeded or have no number do not count.
-func TestCourseIsTheBestSoFar(t *testing.T) {
+// TestBestOverTime checks that BestOverTime returns the best value so far in the order of the jobs,
+// between 0 and 1, and that it rises if the largest value is best. Jobs that have not succeeded or
+// have no number do not count.
+func TestBestOverTime(t *testing.T) {
 	in := TableInput{Names: []string{"loss"}}
 	for _, v := range []string{"8", "9", "4", "nan", "", "x", "0", "4"} {
 		in.solved(nil, v)

@@ -54,7 +54,7 @@ type TrackedRequest struct {
 	Problem error // the last error of reading the journal or writing the file
 
 	awaited map[jobs.ID]bool        // see Await
-	ended   map[jobs.ID]jobs.Record // see End
+	ended   map[jobs.ID]jobs.Record // see EndRecord
 
 	run      *rundir.Run
 	body     *action.Request

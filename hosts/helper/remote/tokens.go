@@ -14,8 +14,8 @@ import (
 // tokenBytes is the size of a token. It divides PIPE_BUF, so that tokens are never torn.
 const tokenBytes = 32
 
-// A token wakes one supervisor for one waiting spec. A token of job 0 asks the supervisor
-// that reads it to leave.
+// appendToken appends a token, which wakes one supervisor for one waiting spec. A token of job 0
+// asks the supervisor that reads it to leave.
 func appendToken(b []byte, generation int64, id jobs.AttemptID) []byte {
 	b = binary.LittleEndian.AppendUint64(b, uint64(generation))
 	b = binary.LittleEndian.AppendUint64(b, uint64(id.Job))
