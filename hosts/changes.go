@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"dcs-tui/internal/text"
@@ -46,32 +45,24 @@ func Changes(old, now []*Host) string {
 	}
 	var parts []string
 	if len(added) > 0 {
-		parts = append(parts, "added "+nameSome(added))
+		parts = append(parts, "added "+text.List(added, maxNamed))
 	}
 	if len(removed) > 0 {
-		parts = append(parts, "removed "+nameSome(removed))
+		parts = append(parts, "removed "+text.List(removed, maxNamed))
 	}
 	slices.SortStableFunc(changes, func(a, b string) int { return cmp.Compare(len(changed[b]), len(changed[a])) })
 	rest := 0
-	for i, text := range changes {
+	for i, change := range changes {
 		if i >= maxChanges {
-			rest += len(changed[text])
+			rest += len(changed[change])
 			continue
 		}
-		parts = append(parts, nameSome(changed[text])+": "+text)
+		parts = append(parts, text.List(changed[change], maxNamed)+": "+change)
 	}
 	if rest > 0 {
 		parts = append(parts, text.Plural(rest, "other host")+" changed")
 	}
 	return strings.Join(parts, "; ")
-}
-
-// nameSome joins names. Of a long list it names maxNamed.
-func nameSome(names []string) string {
-	if more := len(names) - maxNamed; more > 1 {
-		names = append(slices.Clone(names[:maxNamed]), strconv.Itoa(more)+" more")
-	}
-	return strings.Join(names, ", ")
 }
 
 // hostChange describes how a host has changed. It returns "" if it has not.

@@ -69,7 +69,7 @@ func TestInventoryChangesAreGrouped(t *testing.T) {
 		want     string
 	}{
 		{lab(3, 4), lab(3, 4), ""},
-		{lab(20, 4, "old"), lab(20, 8, "new"), "added new; removed old; wsa, wsb, wsc, wsd, 16 more: slots 8 (was 4)"},
+		{lab(20, 4, "old"), lab(20, 8, "new"), "added new; removed old; wsa, wsb, wsc, wsd and 16 more: slots 8 (was 4)"},
 		{lab(2, 4), lab(5, 4), "added wsc, wsd, wse"},
 		{lab(0, 0, "a", "b", "c", "d", "e"), nil, "removed a, b, c, d, e"},
 		{lab(0, 0, "a"), []*Host{{Name: "a", Tags: []string{"gpu", "x"}, Slots: SlotRule{Less: 1}}},

@@ -70,14 +70,6 @@ func commandNames() []string { return mapSlice(commands, func(c command) string 
 
 func quoted(s string) string { return fmt.Sprintf("%q", text.Clean(s, 40)) }
 
-// listSome lists at most n words.
-func listSome(words []string, n int) string {
-	if len(words) > n {
-		return strings.Join(words[:n], ", ") + fmt.Sprintf(" and %d more", len(words)-n)
-	}
-	return strings.Join(words, ", ")
-}
-
 // completeCommand completes the word before the cursor.
 func (m *model) completeCommand(before string) (int, []string) {
 	skip := len(before) - len(strings.TrimLeft(before, ": \t"))
@@ -123,7 +115,7 @@ func (m *model) checkHost(name string) error {
 	known := m.hostNames()
 	switch {
 	case name == "":
-		return errors.New("which host? " + listSome(known, 20))
+		return errors.New("which host? " + text.List(known, 20))
 	case slices.Contains(known, name):
 		return nil
 	}

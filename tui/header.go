@@ -420,5 +420,5 @@ func (m *model) othersLoadText() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return "on " + listSome(names, 3) + textIf(!m.isSmall(), ": jobs start there as these become free")
+	return "on " + text.List(names, 3) + textIf(!m.isSmall(), ": jobs start there as these become free")
 }

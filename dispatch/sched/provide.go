@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"dcs-tui/hosts"
@@ -458,10 +457,7 @@ func (c *Core) instancesLeft() string {
 	if names == nil {
 		return ""
 	}
-	if len(names) > 5 {
-		names = append(names[:5], "…")
-	}
-	return "instances may still exist: " + strings.Join(names, ", ") + "; see dcs-tui hosts instances"
+	return "instances may still exist: " + text.List(names, 5) + "; see dcs-tui hosts instances"
 }
 
 // idleTime returns how long an instance that is up has had no work.

@@ -110,10 +110,7 @@ func (c *Core) unmetRequirement(j *jobs.Job) string {
 	if len(names) == 1 {
 		return "job " + names[0]
 	}
-	if len(names) > 5 {
-		return fmt.Sprintf("jobs %s and %d more", strings.Join(names[:5], ", "), len(names)-5)
-	}
-	return "jobs " + strings.Join(names, ", ")
+	return "jobs " + text.List(names, 5)
 }
 
 // whyReady describes what a ready job waits for: the run, its hosts, or the jobs before it.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -360,15 +359,7 @@ func queueList(queues []string) string {
 	for i, q := range names {
 		names[i] = text.Line(cmp.Or(q, "one without a name"))
 	}
-	return someNames(names, 10)
-}
-
-// someNames joins names. If there are more than limit+1, it names limit and counts the others.
-func someNames(names []string, limit int) string {
-	if more := len(names) - limit; more > 1 {
-		names = append(slices.Clone(names[:limit]), fmt.Sprintf("%d more", more))
-	}
-	return strings.Join(names, ", ")
+	return text.List(names, 10)
 }
 
 // keptFlags are the flags of run that run.toml keeps among its options, for resume. Other settings

@@ -135,7 +135,7 @@ func hostNames(hs []*hosts.Host) string {
 	for _, h := range hs {
 		names = append(names, text.Line(h.Name))
 	}
-	return someNames(names, maxNamedHosts)
+	return text.List(names, maxNamedHosts)
 }
 
 // reachableHosts returns the hosts of an inventory and, for each provider, an instance that

@@ -259,7 +259,7 @@ func (a *app) runRequest(ctx context.Context, act *action.Action, args []string,
 	}
 	if act.Question != "" {
 		command, _, _ := strings.Cut(act.Command.Use, " RUN")
-		question := fmt.Sprintf(act.Question, someNames(hosts, maxNamedHosts))
+		question := fmt.Sprintf(act.Question, text.List(hosts, maxNamedHosts))
 		if err := a.confirm(opt.yes, command, question); err != nil {
 			return err
 		}

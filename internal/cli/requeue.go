@@ -314,7 +314,7 @@ func planLines(diff *ask.Diff, files []string) []string {
 		text.Verb(len(diff.Queued), "is", "are"), ranges(diff.Queued))
 	others := slices.Sorted(maps.Keys(diff.Others))
 	stay(slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Values(diff.Others))...))),
-		"of "+text.Line(someNames(others, maxNamedHosts))+" and not in this file")
+		"of "+text.Line(text.List(others, maxNamedHosts))+" and not in this file")
 	for _, c := range diff.Changes {
 		say(len(c.IDs), "with other options from now on: %s", text.Line(c.String()))
 	}

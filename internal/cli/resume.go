@@ -287,16 +287,13 @@ func absentHosts(table *jobs.Table, hs []*hosts.Host, buffer time.Duration) []st
 		if len(ids) == 1 {
 			what = "attempt "
 		}
-		if more := len(ids) - maxNamed; more > 0 {
-			ids = append(ids[:maxNamed:maxNamed], fmt.Sprintf("%d more", more))
-		}
 		is, instead := "is not in the inventory", "resume with an inventory that has it (--hosts FILE)"
 		if table.Inventory[name].Removed {
 			is, instead = "was removed from the run", "add it again (dcs-tui hosts add)"
 		}
 		lines = append(lines, fmt.Sprintf("%s %s, and %s%s may still run there: unless the run directory shows that the host is alive or how they end, "+
-			"their jobs run elsewhere in %s; to ask the host instead, %s", name, is, what, strings.Join(ids,
-			", "), text.Duration(waits[name]), instead))
+			"their jobs run elsewhere in %s; to ask the host instead, %s", name, is, what, text.List(ids, maxNamed),
+			text.Duration(waits[name]), instead))
 	}
 	return lines
 }

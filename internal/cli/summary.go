@@ -221,7 +221,7 @@ func (s *summary) deletedAdvice() []string {
 	}
 	slices.Sort(hosts)
 	// Each process of the run has the run's random id in its environment.
-	return append(lines, text.Plural(n, "job")+" may still run, on "+someNames(hosts, 4)+
+	return append(lines, text.Plural(n, "job")+" may still run, on "+text.List(hosts, 4)+
 		"; nobody collects the results. On such a host this ends all jobs of the run:",
 		"  kill $(grep -lsz '^DCS_COOKIE="+s.Run.UID()+"/' /proc/[0-9]*/environ | cut -d/ -f3)")
 }
@@ -252,7 +252,7 @@ func noHostsText(hs []sched.HostView) string {
 	if len(parts) == 0 {
 		return "no host could be used"
 	}
-	return "no host could be used: " + someNames(parts, maxNamed) + "; see above"
+	return "no host could be used: " + text.List(parts, maxNamed) + "; see above"
 }
 
 // efficiency describes how well the slots of this session were used.

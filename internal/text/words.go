@@ -70,6 +70,15 @@ func editDistance(a, b string) int {
 	return row[len(b)]
 }
 
+// List joins names. If there are more than limit+1, it names limit and counts the others: "a, b and 3
+// more".
+func List(names []string, limit int) string {
+	if more := len(names) - limit; more > 1 {
+		return strings.Join(names[:limit], ", ") + " and " + Thousands(more) + " more"
+	}
+	return strings.Join(names, ", ")
+}
+
 // Thousands formats a number with commas: 100,000.
 func Thousands(n int) string {
 	text := strconv.Itoa(max(n, -n))

@@ -19,6 +19,17 @@ func TestTypoIsCorrected(t *testing.T) {
 	}
 }
 
+// TestListsAreBounded checks that a list names its first words, and counts the others if there are
+// several.
+func TestListsAreBounded(t *testing.T) {
+	for want, names := range map[string][]string{"": nil, "a": {"a"}, "a, b": {"a", "b"}, "a, b, c": {"a", "b", "c"},
+		"a, b and 2 more": {"a", "b", "c", "d"}} {
+		if got := List(names, 2); got != want {
+			t.Errorf("%q: got %q, want %q", names, got, want)
+		}
+	}
+}
+
 // TestCountsArePlural checks the words after a number, and its thousands.
 func TestCountsArePlural(t *testing.T) {
 	for n, want := range map[int]string{0: "0 jobs wait", 1: "1 job waits", 2: "2 jobs wait", 1200: "1,200 jobs wait"} {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs/results"
@@ -85,14 +84,11 @@ const maxNamed = 5
 
 // notes returns the sentences, for people.
 func (t *problems) notes() (notes []string) {
-	names := slices.Sorted(maps.Keys(t.hosts))
-	if more := len(names) - maxNamed; more > 0 {
-		names = append(names[:maxNamed], fmt.Sprintf("%d more", more))
-	}
+	names := text.List(slices.Sorted(maps.Keys(t.hosts)), maxNamed)
 	for kind, e := range t.of {
 		if e.Count > 0 {
 			notes = append(notes, fmt.Sprintf(problemNotes[kind], text.Plural(e.Count, "job"), e.Text, e.Job,
-				strings.Join(names, ", "), t.ref))
+				names, t.ref))
 		}
 		if kind != filesOnHostOnly {
 			continue

@@ -64,14 +64,10 @@ func Unknown(noun, name string, known []string) error {
 		return fmt.Errorf("%s (did you mean %s?)", msg, quote(near))
 	}
 	const most = 30
-	more := ""
-	if len(known) > most {
-		more, known = fmt.Sprintf(", and %d more", len(known)-most), known[:most]
-	}
 	if len(known) == 0 {
 		return fmt.Errorf("%s", msg)
 	}
-	return fmt.Errorf("%s; there are %s%s", msg, text.Clean(strings.Join(known, ", "), 1000), more)
+	return fmt.Errorf("%s; there are %s", msg, text.Clean(text.List(known, most), 1000))
 }
 
 var typeNames = [...]string{NumberType: "a number", DurationType: "a duration such as 90s or 2h",

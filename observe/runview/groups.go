@@ -2,7 +2,6 @@ package runview
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -171,11 +170,7 @@ func GroupHosts(texts []HostText) []HostGroup {
 // Name returns the names of the hosts of a group, with ranges: "ws[01-30], here".
 func (g *HostGroup) Name() string {
 	const maxPatterns = 6
-	patterns := hosts.Fold(g.Hosts)
-	if more := len(patterns) - maxPatterns; more > 1 {
-		patterns = append(patterns[:maxPatterns], fmt.Sprintf("%d more", more))
-	}
-	return strings.Join(patterns, ", ")
+	return text.List(hosts.Fold(g.Hosts), maxPatterns)
 }
 
 // Title returns the name, with the number of hosts if there are several: "ws[01-30] (30 hosts)".

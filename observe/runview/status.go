@@ -182,12 +182,7 @@ func LeftBehind(t *jobs.Table) string {
 	}
 	const limit = 5
 	slices.Sort(lost)
-	where := "hosts"
-	if n := len(lost); n > limit {
-		where = strings.Join(lost[:limit], ", ") + fmt.Sprintf(" and %d more", n-limit)
-	} else if n > 0 {
-		where = strings.Join(lost, ", ")
-	}
+	where := cmp.Or(text.List(lost, limit), "hosts")
 	return "processes that jobs left behind may still be alive on " + where + ": resume ends them"
 }
 
