@@ -51,6 +51,7 @@ type agent struct {
 	numDisconnected int          // Disconnects carried out
 	worker          hosts.Worker // nil while not connected
 	reports         <-chan hosts.Message
+	heartbeat       time.Duration      // interval of the worker's heartbeats
 	dial            context.CancelFunc // ends the connection attempt in flight; nil: there is none
 	dialed          chan dialed
 	// The core has handled HostUp; before the first ping, because withdrawals must precede it.
@@ -240,7 +241,7 @@ func (a *agent) ping() {
 	a.pings++
 	lease := a.hostClock()
 	if lease > 0 { // otherwise the host's clock is unknown
-		lease += a.d.cfg.Sched.Lease(a.host.Load().LostAfterOrDefault())
+		lease += a.d.cfg.Sched.Lease(a.host.Load().LostAfterOrDefault(), a.heartbeat)
 	}
 	a.sendChanges()
 	a.sendHost(&hosts.Ping{Seq: a.pings, LeaseUptime: lease})

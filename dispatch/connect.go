@@ -33,7 +33,7 @@ func (a *agent) connect() {
 func openMessage(open hosts.Open, h *hosts.Host) *hosts.Open {
 	open.Version = hosts.ProtocolVersion
 	open.Host, open.WorkDir, open.ShareDir, open.Nice = h.Name, h.WorkDir, h.ShareDir, h.Nice
-	open.Pin, open.Owner, open.OwnerIdle = h.Pin, h.Owner, h.OwnerIdle
+	open.Pin, open.Owner, open.OwnerIdle, open.Heartbeat = h.Pin, h.Owner, h.OwnerIdle, h.Heartbeat
 	open.Slots, open.Less = h.Slots.Fixed, h.Slots.Less
 	open.Setup = hosts.JoinSetups(open.Shell, h.Setup, open.Setup)
 	open.Sends = open.Sends || len(h.Send) > 0
@@ -53,7 +53,7 @@ func (a *agent) handleConnected(r dialed) {
 		}
 		return
 	}
-	a.worker, a.reports = r.worker, r.worker.Reports()
+	a.worker, a.reports, a.heartbeat = r.worker, r.worker.Reports(), r.host.HeartbeatOrDefault()
 	hello := r.worker.Hello()
 	hosts.Bound(hello)
 	a.hello.Store(hello)

@@ -16,7 +16,7 @@ func (a *agent) launchMessages(o sched.Launch) []*hosts.Launch {
 	expire := a.hostClock()
 	if expire > 0 { // otherwise the link has ended, or the host refuses the launch
 		lostAfter := a.host.Load().LostAfterOrDefault()
-		expire += min(lostAfter, a.d.cfg.Sched.Lease(lostAfter))
+		expire += min(lostAfter, a.d.cfg.Sched.Lease(lostAfter, a.heartbeat))
 	}
 	var all []*hosts.Launch
 	var m *hosts.Launch

@@ -50,6 +50,14 @@ type Host struct {
 	// How long its jobs wait for it when it is silent and the network may be the cause.
 	OutageAfter time.Duration // 0: DefaultOutageAfter
 
+	Heartbeat    time.Duration // interval of its heartbeats; 0: DefaultHeartbeat
+	SuspectAfter time.Duration // silence after which it is suspect; 0: five heartbeats
+
+	// A job there is a straggler from this multiple of its expected run time and from this age on;
+	// 0: as elsewhere in the run.
+	StragglerFactor float64
+	StragglerAge    time.Duration
+
 	Link    string   // "ssh", "local" or "command"
 	Command []string // argv of a "command" link
 	Shells  int      // see RemoteShells
@@ -101,6 +109,44 @@ const DefaultLostAfter = 60 * time.Second
 
 // LostAfterOrDefault returns LostAfter, or the default when it is 0.
 func (h *Host) LostAfterOrDefault() time.Duration { return cmp.Or(h.LostAfter, DefaultLostAfter) }
+
+// DefaultHeartbeat is the interval of the heartbeats of a host.
+const DefaultHeartbeat = 3 * time.Second
+
+// maxHeartbeat is the longest interval of heartbeats, and minSuspectAfter is the shortest silence
+// that makes a host suspect. A dispatcher that is held up for up to 6 s does not notice that.
+const (
+	maxHeartbeat    = 30 * time.Second
+	minSuspectAfter = 6 * time.Second
+)
+
+// HeartbeatOrDefault returns Heartbeat, or the default when it is 0.
+func (h *Host) HeartbeatOrDefault() time.Duration { return cmp.Or(h.Heartbeat, DefaultHeartbeat) }
+
+// SuspectAfterOrDefault returns SuspectAfter, or the default when it is 0.
+func (h *Host) SuspectAfterOrDefault() time.Duration {
+	return cmp.Or(h.SuspectAfter, max(minSuspectAfter, 5*h.HeartbeatOrDefault()))
+}
+
+// checkSilence returns an error if heartbeat, suspect_after, and lost_after do not fit together. A
+// single late heartbeat must not cut the link. A host must be suspect before it is lost, because
+// its lease is extended until then, and it may start jobs during its lease.
+func (h *Host) checkSilence() error {
+	if h.Heartbeat == 0 && h.SuspectAfter == 0 {
+		return nil // a short lost_after alone gets a warning
+	}
+	beat, suspect, lost := h.HeartbeatOrDefault(), h.SuspectAfterOrDefault(), h.LostAfterOrDefault()
+	switch {
+	case suspect < 2*beat:
+		return fmt.Errorf("suspect_after (%s) must be at least twice heartbeat (%s)", suspect, beat)
+	case lost < suspect && h.SuspectAfter == 0:
+		return fmt.Errorf("lost_after (%s) must be at least five times heartbeat (%s), unless suspect_after says otherwise",
+			lost, beat)
+	case lost < suspect:
+		return fmt.Errorf("lost_after (%s) must be at least suspect_after (%s)", lost, suspect)
+	}
+	return nil
+}
 
 // DefaultOutageAfter is the default of Host.OutageAfter.
 const DefaultOutageAfter = 15 * time.Minute

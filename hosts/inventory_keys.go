@@ -87,6 +87,13 @@ var inventoryKeys = []inventoryKey{
 	{"lost_after", anywhere, durationType(func(d *draft) *time.Duration { return &d.host.LostAfter }, time.Second, 0)},
 	{"outage_after", anywhere,
 		durationType(func(d *draft) *time.Duration { return &d.host.OutageAfter }, time.Second, 0)},
+	{"heartbeat", anywhere,
+		durationType(func(d *draft) *time.Duration { return &d.host.Heartbeat }, time.Second, maxHeartbeat)},
+	{"suspect_after", anywhere,
+		durationType(func(d *draft) *time.Duration { return &d.host.SuspectAfter }, minSuspectAfter, 0)},
+	{"straggler_factor", anywhere, fieldType(func(d *draft) *float64 { return &d.host.StragglerFactor }, parseFactor)},
+	{"straggler_age", anywhere,
+		durationType(func(d *draft) *time.Duration { return &d.host.StragglerAge }, time.Millisecond, 0)},
 	{"link", anywhere, keyType{set: setLink,
 		get: func(d *draft) any { return append([]string{d.host.Link}, d.host.Command...) }}},
 
@@ -216,6 +223,21 @@ func parseQuietTimes(items []string) (list []Quiet, err error) {
 		list = append(list, q)
 	}
 	return list, nil
+}
+
+// parseFactor accepts a number from 1 to 100, as --straggler-factor does.
+func parseFactor(v any) (float64, error) {
+	f, ok := v.(float64)
+	if n, whole := v.(int64); whole {
+		f, ok = float64(n), true
+	}
+	switch {
+	case !ok:
+		return 0, wrongKind(v, "a number without quotes")
+	case !(f >= 1 && f <= 100):
+		return 0, fmt.Errorf("must be a number from 1 to 100, not %v", f)
+	}
+	return f, nil
 }
 
 func parseOwner(s string) (string, error) {

@@ -286,6 +286,10 @@ func (r *inventoryReader) readDraft(def *draft, table string, n int, values map[
 		r.addProblem(r.positions.line(table, n, "queues"), "queues: %v", err)
 		return nil
 	}
+	if err := h.checkSilence(); err != nil {
+		r.addProblem(r.positions.line(table, n, "heartbeat"), "%v", err)
+		return nil
+	}
 	if h.Link != "ssh" {
 		for _, key := range []string{"address", "port", "user", "identity", "jump"} {
 			if _, said := values[key]; said {

@@ -81,13 +81,18 @@ module load cuda
 ulimit -c 0
 """
 lost_after = "5m"
+heartbeat = "10s"
+suspect_after = "20s"
+straggler_factor = 1.5
+straggler_age = "500ms"
 `)
 	want := &Host{
 		Name: "n1", Addresses: []string{"10.0.0.1", "fe80::1"}, Port: 2222, User: "bob", Identity: "~/.ssh/lab",
 		Jump: []string{"gw1", "bob@gw2:2200"}, Slots: SlotRule{Fixed: 8}, MaxLoad: 4.5, MinMemFree: 2 << 30,
 		MinDiskFree: 1 << 20, Pin: true, Quiet: []Quiet{{22 * time.Hour, 6 * time.Hour}, {12 * time.Hour, 13 * time.Hour}},
 		Tags: []string{"a", "b", "gpu"}, GPUs: 2, Weight: 2, WorkDir: "/scratch/bob",
-		Setup: "module load cuda\nulimit -c 0", LostAfter: 5 * time.Minute, Link: "ssh", File: "hosts.toml", Line: 2,
+		Setup: "module load cuda\nulimit -c 0", LostAfter: 5 * time.Minute, Heartbeat: 10 * time.Second, SuspectAfter: 20 * time.Second,
+		StragglerFactor: 1.5, StragglerAge: 500 * time.Millisecond, Link: "ssh", File: "hosts.toml", Line: 2,
 	}
 	if len(warnings) > 0 || !reflect.DeepEqual(inv.Hosts[0], want) {
 		t.Errorf("got  %+v, %v\nwant %+v", inv.Hosts[0], warnings, want)

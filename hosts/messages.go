@@ -49,7 +49,8 @@ type Open struct {
 	Owner string
 	// How long a person counts as present after the last use; 0: DefaultOwnerIdle.
 	OwnerIdle time.Duration
-	Check     bool // the helper serves `hosts check` and stores nothing for later runs
+	Heartbeat time.Duration // interval of its heartbeats; 0: DefaultHeartbeat
+	Check     bool          // the helper serves `hosts check` and stores nothing for later runs
 	// With Sends the host asks for the files that every job gets (Want), before the first job
 	// and after each Resend. With KeepFiles no file of a job is removed.
 	Sends, KeepFiles bool

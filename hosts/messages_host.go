@@ -72,8 +72,8 @@ type GPUPart struct {
 	Used jobs.GPUs // less than jobs.WholeGPU
 }
 
-// Heartbeat is the heartbeat. It is sent every 3 s, even while file systems hang, and once right
-// after the hello.
+// Heartbeat is the heartbeat. It is sent every Open.Heartbeat, even while file systems hang, and
+// once right after the hello.
 type Heartbeat struct {
 	// The first, whose Busy and Ours include the start of the helper itself.
 	Early    bool  `json:",omitempty"`

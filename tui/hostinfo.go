@@ -28,7 +28,7 @@ type hostStateInfo struct {
 var hostStates = []hostStateInfo{
 	{jobs.HostUp, "●", "@", styleGood, 3,
 		"jobs run there; held: it is up and starts nothing, the row shows the reason"},
-	{jobs.HostSuspect, "?", "?", styleWarn, 4, "no heartbeat for 15 s: nothing more is started there"},
+	{jobs.HostSuspect, "?", "?", styleWarn, 4, "no heartbeat for suspect_after: nothing more is started there"},
 	{jobs.HostLost, "✗", "x", styleBad, 6, "given up: its jobs are queued again"},
 	{jobs.HostConnecting, "◌", "c", styleWarn, 2, "being connected to"},
 	{jobs.HostBackingOff, "↻", "r", styleWarn, 5, "could not be reached, or fails everything: tried again later"},

@@ -118,7 +118,7 @@ func (c *Core) Awaited(now Time) (v AwaitView) {
 	var longest await
 	var newest answers
 	for h := range c.everyHost() {
-		if h.linked || h.numOpen == 0 || now.Mono-h.lastReceivedAt < SuspectAfter {
+		if h.linked || h.numOpen == 0 || now.Mono-h.lastReceivedAt < h.suspectAfter {
 			continue
 		}
 		if newest == nil {

@@ -193,7 +193,7 @@ func (c *Core) asCopyCandidate(f *inFlight) (copyCandidate, bool) {
 	if f.killed || f.hasOutcome || j.State != jobs.Running || !c.mayCopy(j) {
 		return copyCandidate{}, false
 	}
-	if h.state == jobs.HostSuspect || !h.linked && c.now.Mono-h.lastReceivedAt >= HeartbeatInterval {
+	if h.state == jobs.HostSuspect || !h.linked && c.now.Mono-h.lastReceivedAt >= h.heartbeatInterval {
 		return copyCandidate{attempt: f, why: h.spec.Name + " does not answer"}, true
 	}
 	age := f.age(c.now.Mono)

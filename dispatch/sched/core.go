@@ -40,7 +40,8 @@ type Config struct {
 	Copies int
 	CopyAt CopyAt // when a job that is no straggler is copied
 	CopyOn CopyOn // which hosts may run a copy
-	// A job is a straggler from this multiple of its expected run time and from this age on; 0: 2, 5 s.
+	// A job is a straggler from this multiple of its expected run time and from this age on; 0: as its
+	// host has it, else 2, 5 s.
 	StragglerFactor float64
 	StragglerAge    time.Duration
 	LaunchDelay     time.Duration // minimum time between two launches; 0: none
@@ -147,8 +148,6 @@ func New(cfg Config, t *jobs.Table, hs []*hosts.Host) *Core {
 		c.tickets = rand.New(rand.NewPCG(cfg.Seed, ticketStream))
 	}
 	c.cfg.Tries = orDefault(cfg.Tries, jobs.DefaultTries)
-	c.cfg.StragglerFactor = orDefault(cfg.StragglerFactor, defaultStragglerFactor)
-	c.cfg.StragglerAge = orDefault(cfg.StragglerAge, defaultStragglerAge)
 	c.cfg.GiveUpAfter = orDefault(cfg.GiveUpAfter, 10*time.Minute)
 	c.cfg.HalfLife = orDefault(cfg.HalfLife, defaultHalfLife)
 	c.cfg.MaxBackoff = orDefault(cfg.MaxBackoff, time.Minute)

@@ -46,6 +46,7 @@ type host struct {
 func newHost(s *hosts.Host, index int) *host {
 	h := &host{spec: s, index: index, parts: s.NetworkParts(), linkState: linkState{state: jobs.HostConnecting}}
 	h.sentLimit, h.maxLostAfter = -1, s.LostAfterOrDefault()
+	h.setHeartbeat(s)
 	h.setGPUs(s.GPUNumbers(nil))
 	return h
 }

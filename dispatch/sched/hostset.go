@@ -402,7 +402,7 @@ func (c *Core) changeMachine(h *host, machine int32) {
 	}
 	if h.numOpen > 0 || len(h.orphans) > 0 {
 		o := newHost(h.spec, -1)
-		o.machine, o.maxLostAfter, o.hello = was, h.maxLostAfter, h.hello
+		o.machine, o.maxLostAfter, o.maxHeartbeat, o.hello = was, h.maxLostAfter, h.maxHeartbeat, h.hello
 		o.lastSeenAt, o.lastReceivedAt, o.cutAt, o.awaySince, o.inherited = h.lastSeenAt, h.lastReceivedAt, h.cutAt, h.awaySince, h.inherited
 		o.setState(jobs.HostSuspect, anotherMachine)
 		c.absent = append(c.absent, o)

@@ -413,10 +413,11 @@ func (c *Core) handleFoundInstance(p *provider, name string, n int) {
 	c.findOutputs(map[string]bool{name: true})
 }
 
-// isUnreachable reports whether no host of the instance has answered for SuspectAfter.
+// isUnreachable reports whether each host of the instance has been silent for so long that it is
+// suspect.
 func (c *Core) isUnreachable(in *instance) bool {
 	return !slices.ContainsFunc(in.hosts, func(h *host) bool {
-		return h.linked || h.wasUsed && c.now.Mono-h.lastReceivedAt < SuspectAfter
+		return h.linked || h.wasUsed && c.now.Mono-h.lastReceivedAt < h.suspectAfter
 	})
 }
 

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -9,11 +10,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Timeouts of links, and what they cause.
-const (
-	HeartbeatInterval = 3 * time.Second
-	SuspectAfter      = 5 * HeartbeatInterval // five missed heartbeats
-)
+// HeartbeatInterval is the default interval of the heartbeats of hosts.
+const HeartbeatInterval = hosts.DefaultHeartbeat
 
 const noSign = "no heartbeat for "
 
@@ -27,8 +25,12 @@ type linkState struct {
 	unleased     bool           // no lease has begun over the current link
 	failures     int            // consecutive connection failures
 	retryAt      time.Duration
-	silentLinks  int           // consecutive links that ended without a heartbeat (lost.go)
-	lastSeenAt   time.Duration // last heartbeat, or hello
+	// Interval of the heartbeats, and silence after which the host is suspect, as of the newest link.
+	heartbeatInterval, suspectAfter time.Duration
+	maxHeartbeat                    time.Duration // longest interval so far, because leases depend on it
+
+	silentLinks int           // consecutive links that ended without a heartbeat (lost.go)
+	lastSeenAt  time.Duration // last heartbeat, or hello
 	// lastSeenAt without hellos of a helper that never sends heartbeats; lost_after starts here.
 	lastReceivedAt time.Duration
 	heartbeatAt    time.Duration   // last heartbeat; 0: never
@@ -41,6 +43,13 @@ type linkState struct {
 	inherited      bool            // not linked yet: an earlier dispatcher may still extend its lease
 	// When the leases of earlier dispatchers have expired; 0: not later than ours.
 	leasedBefore time.Duration
+}
+
+// setHeartbeat sets the interval of the heartbeats over the next link. A change of the inventory
+// begins with the next connection, because the helper learns the interval there.
+func (h *host) setHeartbeat(s *hosts.Host) {
+	h.heartbeatInterval, h.suspectAfter = s.HeartbeatOrDefault(), s.SuspectAfterOrDefault()
+	h.maxHeartbeat = max(h.maxHeartbeat, h.heartbeatInterval)
 }
 
 // connect requests a connection to the host.
@@ -89,6 +98,7 @@ func (e HostUp) apply(c *Core) {
 	if !h.isSilent() {
 		c.endOutage(h)
 	}
+	h.setHeartbeat(cmp.Or(e.Spec, h.spec))
 	h.linked, h.dialing, h.wasUsed, h.hasHeartbeat = true, false, true, false
 	h.unleased = true
 	h.beginLease(e.Unowned)
@@ -217,13 +227,13 @@ func (e HostDown) apply(c *Core) {
 // checkLinks acts on links whose timers have expired.
 func (c *Core) checkLinks() {
 	for h := range c.visits() {
-		if h.linked && c.now.Mono-h.lastSeenAt >= SuspectAfter {
+		if h.linked && c.now.Mono-h.lastSeenAt >= h.suspectAfter {
 			c.markLinkDown(h)
 			if h.state != jobs.HostLost {
 				h.state = jobs.HostSuspect
 			}
 			if !h.silent {
-				h.setState(h.state, noSign+text.Span(SuspectAfter))
+				h.setState(h.state, noSign+text.Span(h.suspectAfter))
 				h.silent = true
 				c.logf(h.spec.Name, 0, "%s: %s; connecting again", h.spec.Name, h.reason)
 			}

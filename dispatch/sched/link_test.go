@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -332,6 +333,53 @@ func TestSuccessOfAnEarlierRoundDoesNotCount(t *testing.T) {
 		tell(s, "b", "1.2")
 		if j := s.job(1); j.State.Terminal() || j.Round != 2 || s.c.table.Seq != seq {
 			t.Errorf("open, %s: job is %s in round %d", name, j.State, j.Round)
+		}
+	}
+}
+
+// TestHostIsSuspectByItsOwnTimes checks that a host is suspect after the silence that the inventory
+// has for it: suspect_after, or five of its heartbeats. A change begins with the next connection,
+// because the helper learns the interval of heartbeats there (promise 5).
+func TestHostIsSuspectByItsOwnTimes(t *testing.T) {
+	for _, tt := range []struct {
+		heartbeat, suspectAfter, want time.Duration
+	}{
+		{0, 0, 15 * time.Second},
+		{time.Second, 0, 6 * time.Second},
+		{10 * time.Second, 0, 50 * time.Second},
+		{10 * time.Second, 25 * time.Second, 25 * time.Second},
+		{0, 40 * time.Second, 40 * time.Second},
+	} {
+		t.Run(fmt.Sprint(tt), func(t *testing.T) {
+			a := testHost("a", 1)
+			a.Heartbeat, a.SuspectAfter = tt.heartbeat, tt.suspectAfter
+			s := stageWithJobs(t, 1, Config{}, a, testHost("b", 1))
+			s.wait(tt.want-time.Millisecond, "b")
+			want(t, "state before", s.c.byName["a"].state, jobs.HostUp)
+			s.wait(time.Millisecond, "b")
+			want(t, "state", s.c.byName["a"].state, jobs.HostSuspect)
+			want(t, "reason", s.c.byName["a"].reason, noSign+text.Span(tt.want))
+		})
+	}
+	a, now := testHost("a", 1), testHost("a", 1)
+	a.Heartbeat, now.Heartbeat = 10*time.Second, time.Second
+	s := connectedStage(t, Config{}, a)
+	s.step(SetHosts{[]*hosts.Host{now}})
+	want(t, "silence before the next connection", s.c.byName["a"].suspectAfter, 50*time.Second)
+	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 2, Slots: 1}, Spec: now})
+	want(t, "silence after it", s.c.byName["a"].suspectAfter, 6*time.Second)
+}
+
+// TestLeaseOutlastsTheNextHeartbeat checks that the lease of a host never ends before its next
+// heartbeats can extend it, also with copies, which bound it (promise 2: it ends within lost_after).
+func TestLeaseOutlastsTheNextHeartbeat(t *testing.T) {
+	for _, h := range []*hosts.Host{{}, {Heartbeat: time.Second}, {Heartbeat: 10 * time.Second},
+		{Heartbeat: 30 * time.Second, LostAfter: 5 * time.Minute}, {Heartbeat: 5 * time.Second, SuspectAfter: 10 * time.Second, LostAfter: 10 * time.Second}} {
+		beat, lost := h.HeartbeatOrDefault(), h.LostAfterOrDefault()
+		for _, cfg := range []Config{{}, {Copies: 2}} {
+			if d := cfg.Lease(lost, beat); d < 2*beat || d > lost {
+				t.Errorf("heartbeat %s, lost_after %s, %d copies: lease %s", beat, lost, cfg.Copies, d)
+			}
 		}
 	}
 }

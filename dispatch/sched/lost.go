@@ -92,14 +92,14 @@ func (c *Core) reportOutage(h *host, newest answers) {
 }
 
 // abandonJob gives up the attempts of a job at a person's request, if they are all on hosts that
-// have been silent for SuspectAfter. It reports whether they are.
+// have been silent for so long that they are suspect. It reports whether they are.
 func (c *Core) abandonJob(j *jobs.Job) bool {
 	var open []*inFlight
 	for _, a := range j.Attempts {
 		f := c.inFlight[a.ID]
 		switch {
 		case f == nil:
-		case f.host.linked || c.now.Mono-f.host.lastReceivedAt < SuspectAfter:
+		case f.host.linked || c.now.Mono-f.host.lastReceivedAt < f.host.suspectAfter:
 			return false
 		default:
 			open = append(open, f)
@@ -150,10 +150,11 @@ func (c *Core) silenceText(h *host) string {
 func (h *host) lostAt() time.Duration { return h.lastReceivedAt + h.spec.LostAfterOrDefault() }
 
 // Lease returns for how long after its last heartbeat a host may start jobs that were sent to it.
-// It is shorter with copies, because the end of the run waits for it.
-func (cfg *Config) Lease(lostAfter time.Duration) time.Duration {
+// It is shorter with copies, because the end of the run waits for it, but long enough for the next
+// heartbeat to extend it.
+func (cfg *Config) Lease(lostAfter, heartbeat time.Duration) time.Duration {
 	if cfg.Copies > 1 {
-		lostAfter = min(lostAfter, copyLease)
+		lostAfter = min(lostAfter, max(copyLease, 3*heartbeat))
 	}
 	return max(lostAfter, cfg.Buffer)
 }
@@ -167,7 +168,7 @@ func (c *Core) leaseEnd(h *host) time.Duration {
 	case h.inherited:
 		return h.cutAt + c.maxLease(h) + OwnershipTime
 	case c.cfg.Copies > 1:
-		return max(h.lastSeenAt+c.cfg.Lease(h.maxLostAfter)+leaseMargin, h.leasedBefore)
+		return max(h.lastSeenAt+c.cfg.Lease(h.maxLostAfter, h.maxHeartbeat)+leaseMargin, h.leasedBefore)
 	}
 	return h.cutAt + c.maxLease(h)
 }
@@ -298,7 +299,7 @@ func (h *host) isSilent() bool { return h.silentLinks >= maxSilentLinks && !h.ha
 func (h *host) isAnswering() bool { return h.linked && h.ineligible == "" && !h.isSilent() }
 
 // mismatchTime is how long a host must report too few attempts before it is queried about them.
-const mismatchTime = SuspectAfter
+const mismatchTime = 5 * HeartbeatInterval
 
 // checkCounts compares the host's count of attempts with ours. Messages in transit make them differ
 // for short times. If they differ for longer, a message was lost, and the host is queried about its

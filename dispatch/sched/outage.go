@@ -16,9 +16,10 @@ import (
 // dialSlack is the maximum duration of a connection attempt.
 const dialSlack = 30 * time.Second
 
-// answerLead is how much newer than the last heartbeat of a silent host the heartbeat of another
-// one must be to show that the network worked when the first one went silent.
-const answerLead = 2 * HeartbeatInterval
+// answerLead is how many of its heartbeat intervals later than the last heartbeat of a silent host
+// the heartbeat of another one must be to show that the network worked when the first one went
+// silent.
+const answerLead = 2
 
 // answers holds, for each part of the network, the time of the newest heartbeat from a host behind
 // it that answers.
@@ -42,7 +43,7 @@ func (c *Core) newestAnswers() answers {
 // that part. Other hosts must have gone silent with it.
 func (c *Core) suspectedPart(h *host, newest answers) (part hosts.NetworkPart, suspected bool) {
 	for _, part := range h.parts {
-		if newest[part]-h.lastReceivedAt >= answerLead {
+		if newest[part]-h.lastReceivedAt >= answerLead*h.heartbeatInterval {
 			continue
 		}
 		if part == (hosts.NetworkPart{}) || c.anyHost(func(o *host) bool {
@@ -75,7 +76,7 @@ func (c *Core) awaitedUntil(h *host, newest answers) time.Duration {
 // is given up in the end even if another one comes and goes.
 func (c *Core) endOutage(h *host) {
 	h.graceUntil, h.outageReported = 0, false
-	if c.now.Mono-h.lastReceivedAt < SuspectAfter {
+	if c.now.Mono-h.lastReceivedAt < h.suspectAfter {
 		return
 	}
 	newest := c.newestAnswers()

@@ -238,3 +238,16 @@ func TestRunEndsIfItsOnlyHostIsSilent(t *testing.T) {
 	s.waitWithSilentHelper(20 * time.Minute)
 	want(t, "finish", s.finishText(), "no_hosts")
 }
+
+// TestOutageWithSlowHeartbeats checks that a host with a longer heartbeat interval is not given up
+// early in an outage because another one was last heard a few seconds later than it.
+func TestOutageWithSlowHeartbeats(t *testing.T) {
+	slow, fast := testHost("a", 1), testHost("b", 1)
+	slow.Heartbeat, slow.SuspectAfter = 20*time.Second, 40*time.Second
+	s := stageWithJobs(t, 2, Config{GiveUpAfter: time.Hour}, slow, fast)
+	s.started("a", "1.1")
+	s.started("b", "2.1")
+	s.wait(19*time.Second, "b") // then the network fails
+	s.wait(10 * time.Minute)
+	want(t, "given up", s.numRecords(jobs.KindLost), 0)
+}

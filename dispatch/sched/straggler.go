@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -15,8 +16,9 @@ type stragglers struct {
 	numStragglers    int           // number of attempts that are stragglers
 }
 
-// A straggler has run for more than twice (Config.StragglerFactor) the time that jobs of its queue
-// take. It is flagged, and is among the first to be copied (copies.go).
+// A straggler has run for more than twice the time that jobs of its queue take, or another multiple
+// (Config.StragglerFactor, or else that of its host). It is flagged, and is among the first to be
+// copied (copies.go).
 const (
 	defaultStragglerFactor = 2
 	// stragglerInterval is the interval at which all running jobs are checked.
@@ -33,11 +35,12 @@ func (c *Core) updateStragglers() {
 	if c.now.Mono < c.stragglerCheckAt {
 		return
 	}
-	c.stragglerCheckAt = c.now.Mono + min(stragglerInterval, max(minStragglerInterval, c.cfg.StragglerAge))
+	least := defaultStragglerAge // of any host
 	for _, st := range c.queues {
 		st.censored = censored{}
 	}
 	for h := range c.everyHost() {
+		least = min(least, c.stragglerAge(h))
 		for f := h.oldest; f != nil; f = f.nextOnHost {
 			if f.hasMeaningfulAge() {
 				f.stats.addCensored(f.age(c.now.Mono).Seconds())
@@ -46,11 +49,23 @@ func (c *Core) updateStragglers() {
 	}
 	for h := range c.everyHost() {
 		for f := h.oldest; f != nil; f = f.nextOnHost {
-			if age := f.age(c.now.Mono); !f.isStraggler && age >= c.cfg.StragglerAge && f.hasMeaningfulAge() {
+			if age := f.age(c.now.Mono); !f.isStraggler && age >= c.stragglerAge(h) && f.hasMeaningfulAge() {
 				c.checkStraggler(f, age)
 			}
 		}
 	}
+	c.stragglerCheckAt = c.now.Mono + min(stragglerInterval, max(minStragglerInterval, least))
+}
+
+// stragglerAge returns the age below which no job of a host is a straggler.
+func (c *Core) stragglerAge(h *host) time.Duration {
+	return cmp.Or(c.cfg.StragglerAge, h.spec.StragglerAge, defaultStragglerAge)
+}
+
+// stragglerFactor returns the multiple of its expected run time from which on a job of a host is a
+// straggler.
+func (c *Core) stragglerFactor(h *host) float64 {
+	return cmp.Or(c.cfg.StragglerFactor, h.spec.StragglerFactor, defaultStragglerFactor)
 }
 
 // hasMeaningfulAge reports whether the age of an attempt is meaningful: it runs, its host responds,
@@ -61,7 +76,7 @@ func (f *inFlight) hasMeaningfulAge() bool {
 
 func (c *Core) checkStraggler(f *inFlight, age time.Duration) {
 	expected, ok := f.expectedRunTime(age)
-	if !ok || float64(age) <= c.cfg.StragglerFactor*float64(expected) {
+	if !ok || float64(age) <= c.stragglerFactor(f.host)*float64(expected) {
 		return
 	}
 	f.isStraggler = true

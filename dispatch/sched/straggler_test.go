@@ -31,6 +31,37 @@ func TestLateJobIsFlaggedOnce(t *testing.T) {
 	checkFlaggedOnce(t, Config{StragglerFactor: 1, StragglerAge: 100 * time.Millisecond}, []int{1, 1, 1, 1, 1}, 1)
 }
 
+// TestStragglerByItsHost checks that the inventory decides for the jobs of a host when they are
+// stragglers, and that the command line replaces it (D4).
+func TestStragglerByItsHost(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		cfg    Config
+		wantAt time.Duration
+	}{
+		{"the host", Config{}, 3 * time.Second},
+		{"the command line", Config{StragglerFactor: 4, StragglerAge: time.Second}, 8 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a, b := testHost("a", 1), testHost("b", 1)
+			a.StragglerFactor, a.StragglerAge = 1.5, time.Second
+			s := connectedStage(t, tt.cfg, a, b)
+			s.submit(true, repeatOptions(2, &jobs.Options{Estimate: 2 * time.Second})...)
+			s.started("a", "1.1")
+			s.started("b", "2.1")
+			at := time.Duration(0)
+			for began := s.at; at == 0 && s.at < began+time.Minute; {
+				s.wait(100*time.Millisecond, "a", "b")
+				if s.isStraggler(1) {
+					at = s.at - began
+				}
+			}
+			wantBetween(t, "job 1 is a straggler after", at, tt.wantAt, tt.wantAt+4*time.Second)
+			want(t, "job 2, too", s.isStraggler(2), tt.cfg.StragglerFactor > 0)
+		})
+	}
+}
+
 // checkFlaggedOnce checks that a job after others of these run times, in seconds, is flagged once, in
 // the second want (0: never) or in the next four.
 func checkFlaggedOnce(t *testing.T, cfg Config, finished []int, wantAt int) {

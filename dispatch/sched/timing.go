@@ -93,7 +93,7 @@ func (c *Core) nextWake(h *host) time.Duration {
 		}
 	}
 	if h.linked {
-		soon(h.lastSeenAt + SuspectAfter)
+		soon(h.lastSeenAt + h.suspectAfter)
 	} else if h.wasUsed || h.numOpen > 0 {
 		soon(h.graceUntil)
 		soon(h.lastReceivedAt + c.outageAfter(h))

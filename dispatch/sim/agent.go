@@ -58,7 +58,7 @@ func (a *agent) carryOut(o sched.Command) {
 		}
 		m := &hosts.Launch{Epoch: epoch, ExpireUptime: a.uptime}
 		if a.uptime > 0 {
-			m.ExpireUptime += min(a.spec.LostAfterOrDefault(), a.l.w.cfg.Lease(a.spec.LostAfterOrDefault()))
+			m.ExpireUptime += min(a.spec.LostAfterOrDefault(), a.lease())
 		}
 		a.l.w.recordLaunches(o.Jobs, k.h)
 		k.toHost(func(p *helper) { p.launch(m, o.Jobs) })
@@ -90,9 +90,14 @@ func (a *agent) carryOut(o sched.Command) {
 func (a *agent) ping() {
 	lease := a.uptime
 	if lease > 0 {
-		lease += a.l.w.cfg.Lease(a.spec.LostAfterOrDefault())
+		lease += a.lease()
 	}
 	a.link.toHost(func(p *helper) { p.extend(lease) })
+}
+
+// lease returns for how long after a heartbeat the host may start jobs.
+func (a *agent) lease() time.Duration {
+	return a.l.w.cfg.Lease(a.spec.LostAfterOrDefault(), a.spec.HeartbeatOrDefault())
 }
 
 // sendPings sends pings while the link is open.

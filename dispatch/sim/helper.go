@@ -16,18 +16,20 @@ import (
 
 // helper is one `__host` process. Like hosts/helper/remote, it serves one link.
 type helper struct {
-	h               *host
-	link            *link
-	epoch           int
-	generation      int
-	newerDispatcher int // the higher epoch that shut it out; 0: it serves
-	hello           *hosts.Hello
-	alive           bool
-	stoppedUntil    time.Duration // it is stopped (SIGSTOP) until then
-	receivedAt      time.Duration // when the last message arrived
-	waiting         idSet         // sent to the host, not known to be taken by a supervisor
-	running         idSet         // held by supervisors, as far as it knows
-	resolving       idSet
+	h                 *host
+	link              *link
+	epoch             int
+	generation        int
+	newerDispatcher   int // the higher epoch that shut it out; 0: it serves
+	hello             *hosts.Hello
+	heartbeatInterval time.Duration
+	hasSent           bool // a heartbeat that was not early
+	alive             bool
+	stoppedUntil      time.Duration // it is stopped (SIGSTOP) until then
+	receivedAt        time.Duration // when the last message arrived
+	waiting           idSet         // sent to the host, not known to be taken by a supervisor
+	running           idSet         // held by supervisors, as far as it knows
+	resolving         idSet
 }
 
 // idSet is a small ordered set.
@@ -67,7 +69,7 @@ func (h *host) startHelper(a *agent) *helper {
 		// Later helpers start with the limit that the previous one was given.
 		h.limit = a.spec.Slots.Fixed
 	}
-	p.hello = h.hello(a.spec)
+	p.hello, p.heartbeatInterval = h.hello(a.spec), a.spec.HeartbeatOrDefault()
 	if f, err := h.disk.OpenFile(attempts.MachineFile(h.dir, h.name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600); err == nil {
 		_, _ = f.WriteAt([]byte(h.id), 0)
 		f.Close()

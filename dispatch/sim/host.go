@@ -202,10 +202,13 @@ func (p *helper) sendEvent(ev sched.Event) { p.link.report(ev) }
 // silenceTimeout is how long a helper stays without a message from its dispatcher.
 const silenceTimeout = 30 * time.Second
 
-// heartbeats sends a helper's heartbeats and does its housekeeping, every 3 s.
+// heartbeats sends a helper's heartbeats and does its housekeeping, at the interval of its host.
 func (p *helper) heartbeats(first bool) {
 	w, h := p.h.w, p.h
-	wait := sched.HeartbeatInterval
+	wait := p.heartbeatInterval
+	if !p.hasSent {
+		wait = min(wait, sched.HeartbeatInterval)
+	}
 	if first {
 		wait = 150 * time.Millisecond
 	}
@@ -231,6 +234,7 @@ func (p *helper) heartbeats(first bool) {
 			p.watchOwner()
 			if w.now >= h.silentUntil {
 				p.heartbeat(first)
+				p.hasSent = !first
 			}
 			p.heartbeats(false)
 		})

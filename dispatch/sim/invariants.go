@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -321,7 +322,7 @@ func (w *World) checkAbandoned(l *dispatcher, r *jobs.Record) {
 	if h == nil {
 		return // after damage, or under an earlier dispatcher
 	}
-	if silent := l.now().Mono - l.receivedAt[h]; silent < sched.SuspectAfter {
+	if silent := l.now().Mono - l.receivedAt[h]; silent < cmp.Or(w.knownSpecs[r.Host], &hosts.Host{}).SuspectAfterOrDefault() {
 		w.fail(NotLostEarly, "%s is given up (%s) after %v without a heartbeat of %s", r.Attempt(), r.Reason,
 			silent, r.Host)
 	}

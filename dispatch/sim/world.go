@@ -349,6 +349,12 @@ func (w *World) drawHost(i int) {
 	if t.OneIn(4) {
 		spec.LostAfter = 25 * time.Second
 	}
+	switch w.faultsLeft % 7 * (i % 2) { // no draws of their own
+	case 5:
+		spec.Heartbeat, spec.SuspectAfter = time.Second, 6*time.Second
+	case 6:
+		spec.Heartbeat, spec.SuspectAfter = 10*time.Second, 25*time.Second
+	}
 	if t.OneIn(8) {
 		spec.MaxLoad = 3
 	}

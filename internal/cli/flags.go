@@ -201,9 +201,9 @@ func (f *runFlags) addFailureFlags(fs *pflag.FlagSet) {
 	fs.Var(newFlag(&f.CopyOn, "others|any", sched.ParseCopyOn), "copy-on",
 		"with --speculate: run a copy on a host without an attempt of the job, or if none has a free slot on any host (default others)")
 	fs.Var(newFlag(&f.StragglerFactor, "F", parseGrowth), "straggler-factor",
-		"a job is a straggler after F times the expected run time (default 2)")
+		"a job is a straggler after F times the expected run time (default: straggler_factor of its host, else 2)")
 	fs.Var(newFlag(&f.StragglerAge, "TIME", jobs.ParseDuration), "straggler-age",
-		"no job is a straggler before this TIME (default 5s)")
+		"no job is a straggler before this TIME (default: straggler_age of its host, else 5s)")
 	fs.Var(newFlag(&f.Halt, "N|N%|WHEN,WHAT=N", parseHalt), "halt",
 		"start no more jobs after N or N% have failed; now,fail=1 also ends running jobs; soon,success=N and soon,done=N count others")
 	endGroup(fs, "When something fails")

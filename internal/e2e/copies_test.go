@@ -33,11 +33,11 @@ func TestCopiesOfUnfinishedJobsRunElsewhere(t *testing.T) {
 }
 
 // TestAttemptsStartAtOnceOnOneHost checks --copy-at submit and --copy-on any: if enough slots are
-// free, a job starts with all its attempts, here on a single host, and
+// free, a job starts with all its attempts, here on a single host with heartbeats every second, and
 // the first success counts.
 func TestAttemptsStartAtOnceOnOneHost(t *testing.T) {
 	t.Parallel()
-	l := newLocalLab(t, 4, "")
+	l := newLocalLab(t, 4, "heartbeat = \"1s\"\nsuspect_after = \"30s\"\n")
 	l.writeTaggedJobs(1, fmt.Sprintf("mkdir -p %[1]s; touch %[1]s/$DCS_ATTEMPT; until [ $(ls %[1]s | wc -l) = 3 ]; do sleep 0.1; done",
 		l.path("started")))
 	e := l.mustRun(append(l.tinyArgs(), "--speculate", "--copies", "3", "--copy-at", "submit", "--copy-on", "any")...)

@@ -80,6 +80,16 @@ func TestFirstHeartbeatFollowsTheHello(t *testing.T) {
 	}
 }
 
+// TestIntervalOfHeartbeats checks that a helper sends heartbeats at the interval that the inventory
+// has for its host.
+func TestIntervalOfHeartbeats(t *testing.T) {
+	w := newWorld(t, heartbeatEnv+"=1h")
+	open := w.open()
+	open.Heartbeat = 100 * time.Millisecond
+	f := w.start(open)
+	await(f, func(b *hosts.Heartbeat) bool { return !b.Early })
+}
+
 // hang makes one call of the next helper or its supervisors (role) hang until release is called.
 // hangs waits for that call.
 func hang(t *testing.T, w *world, role, op, path string) (hangs, release func()) {

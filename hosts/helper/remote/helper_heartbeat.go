@@ -4,6 +4,7 @@ package remote
 
 import (
 	"bytes"
+	"cmp"
 	"os"
 	"strconv"
 	"sync/atomic"
@@ -19,9 +20,10 @@ import (
 // (max_load, min_mem_free, min_disk_free) starts nothing before it.
 const firstHeartbeatDelay = 150 * time.Millisecond
 
-// sendHeartbeats sends a heartbeat with measurements every limits.heartbeat. The first one follows
-// after firstHeartbeatDelay. It reads no file system but /proc, and does not wait for locks that
-// are held during file I/O: a hung NFS must not make the host look dead.
+// sendHeartbeats sends a heartbeat with measurements every Open.Heartbeat. The first one follows
+// after firstHeartbeatDelay, and the second one within limits.heartbeat, because the dispatcher
+// counts the link as working from then on. It reads no file system but /proc, and does not wait for
+// locks that are held during file I/O: a hung NFS must not make the host look dead.
 func (h *helper) sendHeartbeats() {
 	m := &meter{}
 	m.measure(nil)
@@ -30,10 +32,12 @@ func (h *helper) sendHeartbeats() {
 	early := h.heartbeat(m, c)
 	early.Early = true
 	h.outbox.send(early)
-	tick := time.Tick(h.limits.heartbeat)
+	interval := cmp.Or(h.open.Heartbeat, h.limits.heartbeat)
+	ticker := time.NewTicker(min(interval, h.limits.heartbeat))
 	for {
 		select {
-		case <-tick:
+		case <-ticker.C:
+			ticker.Reset(interval)
 			h.outbox.send(h.heartbeat(m, c))
 		case <-h.files.heartbeatNow:
 			b := h.heartbeat(m, c)

@@ -80,7 +80,7 @@ type limits struct {
 	// A helper that receives nothing for this time leaves; its supervisors stay.
 	silence      time.Duration
 	storeTimeout time.Duration // a supervisor that cannot store an outcome for this time leaves
-	heartbeat    time.Duration // interval of heartbeats and of looks at the spool
+	heartbeat    time.Duration // interval of looks at the spool, and of heartbeats unless Open says otherwise
 	lastSlot     time.Duration // a run whose part is empty for this time may use one slot that others hold
 	site         site
 
