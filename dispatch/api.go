@@ -63,6 +63,9 @@ type Config struct {
 	// OnInventoryRequest receives the requests of people to add or remove a host. The dispatcher's
 	// goroutine calls it, so it must not block. The caller answers with SetHosts. It may be nil.
 	OnInventoryRequest func(host string, q jobs.HostRequest)
+	// RereadInventory asks for the inventory to be read again. The dispatcher's goroutine calls it,
+	// so it must not block. The caller answers with SetHosts if it has changed. It may be nil.
+	RereadInventory func()
 }
 
 // Notice is a message for people about a host or a job.

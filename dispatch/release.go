@@ -138,6 +138,10 @@ func (e *engine) carryOut(out commit.Out) {
 			if o.Via == "" {
 				e.inspect(o)
 			}
+		case sched.RereadInventory:
+			if e.cfg.RereadInventory != nil {
+				e.cfg.RereadInventory()
+			}
 		case sched.CreateInstance, sched.TerminateInstance, sched.ListInstances, sched.FetchInstance,
 			sched.UseInstances:
 			if e.cfg.Provide != nil {

@@ -131,6 +131,14 @@ func (in *Inventory) Reload() error {
 	return nil
 }
 
+// Reread makes the next check read the file, whatever its time and size say. An NFS client may
+// report those of an older version until the file is opened. It does not block.
+func (in *Inventory) Reread() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.info = nil
+}
+
 // serve calls give with the set when it has changed, until the run is over.
 func (in *Inventory) serve(over <-chan struct{}, give func(context.Context, []*hosts.Host) error,
 	provide func(*hosts.Inventory)) {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"dcs-tui/hosts"
 	"dcs-tui/internal/polltest"
@@ -186,4 +187,20 @@ func TestProvidersChangeBeforeHosts(t *testing.T) {
 	}
 	close(over)
 	<-done
+}
+
+// TestInventoryIsReadAgainWhateverItsTime checks that a changed file is read after Reread although
+// its time and size have not changed, as on an NFS client that has cached them (B5).
+func TestInventoryIsReadAgainWhateverItsTime(t *testing.T) {
+	c := newChangingInventory(t, inventoryOf("a", "b"), nil)
+	old := time.Now().Add(-time.Hour)
+	must(t, os.Chtimes(c.file, old, old))
+	c.settle()
+	c.write(inventoryOf("a", "c"))
+	must(t, os.Chtimes(c.file, old, old))
+	c.settle()
+	c.wantHosts("before", "a b", "")
+	c.Reread()
+	c.settle()
+	c.wantHosts("after", "a c", "")
 }

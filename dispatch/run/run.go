@@ -276,6 +276,7 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 			Signal: opts.WarnSignal, WarnBefore: policy.WarnTime, KeepChildren: opts.KeepChildren, Buffer: policy.Buffer, Epoch: o.Table.Epoch,
 		},
 		HostDirs: r.dir.HostDirs(), Notify: r.messages.notice, OnInventoryRequest: r.inventory.HandleRequest,
+		RereadInventory: r.inventory.Reread,
 	}
 	if r.searcher != nil {
 		cfg.OnResults, cfg.OnReport = r.searcher.HandleResults, r.searcher.HandleReport

@@ -81,6 +81,10 @@ type List struct {
 	Jobs jobs.Ranges
 }
 
+// RereadInventory asks for the inventory to be read again, because a host cannot be reached: its
+// address may have changed.
+type RereadInventory struct{}
+
 // Finish reports that the core has nothing left to do, and why. It is returned once. New work
 // (Submit, Requeue) that arrives before the engine has stopped cancels it.
 type Finish struct {
@@ -120,6 +124,9 @@ func (c Probe) To() string      { return c.Host }
 func (c Inspect) To() string    { return c.Via }
 func (c List) To() string       { return c.Host }
 func (Finish) To() string       { return "" }
+
+// To returns "".
+func (RereadInventory) To() string { return "" }
 
 // outbox gathers the commands of one Step for a host, so that each kind needs only one message.
 type outbox struct {

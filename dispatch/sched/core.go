@@ -112,6 +112,7 @@ type step struct {
 	finish      []Command
 	inspections []Command  // Inspect
 	leaves      []Command  // Leave
+	rereads     []Command  // RereadInventory, at most one
 	ended       []endedJob // jobs that became terminal, whose dependents were not handled yet
 	cause       string     // name of the request that causes the records; "": none
 	numLaunched int        // number of launches
@@ -209,7 +210,7 @@ func (c *Core) Step(now Time, evs ...Event) (records []jobs.Record, commands []C
 	c.handleDependents()
 	c.provide()
 	c.finishRun()
-	commands = slices.Concat(c.leaves, c.collectCommands(), c.inspections, c.provisions.commands, c.finish)
+	commands = slices.Concat(c.leaves, c.collectCommands(), c.inspections, c.rereads, c.provisions.commands, c.finish)
 	c.endVisits()
 	return c.records, commands
 }

@@ -207,7 +207,8 @@ func (e HostDown) apply(c *Core) {
 	h.setState(h.state, what)
 	if class := hosts.ClassOf(e.Err); class.Permanent() {
 		// A person must act, so there is no hurry. A wrong host key is never retried automatically.
-		h.state, h.failures, h.retryAt = jobs.HostDisabled, h.failures+1, 0
+		h.state, h.retryAt = jobs.HostDisabled, 0
+		c.countFailure(h)
 		if class != hosts.HostKey {
 			h.retryAt = c.now.Mono + permanentPause
 		}
@@ -217,10 +218,21 @@ func (e HostDown) apply(c *Core) {
 		c.connect(h)
 		return
 	}
-	h.failures++
+	c.countFailure(h)
 	h.retryAt = c.now.Mono + c.backoff(h.failures, c.now.Mono-h.awaySince)
 	if h.state != jobs.HostSuspect && h.state != jobs.HostLost {
 		h.state = jobs.HostBackingOff
+	}
+}
+
+// rereadAfter is the number of connection failures in a row after which the inventory is read again.
+// A file system may report an old time of the file until somebody opens it.
+const rereadAfter = 5
+
+// countFailure counts a connection failure, and asks for the inventory after every few of them.
+func (c *Core) countFailure(h *host) {
+	if h.failures++; h.failures%rereadAfter == 0 {
+		c.rereads = []Command{RereadInventory{}}
 	}
 }
 

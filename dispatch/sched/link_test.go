@@ -383,3 +383,25 @@ func TestLeaseOutlastsTheNextHeartbeat(t *testing.T) {
 		}
 	}
 }
+
+// TestInventoryIsReadAgainAfterFailures checks that the inventory is read again after every fifth
+// connection failure in a row of a host, whatever its class (B5), and that a success resets the count.
+func TestInventoryIsReadAgainAfterFailures(t *testing.T) {
+	for _, class := range []hosts.Class{hosts.Unreachable, hosts.Denied} {
+		s := newStage(t, Config{}, testHost("a", 1))
+		reread := ""
+		fail := func(n int) {
+			for range n {
+				s.at += time.Hour
+				s.step(Tick{})
+				s.step(hostDown("a", class, "it fails"))
+				reread += fmt.Sprint(len(formatCommands[RereadInventory](s.commands)) / 2)
+			}
+		}
+		fail(11)
+		s.up("a")
+		s.step(hostDown("a", hosts.Unreachable, "the link ended")) // a link that worked is no failure
+		fail(5)
+		want(t, fmt.Sprint(class, ": read again after failure"), reread, "0000100001000001")
+	}
+}
