@@ -5,6 +5,7 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -143,7 +144,8 @@ for i in range(%[1]d):
 }
 
 // TestSnakemakePluginFaults kills Snakemake while its job runs, and checks that a second start ends
-// that job before it runs it again; and that Ctrl-C ends the jobs.
+// that job before it runs it again, and does not run it again if it has ended meanwhile. It also
+// checks that Ctrl-C ends the jobs, and that a job survives the death of dcs-tui.
 func TestSnakemakePluginFaults(t *testing.T) {
 	l := newSnakemakeLab(t, `
 rule slow:
@@ -179,9 +181,18 @@ rule slow:
 		t.Errorf("the job is %v after Ctrl-C, want canceled", state)
 	}
 	third := start(3)
+	runs := l.glob("dcs-runs/*")
+	l.killDispatcher(runs[2])
 	l.writeFile("gate", "")
 	third.mustSucceed()
-	l.checkFiles(map[string]string{"slow.txt": "done\n"})
+
+	must(t, errors.Join(os.Remove(l.path("gate")), os.Remove(l.path("slow.txt"))))
+	start(4).kill()
+	l.writeFile("gate", "")
+	l.until("the job ends", func() bool { return l.numEnded("dcs-runs/*/attempts/*/*.status") == 4 })
+	l.snakemake("--unlock").mustSucceed()
+	l.snakemake("slow.txt").mustSucceed()
+	l.checkFiles(map[string]string{"slow.txt": "done\n", "starts": "\n\n\n\n"})
 	if n := l.numFiles("twice") + l.numFiles(".snakemake/auxiliary/dcs-tui/*"); n != 0 {
 		t.Errorf("%d files are left: the job ran twice at a time, or a run counts as unfinished", n)
 	}
