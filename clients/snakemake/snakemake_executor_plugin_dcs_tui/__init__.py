@@ -49,6 +49,7 @@ class Executor(RemoteExecutor):
         if self.workflow.remote_execution_settings.immediate_submit:
             raise WorkflowError("the executor dcs-tui does not support --immediate-submit")
         self._canceled = False
+        self._log = _Log(self.logger)
         self._run: Optional[_Run] = None
         self._root = Path(self.workflow.persistence.path).absolute().parent
         self._marks = Path(self.workflow.persistence.aux_path) / "dcs-tui"
@@ -88,7 +89,7 @@ class Executor(RemoteExecutor):
                 flags += ["--hosts", settings.hosts]
             flags += shlex.split(settings.flags or "")
             self._run = _Run(self._program, self._root / "dcs-runs" / name, self._marks / name, flags,
-                             cast(IO[str], _Log(self.logger)))
+                             cast(IO[str], self._log))
             self.logger.info("The jobs are those of the run %s: `dcs-tui attach %s` shows its screen" % (name, name))
         return self._run
 
@@ -149,7 +150,7 @@ class Executor(RemoteExecutor):
             try:
                 future.result()
             except dcs_tui.StoppedError as e:
-                raise WorkflowError("%s; then start Snakemake again, which ends what is left of it" % e)
+                raise WorkflowError(str(e))
             except dcs_tui.JobError as e:
                 logs = [path for path in (e.result.stderr, e.result.stdout) if path] if e.result else []
                 self.report_job_error(info, msg="%s. " % e, aux_logs=logs)
@@ -167,34 +168,43 @@ class Executor(RemoteExecutor):
     def shutdown(self) -> None:
         super().shutdown()
         if self._run is not None:
-            self._run.close()
+            self._log.muted = not self._canceled  # Snakemake has reported each job itself
+            if not self._run.close():
+                self.logger.error("Jobs of %s may still run. The next start of Snakemake first ends them."
+                                  % self._run.path)
 
 
 class _Run:
     """A run of dcs-tui. A locked file says that its Snakemake lives, and stays while its jobs may run."""
 
     def __init__(self, program: str, path: Path, mark: Path, flags: List[str], log: IO[str]) -> None:
-        self._program, self._path, self._mark = program, path, mark
+        self._program, self.path, self._mark = program, path, mark
         self._lock = _lock(mark)
         self.executor = dcs_tui.Executor(*flags, dir=str(path), program=program, log=log)
 
-    def close(self) -> None:
-        """Cancel what is not over, and wait for the end of the run."""
-        self.executor.shutdown(cancel_futures=True)
-        if self._lock is not None and _is_over(self._program, self._path):
+    def close(self) -> bool:
+        """Cancel what is not over, and wait for the end of the run. False: jobs may still run."""
+        try:
+            self.executor.shutdown(cancel_futures=True)
+        except KeyboardInterrupt:
+            pass  # the user leaves
+        if not _is_over(self._program, self.path):
+            return False
+        if self._lock is not None:
             self._mark.unlink(missing_ok=True)
             self._lock.close()
             self._lock = None
+        return True
 
 
 class _Log:
     """A file that passes the messages of dcs-tui on to Snakemake's log."""
 
     def __init__(self, logger: Any) -> None:
-        self._logger = logger
+        self._logger, self.muted = logger, False
 
     def write(self, text: str) -> None:
-        if text.strip():
+        if text.strip() and not self.muted:
             self._logger.info("dcs-tui: " + text.rstrip())
 
     def flush(self) -> None:
