@@ -198,7 +198,8 @@ func (c *Core) failImpossibleDependencies() {
 	var free []jobs.ID
 	for i := range c.table.Jobs {
 		id := jobs.ID(i + 1)
-		if left[i] = d.waitOf(id).numLeft; left[i] == 0 && d.children[id].first > 0 {
+		left[i] = d.waitOf(id).numLeft
+		if left[i] == 0 && d.children[id].first > 0 {
 			free = append(free, id)
 		}
 	}
@@ -207,7 +208,8 @@ func (c *Core) failImpossibleDependencies() {
 		free = free[:len(free)-1]
 		for k := range d.childrenOf(id) {
 			if d.waitOf(jobs.ID(k.id)).generation == k.generation {
-				if left[k.id-1]--; left[k.id-1] == 0 {
+				left[k.id-1]--
+				if left[k.id-1] == 0 {
 					free = append(free, jobs.ID(k.id))
 				}
 			}

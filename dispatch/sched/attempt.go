@@ -81,7 +81,8 @@ func (c *Core) track(h *host, id jobs.AttemptID, s *jobs.Spec) *inFlight {
 	f := &inFlight{id: id, host: h, spec: s, slots: s.SlotCount(), mem: c.memoryRequest(c.table.Job(id.Job)), wantGPUs: s.GPUs, launchedAt: c.now.Mono,
 		stats: c.statsOf(s)}
 	c.inFlight[id] = f
-	if f.prevOnHost = h.newest; f.prevOnHost != nil {
+	f.prevOnHost = h.newest
+	if f.prevOnHost != nil {
 		f.prevOnHost.nextOnHost = f
 	} else {
 		h.oldest = f

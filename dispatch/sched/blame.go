@@ -67,7 +67,8 @@ func (q *queueRecord) add(id jobs.AttemptID, ok bool) {
 		q.streak, q.numStreak = q.streak[:0], 0
 	case q.indexOf(id.Job) >= 0:
 	default:
-		if q.numStreak++; len(q.streak) < maxRemembered {
+		q.numStreak++
+		if len(q.streak) < maxRemembered {
 			q.streak = append(q.streak, streakFailure{id: id})
 		}
 	}
@@ -264,7 +265,8 @@ func (c *Core) judge(j *jobs.Job, last int) verdict {
 		if h == nil || slices.Contains(tried, h) {
 			continue
 		}
-		if tried = append(tried, h); h.records[st].isProven(j.Spec.ID) {
+		tried = append(tried, h)
+		if h.records[st].isProven(j.Spec.ID) {
 			numProven++
 		}
 	}

@@ -114,7 +114,8 @@ func (c *Core) fillBuffer(h *host, l *candidates, part int) {
 		if want < 0 {
 			mean, known := c.expectedSeconds(w.id)
 			high := highWater(h.limit, mean, known, c.cfg.Buffer)
-			if want = min(high, part); -h.freeSlots() >= (high+1)/2 || -h.freeSlots() >= want {
+			want = min(high, part)
+			if -h.freeSlots() >= (high+1)/2 || -h.freeSlots() >= want {
 				return
 			}
 		}

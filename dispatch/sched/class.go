@@ -71,7 +71,8 @@ func (c *Core) sharedClassOf(j *jobs.Job) (cl *class, excluded []string) {
 	key := c.keyOf(j)
 	excluded = strings.Split(key.excluded, "\n")
 	key.excluded = ""
-	if cl = c.queue.classes[key]; cl == nil {
+	cl = c.queue.classes[key]
+	if cl == nil {
 		cl = c.newClass(j)
 		cl.key = key
 		c.queue.classes[key] = cl
@@ -168,7 +169,8 @@ func (cl *class) add(c *Core, id jobs.ID, j *jobs.Job) {
 		cl.heap.Push(b)
 	}
 	b.ids.Push(queuedID(id))
-	if cl.numReady++; cl.listIndex < 0 {
+	cl.numReady++
+	if cl.listIndex < 0 {
 		cl.listIndex = len(c.queue.list)
 		c.queue.list = append(c.queue.list, cl)
 	}
@@ -178,7 +180,8 @@ func (cl *class) add(c *Core, id jobs.ID, j *jobs.Job) {
 // dropped with all its entries.
 func (cl *class) remove(c *Core) {
 	q := &c.queue
-	if cl.numReady--; cl.numReady > 0 {
+	cl.numReady--
+	if cl.numReady > 0 {
 		return
 	}
 	last := q.list[len(q.list)-1]
@@ -233,8 +236,8 @@ func (c *Core) updateFits(cl *class) {
 	default:
 		c.resetFits(cl)
 	}
-	cl.numChanges = last
-	if cl.unsatisfiable = ""; c.failUnsatisfiableAt > 0 {
+	cl.numChanges, cl.unsatisfiable = last, ""
+	if c.failUnsatisfiableAt > 0 {
 		return
 	}
 	switch {
@@ -260,7 +263,8 @@ func (c *Core) resetFits(cl *class) {
 		}
 	}
 	cl.canRun, cl.numCanRun = make([]bool, len(c.hosts)), 0
-	if cl.fits = cl.canRun; cl.key.excluded != "" {
+	cl.fits = cl.canRun
+	if cl.key.excluded != "" {
 		cl.fits = make([]bool, len(c.hosts))
 	}
 	for h := range c.everyHost() {

@@ -235,7 +235,8 @@ func (c *Core) emit(r jobs.Record) bool {
 		was = j.State
 		c.removeFromQueue(r.Job)
 		c.addWaiting(j, -1)
-		if open = !j.State.Terminal(); open && r.Next.Terminal() {
+		open = !j.State.Terminal()
+		if open && r.Next.Terminal() {
 			r.Seq = max(c.table.Seq+1, c.firstSeq)
 		}
 	}

@@ -301,7 +301,8 @@ func (h *halt) countAttempt(r *jobs.Record) {
 		if h.notFound == nil {
 			h.notFound, h.without = map[jobs.ID]bool{}, map[string]bool{}
 		}
-		if h.without[r.Host] = true; len(h.notFound) < maxNotFound {
+		h.without[r.Host] = true
+		if len(h.notFound) < maxNotFound {
 			h.notFound[r.Job] = true
 		}
 		h.lastLine = o.LastLine

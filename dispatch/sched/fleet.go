@@ -105,7 +105,8 @@ func (f *fleet) touchAll() {
 func (f *fleet) everyHost() iter.Seq[*host] {
 	return func(yield func(*host) bool) {
 		for _, h := range f.hosts {
-			if f.numVisits++; !yield(h) {
+			f.numVisits++
+			if !yield(h) {
 				return
 			}
 		}
@@ -151,7 +152,8 @@ func (f *fleet) visits() iter.Seq[*host] {
 			}
 			h := f.visiting[i]
 			last = h.index
-			if f.numVisits++; !yield(h) {
+			f.numVisits++
+			if !yield(h) {
 				return
 			}
 		}
@@ -200,7 +202,8 @@ func (f *fleet) firstDue(node int, now time.Duration) int {
 		return -1
 	}
 	for node < f.firstLeaf {
-		if node *= 2; f.nodes[node].visitAt > now {
+		node *= 2
+		if f.nodes[node].visitAt > now {
 			node++
 		}
 	}
@@ -275,7 +278,8 @@ func (c *Core) endVisits() {
 			f.held = append(f.held, h)
 		}
 		h.markStale()
-		if h.isVisiting = h.touchedIn == f.numSteps; h.isVisiting {
+		h.isVisiting = h.touchedIn == f.numSteps
+		if h.isVisiting {
 			kept = append(kept, h)
 		}
 	}

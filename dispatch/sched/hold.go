@@ -101,12 +101,14 @@ func (h *host) whyHeld() string {
 	case jobs.HeldUnmeasured:
 		why = "its first measurement has not arrived yet"
 	case jobs.HeldByOwner:
-		if why = b.Owner.Who; b.Owner.Suspend {
+		why = b.Owner.Who
+		if b.Owner.Suspend {
 			why += "; jobs there are suspended"
 		}
 	case jobs.HeldReceivingFiles:
-		if why = "it " + b.Files; b.Files == "" {
-			why = "the files that its jobs get are not there yet"
+		why = "the files that its jobs get are not there yet"
+		if b.Files != "" {
+			why = "it " + b.Files
 		}
 	case jobs.HeldByLoad:
 		why = fmt.Sprintf("its load of %.1f is %s max_load %g", b.Load[0], compareWord(b.Load[0], s.MaxLoad), s.MaxLoad)

@@ -162,7 +162,8 @@ func (e SetSlots) carryOut(c *Core) (refused string) {
 		if h.slots() == 0 {
 			return e.Host + " has not reported yet how many slots it has"
 		}
-		if n = min(h.slots()+e.Slots, jobs.MaxSlots); n < 1 {
+		n = min(h.slots()+e.Slots, jobs.MaxSlots)
+		if n < 1 {
 			return e.Host + " needs at least 1 slot; drain it to start nothing there"
 		}
 	}

@@ -179,7 +179,8 @@ func (e SetProviders) apply(c *Core) {
 			c.provisions.providers = append(c.provisions.providers, p)
 			c.adoptInstances(p)
 		}
-		if p.spec = spec; !p.startupMeasured {
+		p.spec = spec
+		if !p.startupMeasured {
 			p.startup = spec.Startup
 		}
 	}
@@ -205,7 +206,8 @@ func (c *Core) adoptInstances(p *provider) {
 			continue
 		}
 		in := c.addInstance(p, name, number(name))
-		if in.inherited = true; is.State == jobs.InstanceTerminating {
+		in.inherited = true
+		if is.State == jobs.InstanceTerminating {
 			in.moveTo(instanceTerminating, "an earlier dispatcher had begun to")
 		}
 		adopted[name] = true
@@ -367,7 +369,8 @@ func (e InstancesListed) apply(c *Core) {
 			c.updateAllocation(in, e.Pending[in.name], e.Left[in.name])
 			continue
 		}
-		if in.numListsWithout++; in.numListsWithout < 2 {
+		in.numListsWithout++
+		if in.numListsWithout < 2 {
 			// One list may lack it by mistake, even after a terminate command without effect.
 			continue
 		}

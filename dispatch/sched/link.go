@@ -124,7 +124,8 @@ func (e HostUp) apply(c *Core) {
 	if h.setForeignGPUs(h.hello, c.now.Mono); h.hasForeignGPUs() {
 		c.reportForeignGPUs(h, "some of its GPUs are in use by others")
 	}
-	if h.ineligible = ""; e.Hello.CwdError != "" {
+	h.ineligible = ""
+	if e.Hello.CwdError != "" {
 		h.ineligible = "the directory to run in does not exist there: " + e.Hello.CwdError + " (choose another with --cwd)"
 		h.setState(h.state, h.ineligible)
 		c.logf(h.spec.Name, 0, "%s: %s", h.spec.Name, h.ineligible)
@@ -231,7 +232,8 @@ const rereadAfter = 5
 
 // countFailure counts a connection failure, and asks for the inventory after every few of them.
 func (c *Core) countFailure(h *host) {
-	if h.failures++; h.failures%rereadAfter == 0 {
+	h.failures++
+	if h.failures%rereadAfter == 0 {
 		c.rereads = []Command{RereadInventory{}}
 	}
 }

@@ -51,7 +51,8 @@ func (c *Core) giveUpLost() {
 		case wait:
 			c.reportOutage(h, newest)
 		case h.state == jobs.HostSuspect || h.state == jobs.HostConnecting || h.state == jobs.HostBackingOff:
-			if h.state = jobs.HostLost; h.index >= 0 {
+			h.state = jobs.HostLost
+			if h.index >= 0 {
 				c.logf(h.spec.Name, 0, "%s is lost: %s%s", h.spec.Name, c.silenceText(h), c.leaseText(h))
 			}
 		}

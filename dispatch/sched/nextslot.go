@@ -107,7 +107,8 @@ func (c *Core) slotOfJob(h *host, free, slots int) *jobs.NextSlot {
 	}
 	slices.SortFunc(ends, func(a, b end) int { return cmp.Or(cmp.Compare(a.in, b.in), cmp.Compare(a.job, b.job)) })
 	for _, e := range ends {
-		if free += e.slots; free >= slots {
+		free += e.slots
+		if free >= slots {
 			return &jobs.NextSlot{From: jobs.SlotOfJob, Host: h.spec.Name, Job: e.job, In: e.in}
 		}
 	}

@@ -102,7 +102,8 @@ func (c *Core) handleOutcome(f *inFlight, a *jobs.Attempt, slot int, o *jobs.Out
 	default:
 		c.completeFailure(&r, j, h)
 	}
-	if f.hasOutcome = c.recordEnd(r, h, o); f.hasOutcome {
+	f.hasOutcome = c.recordEnd(r, h, o)
+	if f.hasOutcome {
 		if o.Elapsed() > 0 {
 			f.runTime = min(o.Elapsed(), c.maxElapsed(j))
 			f.cpuTime = boundedCPU(o.CPU, h.cores(), f.runTime)

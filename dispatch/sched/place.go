@@ -239,7 +239,8 @@ func weight(h *host) float64 { return orDefault(h.spec.Weight, 1) }
 // freeOn returns how many slots jobs of the class may take on the host now, or why the host is
 // passed over.
 func (c *Core) freeOn(h *host, cl *class, picky bool) (slots int, why passReason) {
-	if why = h.whyClosedTo(cl); why == notPassed {
+	why = h.whyClosedTo(cl)
+	if why == notPassed {
 		slots, why = c.spaceOn(h, cl)
 	}
 	if why == notPassed {

@@ -130,7 +130,8 @@ func (c *Core) isReturned(id jobs.AttemptID) bool {
 // without being asked is paused like one that refuses them. Otherwise launches and reports would
 // alternate forever.
 func (c *Core) countReturned(h *host, why string) {
-	if h.probation.returned++; h.probation.returned >= maxReturned && !h.probation.paused {
+	h.probation.returned++
+	if h.probation.returned >= maxReturned && !h.probation.paused {
 		c.pauseRefusing(h, "it keeps giving jobs back without starting one: "+why)
 	}
 }
@@ -293,7 +294,8 @@ func (c *Core) considerProbation(h *host, failed bool) {
 	if contradicted == 0 || math.Pow(rate, float64(r.all.numStreak)) > maxStreakChance {
 		return
 	}
-	if r.numProbations++; r.numProbations == 1 {
+	r.numProbations++
+	if r.numProbations == 1 {
 		r.since, r.reportedAt, r.isReported = c.now.Mono, max(1, c.now.Mono), true
 		c.logf(h.spec.Name, 0, "%s is on probation: %s in a row failed there, %d of which succeeded on other hosts since",
 			h.spec.Name, text.Plural(r.all.numStreak, "job"), contradicted)

@@ -214,7 +214,8 @@ func (c *Core) reconcile() {
 		return
 	}
 	c.reconcileUntil = 0
-	if c.numbersUnknown = !all; c.numbersUnknown {
+	c.numbersUnknown = !all
+	if c.numbersUnknown {
 		c.numbersLeftFree = make(map[jobs.ID]bool)
 	}
 	c.cancelNotFound()
@@ -305,7 +306,8 @@ func (e HostListed) apply(c *Core) {
 	if !e.Msg.Last || c.table.Damaged && !e.Msg.All {
 		return
 	}
-	if h.listed = why == ""; !h.listed {
+	h.listed = why == ""
+	if !h.listed {
 		if h.listWhy != why {
 			c.logf(h.spec.Name, 0, "%s could not list all its attempts of this run: %s", h.spec.Name, why)
 		}
@@ -405,7 +407,8 @@ func (c *Core) handleFound(h *host, p *hosts.ProbedJob) {
 	// that it was ever launched.
 	outlasted := h.linked && p.Answer == hosts.IsRunning && hasOtherOpen(j, id.N)
 	if free := id.N - len(j.Attempts) - 1; free > 0 {
-		if c.numbersClaimed += free; c.numbersClaimed > maxNumbersClaimed {
+		c.numbersClaimed += free
+		if c.numbersClaimed > maxNumbersClaimed {
 			return
 		}
 	}

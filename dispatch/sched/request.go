@@ -246,7 +246,8 @@ func (c *Core) advance(a *pendingRequest, n int) int {
 	if invalid != nil {
 		c.logf("", 0, "not changed: %v", invalid)
 	}
-	if a.jobIndex += len(part); len(part) == len(ids) {
+	a.jobIndex += len(part)
+	if len(part) == len(ids) {
 		a.eventIndex, a.jobIndex = a.eventIndex+1, 0
 	}
 	return max(1, len(part))
@@ -318,7 +319,8 @@ func (c *Core) setPriority(id jobs.ID, j *jobs.Job, e SetPriority) bool {
 	if e.Relative {
 		p += int(j.Priority)
 	}
-	if p = min(max(p, math.MinInt32), math.MaxInt32); int(j.Priority) != p {
+	p = min(max(p, math.MinInt32), math.MaxInt32)
+	if int(j.Priority) != p {
 		c.emit(jobs.Record{Kind: jobs.KindPriority, Job: id, Priority: p})
 	}
 	return true

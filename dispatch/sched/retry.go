@@ -116,7 +116,8 @@ func (c *Core) numPostponed(j *jobs.Job) int {
 func (c *Core) postpone(r *jobs.Record, j *jobs.Job) {
 	n := c.numPostponed(j)
 	r.Reason = fmt.Sprintf("it asks to be run again later (exit code %d)", jobs.ExitRunLater)
-	if r.Next = jobs.Queued; hasOtherOpen(j, r.N) {
+	r.Next = jobs.Queued
+	if hasOtherOpen(j, r.N) {
 		r.Next = jobs.Running
 		return
 	}

@@ -103,7 +103,8 @@ func (c *Core) updateLimits() {
 		}
 		c.sendShare(h, n)
 		if bound := c.limitByOthers(h, n); bound < n {
-			if n, h.usable = bound, min(h.usable, float64(bound)); n == 0 {
+			n, h.usable = bound, min(h.usable, float64(bound))
+			if n == 0 {
 				h.hold = jobs.HeldByOtherRuns
 			}
 		}
@@ -134,7 +135,8 @@ func (c *Core) updateLimits() {
 		if n != h.limit {
 			h.touch()
 		}
-		if h.limit = n; n != h.sentLimit {
+		h.limit = n
+		if n != h.sentLimit {
 			h.sentLimit = n
 			h.outbox.setLimit = true
 		}
@@ -207,7 +209,8 @@ func (c *Core) sendShare(h *host, n int) {
 	if h.acceptsJobs() && !c.isLaunchingClosed() && len(c.hosts) > 0 { // our part of the waiting jobs
 		s.Want += c.readyPerHost()
 	}
-	if s.Want = min(s.Want, s.Slots); s != h.sentShare {
+	s.Want = min(s.Want, s.Slots)
+	if s != h.sentShare {
 		h.sentShare, h.shareSentAt, h.outbox.setShare = s, c.now.Mono, true
 	}
 }

@@ -199,7 +199,10 @@ func (p *Polls) askHosts(ctx context.Context, b hosts.Ballot, enough func(*votin
 			defer mu.Unlock()
 			if err != nil {
 				v.missing = append(v.missing, fmt.Sprintf("%s (%v)", h.Name, withoutHost(err)))
-			} else if v.answered++; answer.Voter != "" {
+			} else {
+				v.answered++
+			}
+			if err == nil && answer.Voter != "" {
 				v.votes[answer.Voter] = answer.Choice
 			}
 			if enough(v) {

@@ -91,8 +91,8 @@ func (s *summary) headline(code int) string {
 	case s.Finish.How == sched.Fenced:
 		msg = s.Finish.Why
 	case s.Finish.How == sched.NoHosts:
-		color, mark = red, s.app.con.Glyph("✗", "x")
-		switch msg = "no host could be used"; {
+		color, mark, msg = red, s.app.con.Glyph("✗", "x"), "no host could be used"
+		switch {
 		case s.Hosts != nil && (s.Finish.Why == "" ||
 			!slices.ContainsFunc(s.Hosts, func(h sched.HostView) bool { return h.Reason == "" })):
 			msg = noHostsText(s.Hosts)

@@ -199,10 +199,14 @@ func (o *owners) logins() (list []login) {
 			continue
 		}
 		l := login{User: o.user(is["UID"])}
-		if t := is["TYPE"]; t == "x11" || t == "wayland" || t == "mir" {
+		switch tty := is["TTY"]; is["TYPE"] {
+		case "x11", "wayland", "mir":
 			l.session, l.onScreen = e.Name(), is["ACTIVE"] == "1"
-		} else if l.tty = is["TTY"]; l.tty == "" || !filepath.IsLocal(l.tty) {
-			continue
+		default:
+			if tty == "" || !filepath.IsLocal(tty) {
+				continue
+			}
+			l.tty = tty
 		}
 		list = append(list, l)
 	}
