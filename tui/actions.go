@@ -19,20 +19,25 @@ import (
 // selected jobs or, without a selection, on that job.
 func (m *model) jobKeys() []binding {
 	onJobs := (*model).focusHasJobs
-	noJobs := fmt.Sprintf("this is not a list of jobs; %s, %s, or %s leads to one", m.keyFor("next-view"), m.keyFor("jobs"),
-		m.keyFor("open"))
+	noJobs := fmt.Sprintf("this is not a list of jobs; %s, %s, or %s leads to one", m.keyFor("next-view"),
+		m.keyFor("jobs"), m.keyFor("open"))
 	shell := shellKey()
 	shell.label = "" // the footer of a list has more important keys
 	return withGroup("Jobs", shell,
-		key("undo", "undo", "undo the cancel, for ten seconds", (*model).undoCancel).onlyIf((*model).canUndo).thatActs(),
+		key("undo", "undo", "undo the cancel, for ten seconds", (*model).undoCancel).
+			onlyIf((*model).canUndo).thatActs(),
 		key("cancel", textIf(m.hasEffect(action.Cancel), "cancel"), "cancel: a queued job at once, else it asks first",
 			(*model).cancelSelected).onlyIf(onJobs).orSay(noJobs).thatActs(),
-		key("requeue", "requeue", "run finished jobs again", (*model).requeueSelected).onlyIf(onJobs).orSay(noJobs).thatActs(),
-		key("edit", "edit", "change the command of a job that is queued or over", (*model).editCurrent).onlyIf(onJobs).orSay(noJobs).thatActs(),
-		key("why", "why", "why is it not running, or what is it doing", onCurrent((*model).showWhy)).onlyIf(onJobs).orSay(noJobs),
+		key("requeue", "requeue", "run finished jobs again", (*model).requeueSelected).
+			onlyIf(onJobs).orSay(noJobs).thatActs(),
+		key("edit", "edit", "change the command of a job that is queued or over", (*model).editCurrent).
+			onlyIf(onJobs).orSay(noJobs).thatActs(),
+		key("why", "why", "why is it not running, or what is it doing", onCurrent((*model).showWhy)).
+			onlyIf(onJobs).orSay(noJobs),
 		key("more", "", "more urgent: its priority number gets smaller",
 			func(m *model) tea.Cmd { return m.prioritize(-1, true) }).onlyIf(onJobs).orSay(noJobs).thatActs(),
-		key("less", "", "less urgent", func(m *model) tea.Cmd { return m.prioritize(1, true) }).onlyIf(onJobs).orSay(noJobs).thatActs(),
+		key("less", "", "less urgent", func(m *model) tea.Cmd { return m.prioritize(1, true) }).
+			onlyIf(onJobs).orSay(noJobs).thatActs(),
 	)
 }
 

@@ -103,9 +103,10 @@ func TestEachKeyInEachPhaseOfAJob(t *testing.T) {
 			[]action.Request{{Do: action.Edit, Jobs: jobs.One(aQueued),
 				Edit: &jobs.Change{Command: new("python train.py --C 0.1 --gamma 0.5x")}}}, ""},
 		{"undo of nothing", aQueued, queued, "u", nil, "there is nothing to undo"},
-		{"undo", aQueued, queued, "c u", append(one(action.Cancel, aQueued), action.Request{Do: action.Requeue, Jobs: jobs.One(aQueued)}), ""},
-		{"undo twice", aQueued, queued, "c u u", append(one(action.Cancel, aQueued), action.Request{Do: action.Requeue, Jobs: jobs.One(aQueued)}),
-			"nothing to undo"},
+		{"undo", aQueued, queued, "c u", append(one(action.Cancel, aQueued),
+			action.Request{Do: action.Requeue, Jobs: jobs.One(aQueued)}), ""},
+		{"undo twice", aQueued, queued, "c u u", append(one(action.Cancel, aQueued),
+			action.Request{Do: action.Requeue, Jobs: jobs.One(aQueued)}), "nothing to undo"},
 		{"details", aFailed, queued, "enter", nil, "python train.py"},
 		{"output", aFailed, queued, "l", nil, "stdout"},
 	} {
@@ -327,7 +328,8 @@ func TestACancelEndsNoMoreThanWasSaid(t *testing.T) {
 		src.cost = c.cost
 		m, _ := screenOn(t, src, aQueued, 80, 24)
 		press(t, m, c.keys)
-		if did := src.actions(); len(did) != 1 || did[0].Do != action.Cancel || (did[0].Spare == action.SpareStarted) != c.want {
+		if did := src.actions(); len(did) != 1 || did[0].Do != action.Cancel ||
+			(did[0].Spare == action.SpareStarted) != c.want {
 			t.Errorf("%+v: %+v", c.cost, did)
 		}
 	}

@@ -90,10 +90,11 @@ func (m *model) leave() tea.Cmd {
 type leaveModal struct{}
 
 func (l *leaveModal) keys(m *model) []binding {
-	drain := key("drain", "drain", "what runs finishes, nothing more starts, then the run ends", func(m *model) tea.Cmd {
-		m.modal = nil
-		return m.startAction(action.Request{Do: action.DrainRun})
-	})
+	drain := key("drain", "drain", "what runs finishes, nothing more starts, then the run ends",
+		func(m *model) tea.Cmd {
+			m.modal = nil
+			return m.startAction(action.Request{Do: action.DrainRun})
+		})
 	if m.snap.Draining != "" {
 		drain = key("pause", "continue", "launch again: the drain is over, the run is not", func(m *model) tea.Cmd {
 			m.modal = nil
@@ -147,7 +148,8 @@ func (l *leaveModal) draw(m *model, w, h int) []string {
 
 // shortLeaveHelp contains the help of the keys in at most 26 letters.
 var shortLeaveHelp = map[string]string{
-	"detach": "the run continues", "drain": "runs finish, then it ends", "continue": "launch again", "cancel": "end all jobs (asks again)", "stay": "back to the screen",
+	"detach": "the run continues", "drain": "runs finish, then it ends", "continue": "launch again",
+	"cancel": "end all jobs (asks again)", "stay": "back to the screen",
 }
 
 // showQuestion shows a question of the dispatcher (live.Question) once. It waits until the user has

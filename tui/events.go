@@ -191,7 +191,8 @@ func (p *eventsPane) draw(m *model, w, h int, focused bool) []string {
 	case m.snap != nil && m.snap.Events != nil && m.snap.Events.Wrong != "":
 		return []string{styleBad.Render(" the filter: " + m.clean(m.snap.Events.Wrong))}
 	case events == nil && p.filter != "":
-		return []string{" no event matches " + m.clean(p.filter) + ": " + m.keyFor("back") + " shows all", p.olderHint(m)}
+		return []string{" no event matches " + m.clean(p.filter) + ": " + m.keyFor("back") + " shows all",
+			p.olderHint(m)}
 	case events == nil:
 		return []string{m.waitingText("no important events yet: " + m.keyFor("all-records") + " shows all records")}
 	}

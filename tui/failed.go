@@ -240,12 +240,14 @@ func (p *failedPane) lineText(m *model, l failedLine, w int) string {
 func (p *failedPane) keys() []binding {
 	some := func(m *model) bool { _, ok := p.currentLine(m); return ok }
 	return append(withGroup("Failed",
-		key("open", "jobs",
-			"show some jobs of the cause, or hide them; details of a job", p.openCurrent).onlyIf(some),
-		key("requeue", "requeue all", "requeue all jobs of this cause; on a job, only that one", p.requeue).onlyIf(some).thatActs(),
+		key("open", "jobs", "show some jobs of the cause, or hide them; details of a job", p.openCurrent).
+			onlyIf(some),
+		key("requeue", "requeue all", "requeue all jobs of this cause; on a job, only that one", p.requeue).
+			onlyIf(some).thatActs(),
 		key("log", "log", "stderr of the job, of a cause that of its newest job", p.openStderr).onlyIf(some),
 		key("find", "", "filter what failed, in the list of jobs", p.filterJobs),
-		key("list", "in list", "select all jobs of this cause in the list of jobs", p.selectInJobs).onlyIf(some).thatActs(),
+		key("list", "in list", "select all jobs of this cause in the list of jobs", p.selectInJobs).
+			onlyIf(some).thatActs(),
 	), moveKeys(func() int { return p.h }, p.move)...)
 }
 

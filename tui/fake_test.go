@@ -195,7 +195,8 @@ func messageOf(cmd tea.Cmd) tea.Msg {
 
 // specialKeys are the keys whose names are not their characters.
 var specialKeys = map[string]rune{
-	"enter": tea.KeyEnter, "esc": tea.KeyEscape, "tab": tea.KeyTab, "up": tea.KeyUp, "down": tea.KeyDown, "left": tea.KeyLeft,
+	"enter": tea.KeyEnter, "esc": tea.KeyEscape, "tab": tea.KeyTab, "up": tea.KeyUp, "down": tea.KeyDown,
+	"left":  tea.KeyLeft,
 	"right": tea.KeyRight, "pgup": tea.KeyPgUp, "pgdown": tea.KeyPgDown, "home": tea.KeyHome, "end": tea.KeyEnd,
 	"backspace": tea.KeyBackspace, "space": tea.KeySpace,
 }
@@ -330,7 +331,8 @@ func sampleSnapshot(ask runview.Query) *runview.Snapshot {
 		}
 		switch i {
 		case 4:
-			h.State, h.Reason, h.Down, h.RetryIn, h.Running, h.Heartbeat = "lost", "no answer for 60 s", 92*time.Second, 17*time.Second, 0, 92*time.Second
+			h.State, h.Reason, h.Down, h.RetryIn, h.Running, h.Heartbeat = "lost", "no answer for 60 s", 92*time.Second,
+				17*time.Second, 0, 92*time.Second
 		case 11:
 			h.State = jobs.HostDraining
 		}
@@ -380,8 +382,10 @@ func sampleHistory(name string) *runview.HostDetail {
 		if i >= 60 && i < 80 {
 			continue
 		}
-		d.Samples = append(d.Samples, live.Sample{At: at, Load: 6 + 5*math.Sin(float64(i)/20), Slots: 12, Own: min(12, i/4),
-			Others: float64(i%40) / 20, Mem: int64(16+i/5) << 30, MemAll: 64 << 30, GPUs: 1.5, GPUAll: 2, Rate: float64(i % 7)})
+		d.Samples = append(d.Samples, live.Sample{At: at, Load: 6 + 5*math.Sin(float64(i)/20), Slots: 12,
+			Own:    min(12, i/4),
+			Others: float64(i%40) / 20, Mem: int64(16+i/5) << 30, MemAll: 64 << 30, GPUs: 1.5, GPUAll: 2,
+			Rate: float64(i % 7)})
 	}
 	for slot := range 12 {
 		at, took := noon.Add(-62*time.Minute), time.Duration(1+slot*slot)*20*time.Second
@@ -439,7 +443,8 @@ func sampleRow(id jobs.ID) runview.Row {
 			1, noon.Add(-72*time.Minute), 0.78
 		r.Straggler = id == 50118
 	case id == 50119:
-		r.Phase, r.Host, r.Attempt, r.Failures, r.Retry, r.Cause = runview.Retry, "ws05", 1, 1, noon.Add(42*time.Second), "lost with ws05"
+		r.Phase, r.Host, r.Attempt, r.Failures, r.Retry, r.Cause = runview.Retry, "ws05", 1, 1,
+			noon.Add(42*time.Second), "lost with ws05"
 	case id < 50137:
 		r.Phase, r.Host, r.Attempt, r.Failures, r.Cause, r.Last = runview.Failed, "ws03", 3, 3, "exit 137", "Killed"
 		r.Started, r.Ended = noon.Add(-10*time.Minute), noon.Add(-10*time.Minute+7*time.Second)

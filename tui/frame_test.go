@@ -65,7 +65,8 @@ var states = map[string]func(*runview.Snapshot){
 	"nohost": func(snap *runview.Snapshot) {
 		for i := range snap.Hosts {
 			h := &snap.Hosts[i]
-			h.State, h.Reason, h.Running, h.RetryIn, h.Down = "backing_off", "connection refused", 0, 12*time.Second, time.Minute
+			h.State, h.Reason, h.Running, h.RetryIn, h.Down = "backing_off", "connection refused", 0, 12*time.Second,
+				time.Minute
 		}
 	},
 	"connecting": func(snap *runview.Snapshot) {
@@ -88,10 +89,13 @@ var states = map[string]func(*runview.Snapshot){
 		}
 	},
 	"huge": func(snap *runview.Snapshot) {
-		snap.Total, snap.Phases[runview.Queued], snap.Phases[runview.Succeeded], snap.Phases[runview.Failed] = 987_654_321, 900_000_000, 87_000_000, 654_195
-		snap.Rate, snap.ETA, snap.Spread, snap.SlotsBusy, snap.Slots = 12_345, 400*24*time.Hour, 100*24*time.Hour, 123_456, 234_567
+		snap.Total, snap.Phases[runview.Queued], snap.Phases[runview.Succeeded],
+			snap.Phases[runview.Failed] = 987_654_321, 900_000_000, 87_000_000, 654_195
+		snap.Rate, snap.ETA, snap.Spread, snap.SlotsBusy, snap.Slots = 12_345, 400*24*time.Hour, 100*24*time.Hour,
+			123_456, 234_567
 		h := &snap.Hosts[0]
-		h.Done, h.Failed, h.Slots, h.Running, h.Buffered, h.Load, h.Busy = 123_456_789, 98_765, 4096, 4095, 9999, [3]float64{99999.5}, 4096
+		h.Done, h.Failed, h.Slots, h.Running, h.Buffered, h.Load, h.Busy = 123_456_789, 98_765, 4096, 4095, 9999,
+			[3]float64{99999.5}, 4096
 		h.MemBytes, h.MemFree, h.DiskFree, h.Delay, h.FSDelay = 24<<40, 1<<40, 1<<60, 90*time.Second, time.Hour
 	},
 	"hostile": func(snap *runview.Snapshot) {
@@ -215,11 +219,13 @@ func detailedSample() *fakeSource {
 		for n := range 3 {
 			a := runview.Attempt{ID: jobs.AttemptID{Job: 50120, N: n + 1}, Host: fmt.Sprintf("ws0%d", n+1), Slot: n + 1,
 				Round: 1 + n/2, State: "exited", Result: "exit 137",
-				Launched: at(-600 + 100*n), Started: at(-599 + 100*n), Ended: at(-592 + 100*n), CPU: 6 * time.Second, MaxRSS: 3 << 30, Last: "Killed", Charged: true,
+				Launched: at(-600 + 100*n), Started: at(-599 + 100*n), Ended: at(-592 + 100*n), CPU: 6 * time.Second,
+				MaxRSS: 3 << 30, Last: "Killed", Charged: true,
 				Out: fmt.Sprintf("/nfs/data/proj/dcs-runs/sweep/attempts/050/50120.%d.out",
 					n+1), Err: fmt.Sprintf("/nfs/data/proj/dcs-runs/sweep/attempts/050/50120.%d.err", n+1)}
 			if n == 0 {
-				a.State, a.Result, a.Reason, a.Charged, a.Out = "lost", "", "its host was given up after 60 s without a heartbeat", false, "ws01:/var/tmp/50120.1.out"
+				a.State, a.Result, a.Reason, a.Charged, a.Out = "lost", "",
+					"its host was given up after 60 s without a heartbeat", false, "ws01:/var/tmp/50120.1.out"
 			}
 			detail.Attempts = append(detail.Attempts, a)
 		}

@@ -32,8 +32,8 @@ func (m *model) slotsRow() string {
 	each, few := m.eachHostLoad(), m.hostsByState()
 	numbers, _, _ := strings.Cut(few, "  ")
 	strip := m.hostStrip()
-	for _, try := range [][2]string{{each, long}, {each, short}, {strip, long}, {strip, short}, {few, long}, {few, short}, {numbers, long},
-		{numbers, short}, {"", long}} {
+	for _, try := range [][2]string{{each, long}, {each, short}, {strip, long}, {strip, short}, {few, long},
+		{few, short}, {numbers, long}, {numbers, short}, {"", long}} {
 		// The marks of the hosts contain the same information.
 		for _, left := range []string{left + where, left} {
 			if width(left)+2+width(try[0])+2+width(try[1]) < m.w {

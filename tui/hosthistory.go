@@ -51,10 +51,10 @@ func (m *model) hostCharts(h *live.Host, d *runview.HostDetail, w int) (out []st
 	})
 	for _, x := range []measurement{
 		{"load", func(s *live.Sample) float64 { return s.Load }, h.Load[0], float64(h.Cores), "", oneDigit, false},
-		{"slots in use", func(s *live.Sample) float64 { return float64(s.Own) }, float64(h.Running), float64(last.Slots),
-			itoa(last.Slots), wholeOrOneDigit, last.Slots == 0},
-		{"others' load", func(s *live.Sample) float64 { return s.Others }, math.NaN(), float64(last.Slots), "", oneDigit,
-			!hasOthers},
+		{"slots in use", func(s *live.Sample) float64 { return float64(s.Own) }, float64(h.Running),
+			float64(last.Slots), itoa(last.Slots), wholeOrOneDigit, last.Slots == 0},
+		{"others' load", func(s *live.Sample) float64 { return s.Others }, math.NaN(), float64(last.Slots), "",
+			oneDigit, !hasOthers},
 		{"memory", func(s *live.Sample) float64 { return float64(s.Mem) }, memNow, float64(last.MemAll),
 			text.ShortSize(last.MemAll), size, last.MemAll == 0},
 		{"GPUs in use", func(s *live.Sample) float64 { return s.GPUs }, h.GPUsUsed, float64(last.GPUAll),
@@ -78,8 +78,9 @@ func (m *model) hostCharts(h *live.Host, d *runview.HostDetail, w int) (out []st
 		if !math.IsNaN(x.now) && canRunJobs(h) {
 			now = x.format(x.now) + textIf(x.of != "", " of "+x.of)
 		}
-		out = append(out, styleFaint.Render(m.fit(x.name, factNameWidth))+styleBusy.Render(m.sparkline(values, x.top, n))+" "+
-			m.cut(now+" ("+x.format(low)+" to "+x.format(high)+")", max(1, w-factNameWidth-1-n)))
+		out = append(out, styleFaint.Render(m.fit(x.name, factNameWidth))+
+			styleBusy.Render(m.sparkline(values, x.top, n))+" "+m.cut(now+" ("+x.format(low)+" to "+x.format(high)+")",
+			max(1, w-factNameWidth-1-n)))
 	}
 	return out
 }
@@ -95,8 +96,8 @@ type timelineCell struct {
 }
 
 // timelinePriority is the order in which attempts that share a cell are shown.
-var timelinePriority = [runview.Phases]int{runview.Succeeded: 1, runview.Canceled: 2, runview.Running: 3, runview.Ending: 3,
-	runview.Away: 4, runview.Retry: 5, runview.Failed: 6, runview.TimedOut: 6}
+var timelinePriority = [runview.Phases]int{runview.Succeeded: 1, runview.Canceled: 2, runview.Running: 3,
+	runview.Ending: 3, runview.Away: 4, runview.Retry: 5, runview.Failed: 6, runview.TimedOut: 6}
 
 // timeline divides the time from begin to end into n cells.
 func timeline(runs []runview.SlotRun, begin, end time.Time, n int) []timelineCell {

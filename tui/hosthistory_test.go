@@ -52,13 +52,16 @@ func TestTimeline(t *testing.T) {
 		{"one after another", []runview.SlotRun{run(0, 17, runview.Succeeded), run(18, 35, runview.Succeeded),
 			run(36, 60, runview.Running)}, "✓━━✓━━●━━━", 58 * time.Minute},
 		{"began before", []runview.SlotRun{run(-300, 7, runview.Succeeded)}, "✓━········", 7 * time.Minute},
-		{"the worst of a cell", []runview.SlotRun{run(0, 1, runview.Succeeded), run(1, 2, runview.Failed), run(2, 3, runview.Succeeded),
-			run(6, 9, runview.Canceled), run(9, 10, runview.Succeeded), run(12, 13, runview.Retry), run(13, 60, runview.Running)},
+		{"the worst of a cell", []runview.SlotRun{run(0, 1, runview.Succeeded), run(1, 2, runview.Failed),
+			run(2, 3, runview.Succeeded),
+			run(6, 9, runview.Canceled), run(9, 10, runview.Succeeded), run(12, 13, runview.Retry),
+			run(13, 60, runview.Running)},
 			"✗–↻●━━━━━━", 55 * time.Minute},
 		{"no time", []runview.SlotRun{run(30, 30, runview.Retry)}, "·····↻····", 0},
-		{"other hours", []runview.SlotRun{run(-300, -200, runview.Failed), run(61, 62, runview.Running)}, "··········", 0},
-		{"two at a time", []runview.SlotRun{run(0, 30, runview.Succeeded), run(10, 20, runview.Succeeded), run(20, 40, runview.Failed)},
-			"✓✓━✗━━━···", 40 * time.Minute},
+		{"other hours", []runview.SlotRun{run(-300, -200, runview.Failed), run(61, 62, runview.Running)}, "··········",
+			0},
+		{"two at a time", []runview.SlotRun{run(0, 30, runview.Succeeded), run(10, 20, runview.Succeeded),
+			run(20, 40, runview.Failed)}, "✓✓━✗━━━···", 40 * time.Minute},
 	} {
 		end := noon.Add(time.Hour)
 		equal(t, plainText(m.drawTimeline(timeline(c.runs, noon, end, 10))), c.want, "%s", c.name)

@@ -19,7 +19,8 @@ import (
 // size bytes.
 func hostileTexts(size int) []string {
 	return []string{
-		"\x1b[2J\x1b[H\x1b[31mred", "\x1b]0;owned\x07", "\x1b]52;c;b3duZWQ=\x07", "\x1bP+q544e\x1b\\", "\x9b2J\u009b2J", "a\rb\nc\td\be\x7f\x00",
+		"\x1b[2J\x1b[H\x1b[31mred", "\x1b]0;owned\x07", "\x1b]52;c;b3duZWQ=\x07", "\x1bP+q544e\x1b\\", "\x9b2J\u009b2J",
+		"a\rb\nc\td\be\x7f\x00",
 		"\u202egpj.exe\u2066\u200b\u2028\u2029\ufeff", "\xff\xfe\xc3(", strings.Repeat("\u0301", 50), "a" +
 			strings.Repeat("\u0335", 50),
 		"日本語のとても長い名前" + strings.Repeat("漢", 60), "👍🏽👨‍👩‍👧🇩🇪1️⃣❤️", "\u1100\u1161\u11a8\u3164\u115f",
@@ -162,7 +163,8 @@ func TestCharactersDoNotJoin(t *testing.T) {
 // Gloss style (rule 8), and that empty text stays empty.
 func TestTextStyleIsTheLipGlossStyle(t *testing.T) {
 	for name, s := range map[string]lipgloss.Style{
-		"none": lipgloss.NewStyle(), "bold": lipgloss.NewStyle().Bold(true), "colour": lipgloss.NewStyle().Foreground(lipgloss.Red),
+		"none": lipgloss.NewStyle(), "bold": lipgloss.NewStyle().Bold(true),
+		"colour":  lipgloss.NewStyle().Foreground(lipgloss.Red),
 		"several": lipgloss.NewStyle().Bold(true).Reverse(true).Foreground(lipgloss.Magenta),
 	} {
 		t.Run(name, func(t *testing.T) {

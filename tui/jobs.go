@@ -305,7 +305,8 @@ func (m *model) drawList(l *jobList, cols []jobColumn, w, h int, focused bool) [
 		wrong = l.currentFilterError()
 	}
 	if wrong != "" {
-		return append(out, "  "+styleBad.Render(m.sign(runview.Failed)+" "+m.clean(wrong)), "  "+m.keyFor("back")+" clears the filter")
+		return append(out, "  "+styleBad.Render(m.sign(runview.Failed)+" "+m.clean(wrong)),
+			"  "+m.keyFor("back")+" clears the filter")
 	}
 	if l.page.Matched == 0 {
 		return append(out, styleFaint.Render("  "+m.whyEmpty(l)))

@@ -37,7 +37,9 @@ func allPhases() *fakeSource {
 				r.Failures, r.Cause, r.Retry = 1, "exit 137", noon.Add(42*time.Second)
 			case runview.Failed, runview.TimedOut:
 				ran("ws03", time.Hour)
-				r.Ended, r.Failures, r.Cause, r.CPU, r.MaxRSS = noon.Add(-59*time.Minute), 3, map[runview.Phase]string{runview.Failed: "SIGKILL", runview.TimedOut: "timeout"}[r.Phase], time.Minute, 3<<30
+				r.Ended, r.Failures, r.Cause, r.CPU, r.MaxRSS = noon.Add(-59*time.Minute), 3,
+					map[runview.Phase]string{runview.Failed: "SIGKILL", runview.TimedOut: "timeout"}[r.Phase],
+					time.Minute, 3<<30
 			case runview.Queued:
 				r.Place, r.Priority = 0, -2
 			case runview.Succeeded:

@@ -143,7 +143,8 @@ func TestKeysAreRemapped(t *testing.T) {
 	press(t, m, "2 c", "Stop ws01 now?")
 	press(t, m, "esc p", "p does nothing here")
 	press(t, m, "ctrl+p")
-	checkActions(t, src, action.Request{Do: action.Cancel, Jobs: jobs.One(aQueued)}, action.Request{Do: action.Continue})
+	checkActions(t, src, action.Request{Do: action.Cancel, Jobs: jobs.One(aQueued)},
+		action.Request{Do: action.Continue})
 	equal(t, m.keyFor("previous-match"), ":previous-match", "the name of an entry without a key")
 	typeLine(t, m, ":", "failed")
 	shows(t, m, "[3 Failed")

@@ -360,7 +360,8 @@ func (m *model) selectMatches(filter string) tea.Cmd {
 				m.showError("no job matches: nothing was selected")
 			default:
 				m.jobs.sel.add(which)
-				m.showMessage(text.Plural(m.jobs.sel.n, "job") + " selected; " + m.keyFor("back") + " clears the selection")
+				m.showMessage(text.Plural(m.jobs.sel.n, "job") + " selected; " + m.keyFor("back") +
+					" clears the selection")
 			}
 			return nil
 		}

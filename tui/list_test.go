@@ -342,7 +342,8 @@ func passFilterDelay(t *testing.T, m *model) {
 func TestFilterAppliesDuringTyping(t *testing.T) {
 	src := sampleWith(func(snap *runview.Snapshot) {
 		if snap.Jobs != nil && strings.Contains(snap.Jobs.Filter, "stat:") {
-			snap.Jobs.Wrong, snap.Jobs.Rows, snap.Jobs.Matched, snap.Jobs.Cursor = "there is no stat:; did you mean state?", nil, 0, -1
+			snap.Jobs.Wrong, snap.Jobs.Rows, snap.Jobs.Matched,
+				snap.Jobs.Cursor = "there is no stat:; did you mean state?", nil, 0, -1
 		}
 	})
 	m, _ := screenOn(t, src, aFailed, 80, 24)

@@ -48,7 +48,8 @@ func TestScreenAfterSomeKeys(t *testing.T) {
 		for _, i := range []int{1, 3} {
 			h := &snap.Hosts[i]
 			h.Hold = jobs.HeldByOthersLoad
-			h.Busy, h.Ours, h.Usable, h.Running, h.Reason = 11.8, 0, 0.2, 0, "reduces its slots: others use 11.8 of its 12 cores"
+			h.Busy, h.Ours, h.Usable, h.Running, h.Reason = 11.8, 0, 0.2, 0,
+				"reduces its slots: others use 11.8 of its 12 cores"
 		}
 	}
 	for _, c := range []struct {

@@ -158,7 +158,8 @@ func (p *outputPane) keys() []binding {
 		key("follow", "follow", "follow the end, or stop following",
 			func(m *model) tea.Cmd { p.toggleFollow(m); return nil }),
 		key("find", "search", "search", p.askSearch),
-		key("next-match", "", "the next match of the search", screenAction(func() { p.searchAgain(false) })).onlyIf(found).
+		key("next-match", "", "the next match of the search", screenAction(func() { p.searchAgain(false) })).
+			onlyIf(found).
 			orSay("there is no search yet"),
 		key("previous-match", "", "the previous match", screenAction(func() { p.searchAgain(true) })).onlyIf(found).
 			orSay("there is no search yet"),
@@ -169,9 +170,11 @@ func (p *outputPane) keys() []binding {
 		key("stream", streamName(otherStream(p.file)), "the other stream: stdout, stderr",
 			screenAction(func() { p.file, p.streamChosen = otherStream(p.file), true })),
 		shellKey(),
-		key("previous-attempt", "", "output of the attempt before", screenAction(func() { p.nextAttempt(-1) })).onlyIf(several).
+		key("previous-attempt", "", "output of the attempt before", screenAction(func() { p.nextAttempt(-1) })).
+			onlyIf(several).
 			orSay("the job has no other attempt"),
-		key("next-attempt", "", "output of the attempt after", screenAction(func() { p.nextAttempt(1) })).onlyIf(several).
+		key("next-attempt", "", "output of the attempt after", screenAction(func() { p.nextAttempt(1) })).
+			onlyIf(several).
 			orSay("the job has no other attempt"),
 		key("open", "", "details of the job", func(m *model) tea.Cmd { return m.openDetail(p.job) }).onlyIf(hasJob),
 		key("back", "", "end the search", screenAction(p.endSearch)).onlyIf(searches),

@@ -479,7 +479,8 @@ func checkColored(t *testing.T, m *model, b []byte) {
 func FuzzColoredOutput(f *testing.F) {
 	for _, s := range []string{"plain", "\x1b[1;31mred\x1b[0m and\tmore", "\x1b[31", "\x1b[>4;2mkeys",
 		"\x1b]52;c;aGk=\x07", "\x1b[2J\x1b[?1049h\x1b[38:2::1:2:3mrgb",
-		"日本\x1b[32m語のログ", "e\u0301\x1b[7m\u0301x\x9b31m", "\x1b[m\x1b[0;1mx\x1b[m", "\x1b[\x1b[31mm", "\u200b\x1b[31m\u202eabc"} {
+		"日本\x1b[32m語のログ", "e\u0301\x1b[7m\u0301x\x9b31m", "\x1b[m\x1b[0;1mx\x1b[m", "\x1b[\x1b[31mm",
+		"\u200b\x1b[31m\u202eabc"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

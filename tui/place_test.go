@@ -185,7 +185,8 @@ func TestAWarningGoesAwayWithTheNextKey(t *testing.T) {
 	newer := false
 	src := sampleWith(func(snap *runview.Snapshot) {
 		if newer && snap.Events != nil {
-			snap.Events.Lines = append(snap.Events.Lines, runview.Event{Seq: 4, At: noon, Text: "ws09 is lost", Bad: true})
+			snap.Events.Lines = append(snap.Events.Lines, runview.Event{Seq: 4, At: noon, Text: "ws09 is lost",
+				Bad: true})
 		}
 	})
 	m, now := screenOn(t, src, aRunning, 80, 24)

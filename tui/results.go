@@ -157,10 +157,11 @@ func (p *resultsPane) rowKeys() []binding {
 	}
 	tabular := func(*model) bool { return p.hasTable }
 	table := append([]binding{
-		key("groups", "groups", "groups with their mean and spread; :group chooses by what", p.showGroups).onlyIf(tabular).
+		key("groups", "groups", "groups with their mean and spread; :group chooses by what", p.showGroups).
+			onlyIf(tabular).
 			orSay(noTableText),
-		key("heat-map", "heat map", "a heat map of a metric over two parameters; :pivot chooses which",
-			p.toggleHeat).onlyIf(tabular).orSay(noTableText),
+		key("heat-map", "heat map", "a heat map of a metric over two parameters; :pivot chooses which", p.toggleHeat).
+			onlyIf(tabular).orSay(noTableText),
 	}, p.columnPages.keys(tabular)...)
 	return slices.Concat(jobListKeys(), withGroup("Results", table...), p.listKeys(selectAll, screenAction(nextSort)))
 }

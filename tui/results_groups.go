@@ -298,7 +298,8 @@ func resultCommands() []command {
 		{name: "best", args: "[COLUMN:max]", help: "mark the best result: acc:max, loss:min; alone: none",
 			words: (*model).bestWords, do: shown((*resultsPane).commandBest)},
 		{name: "pivot", args: "[ROWS COLUMNS [METRIC]]",
-			help: "a heat map: C gamma acc, or acc:max, sd, min, median, count; alone: what the run has", words: names, do: shown((*resultsPane).commandPivot)},
+			help: "a heat map: C gamma acc, or acc:max, sd, min, median, count; alone: what the run has", words: names,
+			do: shown((*resultsPane).commandPivot)},
 	}
 }
 

@@ -110,8 +110,10 @@ func TestEachKeySendsItsQuery(t *testing.T) {
 		})
 	}
 	for line, want := range map[string]string{
-		"group D": "there is no column", "best acc": "acc:max or acc:min", "sort nonsense": "there is no column", "pivot C": "rows, columns, and a metric",
-		"result": "which metric?", "result -x": "was not added", "group C min x": "not a number of jobs", "pivot C D acc": "there is no column",
+		"group D": "there is no column", "best acc": "acc:max or acc:min", "sort nonsense": "there is no column",
+		"pivot C": "rows, columns, and a metric",
+		"result":  "which metric?", "result -x": "was not added", "group C min x": "not a number of jobs",
+		"pivot C D acc": "there is no column",
 	} {
 		t.Run(line, func(t *testing.T) {
 			if err := runLine(t, m, line); err == nil || !strings.Contains(err.Error(), want) {

@@ -197,7 +197,8 @@ func (o *Options) colorProfile(env []string) colorprofile.Profile {
 // suspend stops the program until its shell continues it.
 func (m *model) suspend() tea.Cmd {
 	if !m.opt.hasShell() {
-		m.showError("the screen cannot be suspended: no shell with job control has started it (" + m.keyFor("leave") + " leaves it, the run continues)")
+		m.showError("the screen cannot be suspended: no shell with job control has started it (" + m.keyFor("leave") +
+			" leaves it, the run continues)")
 		return nil
 	}
 	m.opt.Suspended(true)

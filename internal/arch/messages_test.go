@@ -67,7 +67,8 @@ func TestMessages(t *testing.T) {
 
 // outsideProgram lists directories whose code is not part of the program.
 var outsideProgram = []string{
-	"bench", "clients", "examples", "scripts", "dispatch/sim", "hosts/hosttest", "jobs/jobstest", "jobs/rundir/disktest",
+	"bench", "clients", "examples", "scripts", "dispatch/sim", "hosts/hosttest", "jobs/jobstest",
+	"jobs/rundir/disktest",
 	"jobs/rundir/memdisk", "internal/arch", "internal/e2e", "internal/faults", "internal/labfs", "internal/polltest",
 	"internal/progtest", "internal/ptytest", "internal/screentest",
 }

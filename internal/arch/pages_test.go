@@ -35,7 +35,8 @@ func TestMessagesNameNoFileOfTheRepository(t *testing.T) {
 				return true
 			}
 			if name := repositoryFile.FindString(pageReference.ReplaceAllString(text, "")); name != "" {
-				t.Errorf("%s: a user has no file %q of the repository: write dcs-tui help PAGE", fset.Position(lit.Pos()), name)
+				t.Errorf("%s: a user has no file %q of the repository: write dcs-tui help PAGE",
+					fset.Position(lit.Pos()), name)
 			}
 			for _, ref := range pageReference.FindAllStringSubmatch(text, -1) {
 				if n++; !isPageOrCommand(ref[1]) {

@@ -23,7 +23,8 @@ func TestConditionsChangeNothing(t *testing.T) {
 				init = n.Init
 			}
 			assign, ok := init.(*ast.AssignStmt)
-			if _, isStep := init.(*ast.IncDecStmt); isStep || ok && assign.Tok != token.DEFINE && !assignsResult(assign) {
+			if _, isStep := init.(*ast.IncDecStmt); isStep ||
+				ok && assign.Tok != token.DEFINE && !assignsResult(assign) {
 				t.Errorf("%s: assign in a line of its own", fset.Position(init.Pos()))
 			}
 			return true
@@ -38,7 +39,8 @@ func assignsResult(a *ast.AssignStmt) bool {
 		last = sel.Sel
 	}
 	name, ok := last.(*ast.Ident)
-	return ok && (strings.HasSuffix(strings.ToLower(name.Name), "err") || slices.Contains([]string{"ok", "found"}, name.Name))
+	return ok && (strings.HasSuffix(strings.ToLower(name.Name), "err") ||
+		slices.Contains([]string{"ok", "found"}, name.Name))
 }
 
 // TestConditionalsAreNoMaps checks that no conditional is written as a lookup in a map literal with

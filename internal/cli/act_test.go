@@ -224,8 +224,8 @@ func TestCancelWhatADeadDispatcherLeft(t *testing.T) {
 	t.Parallel()
 	screen := startRunningJob(t, gated+gated+"#DCS after=1\necho 3 >> ran\n")
 	screen.killDispatcher(t)
-	if a, err := screen.Do(t.Context(), action.Request{Do: action.Cancel, Jobs: jobs.One(2)}); err != nil || a.Done != 1 ||
-		a.Text != "job 2 canceled" || a.Changed.String() != "2" {
+	if a, err := screen.Do(t.Context(), action.Request{Do: action.Cancel, Jobs: jobs.One(2)}); err != nil ||
+		a.Done != 1 || a.Text != "job 2 canceled" || a.Changed.String() != "2" {
 		t.Fatal(a, err)
 	}
 	screen.awaitSnapshot(t, "job 2 is canceled", func(p *runview.Snapshot) bool {

@@ -121,7 +121,7 @@ func TestCancelOfAllJobsIsCounted(t *testing.T) {
 		table(jobs.Canceled, jobs.Canceled, jobs.Failed, jobs.Succeeded, jobs.Running, jobs.Canceled, jobs.Canceled))
 	o := trace.Outcome()
 	if o.NumChanged() != 2 || o.Left != 3 || o.EndedItself != 1 || !slices.Equal(o.Ending, []jobs.ID{5}) {
-		t.Errorf("%d jobs canceled, %d left alone, %d ended themselves, %v are alive; want 2, 3, 1, [5]", o.NumChanged(),
-			o.Left, o.EndedItself, o.Ending)
+		t.Errorf("%d jobs canceled, %d left alone, %d ended themselves, %v are alive; want 2, 3, 1, [5]",
+			o.NumChanged(), o.Left, o.EndedItself, o.Ending)
 	}
 }

@@ -72,7 +72,8 @@ func forEachCommand(cmd *cobra.Command, f func(*cobra.Command)) {
 
 // parallelNames are GNU parallel's names of flags that exist here under another name.
 var parallelNames = map[string]pflag.NormalizedName{
-	"retries": "tries", "dryrun": "dry-run", "workdir": "cwd", "wd": "cwd", "keeporder": "keep-order", "max-procs": "jobs",
+	"retries": "tries", "dryrun": "dry-run", "workdir": "cwd", "wd": "cwd", "keeporder": "keep-order",
+	"max-procs":    "jobs",
 	"sshloginfile": "hosts", "slf": "hosts",
 }
 

@@ -71,7 +71,8 @@ dcs-tui hosts list --now ws01 ws02`,
 						text.Plural(s.Nodes, "node"), text.Duration(s.Time))
 				}
 				fmt.Fprintf(a.stdout, "provider %s: at most %s, each as %s, %s; startup about %s, terminated after %s without work\n", p.Name,
-					what, text.Line(p.Host.Route()), text.Line(p.Host.Limits()), text.Duration(p.Startup), text.Duration(p.Idle))
+					what, text.Line(p.Host.Route()), text.Line(p.Host.Limits()), text.Duration(p.Startup),
+					text.Duration(p.Idle))
 			}
 			return nil
 		},

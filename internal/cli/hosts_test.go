@@ -180,9 +180,11 @@ ws02 may keep files that jobs could not return: ssh ws02 rm -rf /data/abcdefghjk
 func TestShellOnAHostUsesTheLinkOfTheRun(t *testing.T) {
 	t.Setenv("SHELL", "/bin/mysh")
 	run := runOfHosts(t, "[[host]]\nname = 'here'\nlink = 'local'\n[[host]]\nname = 'ws'\naddress = '10.0.0.1'\nport = 2222\nuser = 'me'\njump = 'gate'\n"+
-		"[[host]]\nname = 'box'\nlink = 'docker exec -i {name}'\n[[host]]\nname = 'own'\nlink = 'ssh -o A=b {name}'\n", "/lab/config")
+		"[[host]]\nname = 'box'\nlink = 'docker exec -i {name}'\n[[host]]\nname = 'own'\nlink = 'ssh -o A=b {name}'\n",
+		"/lab/config")
 	for host, want := range map[string]string{
-		"here": "/bin/mysh", "ws": "ssh -t -F /lab/config -l me -J gate -p 2222 -- 10.0.0.1", "box": "docker exec -i box /bin/sh -i", "own": "ssh -t -o A=b own",
+		"here": "/bin/mysh", "ws": "ssh -t -F /lab/config -l me -J gate -p 2222 -- 10.0.0.1",
+		"box": "docker exec -i box /bin/sh -i", "own": "ssh -t -o A=b own",
 	} {
 		if c, err := shellCommand(run, host); err != nil || strings.Join(c.Args, " ") != want {
 			t.Errorf("%s: %v, %v, want %s", host, c, err, want)

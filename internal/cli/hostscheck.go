@@ -41,7 +41,8 @@ dcs-tui hosts check --host ada@ws01,ws02:2222`,
 		},
 	}
 	addHostsFlag(cmd.Flags(), &flags.hosts)
-	cmd.Flags().StringVar(&flags.HostList, "host", "", "check `HOST,...` instead of an inventory; each is [SLOTS/][USER@]HOST[:PORT], or : for this machine")
+	cmd.Flags().StringVar(&flags.HostList, "host", "",
+		"check `HOST,...` instead of an inventory; each is [SLOTS/][USER@]HOST[:PORT], or : for this machine")
 	addSSHFlags(cmd.Flags(), &flags.SSHConfig, &flags.AcceptNew)
 	cmd.MarkFlagsMutuallyExclusive("hosts", "host")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per host")
@@ -189,7 +190,8 @@ func checkJSONOf(result *hosts.CheckResult) *checkJSON {
 	if h == nil {
 		return j
 	}
-	j.hostFacts = &hostFacts{Cores: h.Cores, Slots: h.Slots, GPUs: h.GPUs, Memory: h.MemBytes, Shared: h.Shared, Users: h.Sharing.Text(), Held: h.Owner.Who,
+	j.hostFacts = &hostFacts{Cores: h.Cores, Slots: h.Slots, GPUs: h.GPUs, Memory: h.MemBytes, Shared: h.Shared,
+		Users: h.Sharing.Text(), Held: h.Owner.Who,
 		Connect: result.Connect.Seconds(), Warnings: append([]string{}, h.Warnings...)}
 	j.Limits = []string{}
 	for _, l := range h.Limits {

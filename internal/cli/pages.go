@@ -137,7 +137,8 @@ shown in $PAGER (less). Otherwise it is printed as Markdown. A page with the nam
 dcs-tui help pages
 dcs-tui help query`
 	showHelp, complete := help.Run, help.ValidArgsFunction
-	help.ValidArgsFunction = func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	help.ValidArgsFunction = func(cmd *cobra.Command, args []string,
+		word string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		names, directive := complete(cmd, args, word)
 		if len(args) == 0 {
 			names = append(names, slices.DeleteFunc(a.helpWords(root), func(name string) bool {
@@ -157,7 +158,8 @@ dcs-tui help query`
 			return a.showPage(root, args[0])
 		}
 		unknown := unknownCommand(found, rest[0])
-		if near := text.Nearest(rest[0], a.helpWords(root)); found == root && near != "" && len(root.SuggestionsFor(rest[0])) == 0 {
+		if near := text.Nearest(rest[0], a.helpWords(root)); found == root && near != "" &&
+			len(root.SuggestionsFor(rest[0])) == 0 {
 			unknown.WithAdvice("did you mean %s?", near)
 		}
 		return unknown
@@ -166,5 +168,6 @@ dcs-tui help query`
 
 // helpWords returns the words for which help shows a page.
 func (a *app) helpWords(root *cobra.Command) []string {
-	return slices.Sorted(slices.Values(slices.Concat(a.pageNames(root), slices.Collect(maps.Keys(otherPages)), []string{"pages"})))
+	return slices.Sorted(slices.Values(slices.Concat(a.pageNames(root), slices.Collect(maps.Keys(otherPages)),
+		[]string{"pages"})))
 }

@@ -28,7 +28,8 @@ func TestPagesFitTheTerminal(t *testing.T) {
 			shown := map[string]int{}
 			for row := range strings.Lines(p.render(page)) {
 				row = strings.TrimRight(ansi.Strip(row), "\n")
-				if n := ansi.StringWidth(row); n > width && len(strings.Fields(row)) > 1 && !strings.HasPrefix(row, "    ") &&
+				if n := ansi.StringWidth(row); n > width && len(strings.Fields(row)) > 1 &&
+					!strings.HasPrefix(row, "    ") &&
 					!strings.Contains(row, "://") {
 					t.Errorf("%s, %d columns: %q", name, width, row)
 				}
@@ -54,7 +55,8 @@ func TestPageIsRendered(t *testing.T) {
 		"- one item that is longer than a row\n- two\n\n1. first\n\n    ls   # a comment\n\n" +
 		"a   `x | y` is a much longer text of a\n    cell\nbb\n"
 	root := newApp().root()
-	p := pagePrinter{paint: (&console{}).Paint, width: 38, help: func(file string) string { return helpName(root, file) }}
+	p := pagePrinter{paint: (&console{}).Paint, width: 38,
+		help: func(file string) string { return helpName(root, file) }}
 	if got := p.render(page); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

@@ -93,7 +93,8 @@ func (a *app) runReport(ctx context.Context, args []string, output string, asked
 	var b bytes.Buffer
 	if err := report.Write(&b, &report.Input{Run: run.Name(), Dir: run.Dir, Program: "dcs-tui " + version(),
 		Created: run.Settings.Created,
-		At:      now, Known: known, Dispatched: state.IsDispatched(), Jobs: state.Table, Table: table, Ended: ended, Loads: live.ReadSamples(run, 0), Notes: notes}); err != nil {
+		At:      now, Known: known, Dispatched: state.IsDispatched(), Jobs: state.Table, Table: table, Ended: ended,
+		Loads: live.ReadSamples(run, 0), Notes: notes}); err != nil {
 		return err
 	}
 	if output == stdoutFile {

@@ -379,7 +379,8 @@ func (a *app) reportUpdated(run *rundir.Run, diff *ask.Diff, sent *sentRequests,
 	case opt.json:
 		return a.printJSON(&updateJSON{runJSON: runJSONOf(run), Do: action.Requeue, Answered: sent == nil ||
 			!sent.isWaiting, Succeeded: diff.Succeeded,
-			Again: len(diff.Rounds), Open: diff.Open, New: len(diff.New), Gone: len(diff.Gone), Canceled: len(diff.Queued), Changed: diff.Changed, Left: left})
+			Again: len(diff.Rounds), Open: diff.Open, New: len(diff.New), Gone: len(diff.Gone),
+			Canceled: len(diff.Queued), Changed: diff.Changed, Left: left})
 	case sent == nil: // was reported
 	case sent.isWaiting:
 		a.reportWaiting(sent, "it waits")

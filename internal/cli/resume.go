@@ -415,7 +415,8 @@ func (a *app) standBy(runDir *rundir.Run, flags *runFlags, inv *hosts.Inventory)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	owned, err := run.StandBy(ctx, runDir, run.StandbyOptions{
-		OtherMachine: flags.background, Notify: func(msg string) { a.con.Line(text.Line(msg)) }, Warn: func(msg string) { a.warn("%s", msg) }, Hosts: inv.Hosts,
+		OtherMachine: flags.background, Notify: func(msg string) { a.con.Line(text.Line(msg)) },
+		Warn: func(msg string) { a.warn("%s", msg) }, Hosts: inv.Hosts,
 		Connector: func(log func(host, line string)) (hosts.Connector, error) {
 			return a.connector(&flags.options, reachableHosts(inv), log)
 		},

@@ -270,7 +270,8 @@ func (a *app) runJobs(cmd *cobra.Command, flags *runFlags, src jobSource) error 
 	asked := rundir.Settings{
 		Version: version(), Cwd: cwd, Shell: flags.Shell, Setup: flags.Setup, JobsFile: strings.Join(src.files, " "),
 		InventoryFile: file, InventoryText: inv.Text,
-		Send: flags.send, Return: flags.returns, KeepFiles: flags.keepFiles, Options: keepFlags(cmd.Flags()), EnvNames: refs,
+		Send: flags.send, Return: flags.returns, KeepFiles: flags.keepFiles, Options: keepFlags(cmd.Flags()),
+		EnvNames: refs,
 	}
 	maps.Copy(asked.Options, src.options)
 	if len(src.returns) > 0 {
@@ -459,7 +460,8 @@ func (a *app) dryRun(flags *runFlags, specs []*jobs.Spec, inv *hosts.Inventory, 
 		first := impossible[0]
 		return text.Errorf("%s cannot run on any host of %s; the first is job %d (%s:%d), which needs %s",
 			text.Plural(len(impossible), "job"), where,
-			first.ID, first.File, first.Line, needsText(first)).WithAdvice("dcs-tui hosts list shows what the hosts have")
+			first.ID, first.File, first.Line,
+			needsText(first)).WithAdvice("dcs-tui hosts list shows what the hosts have")
 	}
 	return nil
 }

@@ -88,7 +88,8 @@ func TestProgressLineShowsTheRun(t *testing.T) {
 	s.Problem = "the disk is full"
 	same(t, "progressLine", progressLine(s, 200),
 		"50 of 100 ok, 2 failed, 12 running, 4 sent, 32 queued, launching nothing: the disk is full, 5 tried again")
-	same(t, "progressLine", progressLine(&dispatch.Snapshot{Hosts: make([]sched.HostView, 1)}, 80), "0 of 0 ok, connecting")
+	same(t, "progressLine", progressLine(&dispatch.Snapshot{Hosts: make([]sched.HostView, 1)}, 80),
+		"0 of 0 ok, connecting")
 	// While nothing runs, the line gives the reason why a host starts nothing, and no ETA.
 	s = &dispatch.Snapshot{ETA: time.Minute,
 		Hosts: []sched.HostView{{Name: "a", HostStatus: jobs.HostStatus{State: jobs.HostUp, Hold: jobs.HeldByOthersLoad,

@@ -286,7 +286,8 @@ func completeRunHosts(_ *cobra.Command, args []string, prefix string) ([]string,
 }
 
 // completeHostNames returns the names of the hosts in an inventory that begin with prefix.
-func completeHostNames(prefix string, inventory func(*app) (*hosts.Inventory, error)) ([]string, cobra.ShellCompDirective) {
+func completeHostNames(prefix string,
+	inventory func(*app) (*hosts.Inventory, error)) ([]string, cobra.ShellCompDirective) {
 	// A warning would appear in the line that is being typed.
 	inv, err := inventory(&app{con: consoleTo(io.Discard)})
 	if err != nil {

@@ -97,7 +97,8 @@ func keepHeapSmall() {
 // newRunState returns the state of a run that has not been read yet. Its table is packed.
 func newRunState(run *rundir.Run) *runState {
 	keepHeapSmall()
-	return &runState{Reader: journal.NewReader(run, journal.Follow(run).Packed()), HostEvents: map[string]runview.HostEvent{}}
+	return &runState{Reader: journal.NewReader(run, journal.Follow(run).Packed()),
+		HostEvents: map[string]runview.HostEvent{}}
 }
 
 // updateState reads a run, or what was added to it, without owning it, and warns about what it

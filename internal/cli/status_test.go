@@ -279,9 +279,11 @@ func TestHistoryOfHosts(t *testing.T) {
 	until := time.Unix(1_800_000_000, 0)
 	log := live.NewSampleLog(r)
 	for i := range 78 { // the last one is valid until 20 minutes ago
-		log.Record(&live.State{At: until.Add(-time.Hour + time.Duration(i)*30*time.Second), Hosts: []live.Host{{Name: "a",
-			HostStatus: jobs.HostStatus{State: "up"}, Load: [3]float64{2}, Slots: 4, Running: 3, Usable: 3.5, Done: 2 * i,
-			MemBytes: 8 << 30, MemFree: 6 << 30, GPUs: 2, GPUsUsed: 1}}})
+		log.Record(&live.State{At: until.Add(-time.Hour + time.Duration(i)*30*time.Second),
+			Hosts: []live.Host{{Name: "a",
+				HostStatus: jobs.HostStatus{State: "up"}, Load: [3]float64{2}, Slots: 4, Running: 3, Usable: 3.5,
+				Done:     2 * i,
+				MemBytes: 8 << 30, MemFree: 6 << 30, GPUs: 2, GPUsUsed: 1}}})
 	}
 	table := &jobs.Table{Jobs: []jobs.Job{{Spec: &jobs.Spec{ID: 1, Options: jobs.NoOptions}, State: jobs.Running,
 		Attempts: []*jobs.Attempt{{Host: "a", State: jobs.AttemptRunning}, {Host: "b", State: jobs.AttemptRunning}}}}}
@@ -295,8 +297,8 @@ func TestHistoryOfHosts(t *testing.T) {
 	must(t, err)
 	fields := map[string]any{}
 	must(t, json.Unmarshal(b, &fields))
-	for name, want := range map[string]string{"load": "2", "own_slots": "3", "other_slots": "0.5", "ended_per_minute": "4",
-		"memory_used_bytes": "2.147483648e+09", "gpus_used": "1"} {
+	for name, want := range map[string]string{"load": "2", "own_slots": "3", "other_slots": "0.5",
+		"ended_per_minute": "4", "memory_used_bytes": "2.147483648e+09", "gpus_used": "1"} {
 		same(t, name, fmt.Sprint(fields[name]), "["+strings.Repeat(want+" ", 8)+"<nil> <nil> <nil> <nil>]")
 	}
 	text, err := os.ReadFile("../../docs/formats.md")

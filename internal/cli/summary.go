@@ -47,7 +47,8 @@ func (s *summary) exitCode() int {
 func (s *summary) print(code int) {
 	if s.InputErr != nil {
 		s.app.printError(text.Errorf("%w",
-			s.InputErr).WithAdvice("the input was read no further: %s; send the rest to a new run", runview.DescribeInput(s.Table)))
+			s.InputErr).WithAdvice("the input was read no further: %s; send the rest to a new run",
+			runview.DescribeInput(s.Table)))
 	}
 	s.app.con.Line(s.lines(code)...)
 }

@@ -169,7 +169,8 @@ func TestPassphraseIsNotEchoed(t *testing.T) {
 // days to a user.
 func TestAgeNeedsUnit(t *testing.T) {
 	for s, want := range map[string]time.Duration{ // 0: it is refused
-		"30": 0, "1": 0, "0.5": 0, "1e3": 0, "": 0, "d": 0, "30d": 30 * 24 * time.Hour, "36h": 36 * time.Hour, "1.5s": 1500 * time.Millisecond,
+		"30": 0, "1": 0, "0.5": 0, "1e3": 0, "": 0, "d": 0, "30d": 30 * 24 * time.Hour, "36h": 36 * time.Hour,
+		"1.5s": 1500 * time.Millisecond,
 	} {
 		var v time.Duration
 		if err := newFlag(&v, "TIME", parseAge).Set(s); v != want || (err == nil) != (want > 0) {

@@ -15,13 +15,17 @@ func TestDurations(t *testing.T) {
 		want   map[time.Duration]string
 	}{
 		{"Duration", Duration, map[time.Duration]string{
-			0: "0 ms", 1: "<1 ms", 1500 * time.Microsecond: "2 ms", 999 * time.Millisecond: "999 ms", 999600 * time.Microsecond: "1.00 s",
-			1250 * time.Millisecond: "1.25 s", 9996 * time.Millisecond: "10.0 s", 42 * s: "42.0 s", 59960 * time.Millisecond: "1m 00s",
-			125 * s: "2m 05s", 3599600 * time.Millisecond: "1h 00m", 187 * time.Minute: "3h 07m", 52 * time.Hour: "2d 04h",
-			-s: "-1.00 s", math.MinInt64: "-53375d 23h",
+			0: "0 ms", 1: "<1 ms", 1500 * time.Microsecond: "2 ms", 999 * time.Millisecond: "999 ms",
+			999600 * time.Microsecond: "1.00 s",
+			1250 * time.Millisecond:   "1.25 s", 9996 * time.Millisecond: "10.0 s", 42 * s: "42.0 s",
+			59960 * time.Millisecond: "1m 00s",
+			125 * s:                  "2m 05s", 3599600 * time.Millisecond: "1h 00m", 187 * time.Minute: "3h 07m",
+			52 * time.Hour: "2d 04h",
+			-s:             "-1.00 s", math.MinInt64: "-53375d 23h",
 		}},
 		{"Span", Span, map[time.Duration]string{
-			-s: "0 s", 0: "0 s", 15400 * time.Millisecond: "15 s", 119 * s: "119 s", 2 * time.Minute: "2 min", 3599 * s: "60 min", 119 * time.Minute: "119 min",
+			-s: "0 s", 0: "0 s", 15400 * time.Millisecond: "15 s", 119 * s: "119 s", 2 * time.Minute: "2 min",
+			3599 * s: "60 min", 119 * time.Minute: "119 min",
 			2 * time.Hour: "2 h", 34*time.Hour + 10*time.Minute: "34h 10m", 99*time.Hour + 59*time.Minute +
 				59*s: "100 h", 100 * time.Hour: "4 d", 1500 * day: "1500 d",
 		}},
@@ -47,11 +51,14 @@ func TestSizes(t *testing.T) {
 		want   map[int64]string
 	}{
 		{"Size", Size, map[int64]string{
-			-1: "-1 B", 0: "0 B", 1023: "1023 B", 1024: "1 KiB", 1536: "1.5 KiB", 10 << 10: "10 KiB", 1<<20 - 1: "1 MiB", 999 << 20: "999 MiB", 1023 << 20: "1023 MiB",
-			38 << 20: "38 MiB", 12 << 30: "12 GiB", 32050 << 20: "31.3 GiB", 100 << 30: "100 GiB", math.MaxInt64: "8 EiB",
+			-1: "-1 B", 0: "0 B", 1023: "1023 B", 1024: "1 KiB", 1536: "1.5 KiB", 10 << 10: "10 KiB",
+			1<<20 - 1: "1 MiB", 999 << 20: "999 MiB", 1023 << 20: "1023 MiB",
+			38 << 20: "38 MiB", 12 << 30: "12 GiB", 32050 << 20: "31.3 GiB", 100 << 30: "100 GiB",
+			math.MaxInt64: "8 EiB",
 		}},
 		{"ShortSize", ShortSize, map[int64]string{
-			-1: "0", 0: "0", 1023: "1023", 1024: "1K", 1536: "1.5K", 10 << 10: "10K", 64 << 30: "64G", 1<<30 - 1: "1G", 1023 << 30: "1023G", math.MaxInt64: "8E",
+			-1: "0", 0: "0", 1023: "1023", 1024: "1K", 1536: "1.5K", 10 << 10: "10K", 64 << 30: "64G", 1<<30 - 1: "1G",
+			1023 << 30: "1023G", math.MaxInt64: "8E",
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -9,7 +9,8 @@ func TestTypoIsCorrected(t *testing.T) {
 	for s, want := range map[string]string{"prot": "port", "bad": "", "cw": "cwd", "Max-Load": "max_load",
 		"trys": "tries", "x": "", "quite_something_else": "",
 		"lr": "LR", "LR": "LR", "batch_size": "Batch-Size", "BATCHSIZE": "Batch-Size",
-		"prt": "port", "pier": "", "most": "", "parts": "port", "mx_lod": "max_load", "opt": "", "rptot": "", "rties": "tries", "": "",
+		"prt": "port", "pier": "", "most": "", "parts": "port", "mx_lod": "max_load", "opt": "", "rptot": "",
+		"rties": "tries", "": "",
 		"load_max": "max_load", "size-batch": "Batch-Size"} {
 		t.Run(s, func(t *testing.T) {
 			if got := Nearest(s, known); got != want {

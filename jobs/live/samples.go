@@ -80,8 +80,8 @@ func parseSample(line string) (s Sample, ok bool) {
 		}
 		n[i] = v
 	}
-	return Sample{At: time.Unix(int64(n[0]), 0), Load: n[1], Slots: int(n[2]), Own: int(n[3]), Others: n[4], Mem: int64(n[5]) * mib,
-		MemAll: int64(n[6]) * mib, GPUs: n[7], GPUAll: int(n[8]), ended: int(n[9])}, true
+	return Sample{At: time.Unix(int64(n[0]), 0), Load: n[1], Slots: int(n[2]), Own: int(n[3]), Others: n[4],
+		Mem: int64(n[5]) * mib, MemAll: int64(n[6]) * mib, GPUs: n[7], GPUAll: int(n[8]), ended: int(n[9])}, true
 }
 
 // SampleLog records samples of a run's hosts. It is not safe for concurrent use.

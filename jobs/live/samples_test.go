@@ -16,8 +16,9 @@ import (
 
 // busyHost returns a host that is up.
 func busyHost(load float64, ended int) Host {
-	return Host{Name: "ws01", HostStatus: jobs.HostStatus{State: "up"}, Load: [3]float64{load, 9, 9}, Slots: 8, Running: 5,
-		Usable: 6.5, MemBytes: 64 << 30, MemFree: 40 << 30, GPUs: 2, GPUsUsed: 1.5, Done: ended - 1, Failed: 1}
+	return Host{Name: "ws01", HostStatus: jobs.HostStatus{State: "up"}, Load: [3]float64{load, 9, 9}, Slots: 8,
+		Running: 5,
+		Usable:  6.5, MemBytes: 64 << 30, MemFree: 40 << 30, GPUs: 2, GPUsUsed: 1.5, Done: ended - 1, Failed: 1}
 }
 
 // TestSamplesCoverTheWholeRun checks that a host that is up has a sample every 30 s, which the next
@@ -27,7 +28,8 @@ func TestSamplesCoverTheWholeRun(t *testing.T) {
 	log, begin := NewSampleLog(r), time.Unix(1_800_000_000, 0)
 	at := begin
 	for i := range 12_000 { // every 10 s, for 33 hours
-		log.Record(&State{At: at, Hosts: []Host{busyHost(1.234, i+1), {Name: "ws02", HostStatus: jobs.HostStatus{State: "lost"}}}})
+		log.Record(&State{At: at, Hosts: []Host{busyHost(1.234, i+1),
+			{Name: "ws02", HostStatus: jobs.HostStatus{State: "lost"}}}})
 		at = at.Add(10 * time.Second)
 	}
 	info, err := os.Stat(r.Path(rundir.HostsDir, "ws01.load"))
@@ -40,7 +42,8 @@ func TestSamplesCoverTheWholeRun(t *testing.T) {
 		at.Sub(list[len(list)-1].At) > time.Minute {
 		t.Errorf("%d hosts, %d samples", len(samples), len(list))
 	}
-	want := Sample{Load: 1.23, Slots: 8, Own: 5, Others: 1.5, Mem: 24 << 30, MemAll: 64 << 30, GPUs: 1.5, GPUAll: 2, Rate: 6}
+	want := Sample{Load: 1.23, Slots: 8, Own: 5, Others: 1.5, Mem: 24 << 30, MemAll: 64 << 30, GPUs: 1.5, GPUAll: 2,
+		Rate: 6}
 	for i := 1; i < len(list); i++ {
 		gap, got := list[i].At.Sub(list[i-1].At), list[i]
 		if gap < sampleInterval || gap%sampleInterval != 0 || at.Sub(list[i].At) < time.Hour && gap > 2*sampleInterval {
@@ -58,7 +61,8 @@ func TestSamplesCoverTheWholeRun(t *testing.T) {
 		t.Fatalf("%d samples after %d", len(more), len(list))
 	}
 	hour := ReadHostSamples(r, "ws01", LastHour)
-	if at.Sub(hour[0].At) < time.Hour || !slices.ContainsFunc(list, func(s Sample) bool { return s.At.Equal(hour[0].At) && s.Load == hour[0].Load }) {
+	if at.Sub(hour[0].At) < time.Hour || !slices.ContainsFunc(list,
+		func(s Sample) bool { return s.At.Equal(hour[0].At) && s.Load == hour[0].Load }) {
 		t.Errorf("the last hour begins with %+v", hour[0])
 	}
 	took := at.Sub(list[len(list)-1].At).Minutes()
@@ -88,10 +92,11 @@ func TestMeans(t *testing.T) {
 		{"as many as parts", every(30*time.Second, 1, 2, 3, 4), 2 * time.Minute, []float64{1, 2, 3, 4}},
 		{"fewer parts", every(30*time.Second, 1, 2, 3, 4), 2 * time.Minute, []float64{1.5, 3.5}},
 		{"more parts", every(time.Minute, 1, 2), 2 * time.Minute, []float64{1, 1, 2, 2}},
-		{"only a short run", every(30*time.Second, 1, 2), 8 * time.Minute, []float64{1.5, 2, gap, gap, gap, gap, gap, gap}},
+		{"only a short run", every(30*time.Second, 1, 2), 8 * time.Minute,
+			[]float64{1.5, 2, gap, gap, gap, gap, gap, gap}},
 		{"not up for a while", every(4*time.Minute, 1, 2), 8 * time.Minute, []float64{1, 1, gap, gap, 2, 2, gap, gap}},
-		{"earlier samples", append([]Sample{{At: begin.Add(-2 * time.Hour), Load: 9}, {At: begin.Add(-time.Minute), Load: 5}},
-			every(time.Minute, 1)...), time.Minute, []float64{1, 1}},
+		{"earlier samples", append([]Sample{{At: begin.Add(-2 * time.Hour), Load: 9},
+			{At: begin.Add(-time.Minute), Load: 5}}, every(time.Minute, 1)...), time.Minute, []float64{1, 1}},
 		{"valid since before", []Sample{{At: begin.Add(-time.Minute), Load: 5}}, time.Minute, []float64{5, gap}},
 		{"a sample at the end, and a later one", every(time.Minute, 1, 2, 3), time.Minute, []float64{1.5}},
 		{"unknown values", every(30*time.Second, gap, 2), time.Minute, []float64{gap, 2}},

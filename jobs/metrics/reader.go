@@ -226,7 +226,8 @@ const (
 // NewFetch makes a Reader.Fetch from end, which reads the last n bytes of the standard output of an
 // attempt on its host and returns the length of the whole output. It requests at most most bytes,
 // limits the number of concurrent fetches, and gives each fetchTimeout.
-func NewFetch(most int64, end func(ctx context.Context, id jobs.AttemptID, n int) ([]byte, int64, error)) func(context.Context, *results.Result, int64) ([]byte, int64, error) {
+func NewFetch(most int64, end func(ctx context.Context, id jobs.AttemptID, n int) ([]byte, int64, error)) func(
+	context.Context, *results.Result, int64) ([]byte, int64, error) {
 	turns := make(chan struct{}, maxFetches)
 	return func(ctx context.Context, r *results.Result, n int64) ([]byte, int64, error) {
 		select {

@@ -230,7 +230,8 @@ func TestQueryIsAConjunction(t *testing.T) {
 		{" not C=1 ,(note=x or C=2)and host=y", "not C=1: C; (note=x or C=2): note C; host=y: host", "C note C host",
 			"C note x C host y"},
 		{"1 < C < gamma, (note=[rbf] or -acc > 0) and host~x",
-			"1 < C < gamma: C; 1 < C < gamma: C; (note=[rbf] or -acc > 0): note rbf acc; host~x: host", "C C note rbf acc host", "C C gamma note rbf acc host"},
+			"1 < C < gamma: C; 1 < C < gamma: C; (note=[rbf] or -acc > 0): note rbf acc; host~x: host",
+			"C C note rbf acc host", "C C gamma note rbf acc host"},
 	} {
 		t.Run(c.query, func(t *testing.T) {
 			q, err := Parse(c.query)
@@ -285,7 +286,8 @@ func TestIncomparableValuesAreReported(t *testing.T) {
 func FuzzQuery(f *testing.F) {
 	for _, s := range []string{"C>=0.1 and state=succeeded", "not (a=1 or b!~'x y') , C<=-3", "[C]>0.5 && host=ws*",
 		"acc=nan||note=''", "((", "C='", "é~[", "C=1=2",
-		"1 < C * 2 <= gamma + 1", "-(C - 1) > 0", `"a \" b" = C`, "a:b --x=1 -y", "time>1h30m ended<2026-03-14", "! (C)*2>1 x", "\xff=1 (", "C\u00a0=\v1", "note=[a", "C=a,note=b"} {
+		"1 < C * 2 <= gamma + 1", "-(C - 1) > 0", `"a \" b" = C`, "a:b --x=1 -y", "time>1h30m ended<2026-03-14",
+		"! (C)*2>1 x", "\xff=1 (", "C\u00a0=\v1", "note=[a", "C=a,note=b"} {
 		f.Add(s)
 	}
 	check := func(t *testing.T, text string, err error) {

@@ -238,8 +238,9 @@ type RunInfo struct {
 // row returns what a Result holds in every state of a job.
 func (p *RunInfo) row(j *jobs.Job) Result {
 	r := Result{
-		Run: p.Name, Job: j.Spec.ID, Round: int(j.Round), Name: j.Spec.Name, Command: j.Spec.Command, Params: j.Spec.Params(),
-		State: j.State, Attempts: j.Ran(), Failures: int(j.Failures), Created: p.Created,
+		Run: p.Name, Job: j.Spec.ID, Round: int(j.Round), Name: j.Spec.Name, Command: j.Spec.Command,
+		Params: j.Spec.Params(),
+		State:  j.State, Attempts: j.Ran(), Failures: int(j.Failures), Created: p.Created,
 	}
 	if j.Spec.Options != nil {
 		r.Queue = j.Spec.Queue

@@ -98,7 +98,8 @@ func TestUnknownValuesAreNull(t *testing.T) {
 	}{
 		{"never ran", row(jobs.Skipped), map[string]string{"exit": "null", "signal": "null", "attempt": "null",
 			"host": "null", "slot": "null", "started": "null",
-			"ended": "null", "elapsed_seconds": "null", "cpu_seconds": "null", "max_rss_bytes": "null", "stdout": "null", "stderr": "null", "reason": "null", "state": `"skipped"`}},
+			"ended": "null", "elapsed_seconds": "null", "cpu_seconds": "null", "max_rss_bytes": "null",
+			"stdout": "null", "stderr": "null", "reason": "null", "state": `"skipped"`}},
 		{"skipped", skipped, map[string]string{"state": `"skipped"`, "reason": `"as hard as job 3, which timed out"`}},
 		{"signal", row(jobs.Failed, attempt(1, "h", jobs.AttemptExited, killed)),
 			map[string]string{"exit": "null", "signal": `"SIGKILL"`, "elapsed_seconds": "3.042"}},
@@ -160,7 +161,8 @@ func TestAnyHistoryHasItsResults(t *testing.T) {
 			if i%20 > 0 {
 				continue
 			}
-			over, open := p.Rows(table, jobs.JobState.Terminal).All(), p.Rows(table, func(s jobs.JobState) bool { return !s.Terminal() }).All()
+			over, open := p.Rows(table, jobs.JobState.Terminal).All(),
+				p.Rows(table, func(s jobs.JobState) bool { return !s.Terminal() }).All()
 			if len(over)+len(open) != len(table.Jobs) || len(open) != table.Unfinished() {
 				t.Fatalf("seed %d: %d and %d of %d jobs", seed, len(over), len(open), len(table.Jobs))
 			}

@@ -173,7 +173,8 @@ func TestGroupsAgainstCountingByHand(t *testing.T) {
 		row := 0
 		for _, k := range order {
 			cell := p.Cells[slices.IndexFunc(p.Rows,
-				func(v query.Value) bool { return v.Text == k.a })][slices.IndexFunc(p.Columns, func(v query.Value) bool { return v.Text == k.b })]
+				func(v query.Value) bool { return v.Text == k.a })][slices.IndexFunc(p.Columns,
+				func(v query.Value) bool { return v.Text == k.b })]
 			if solved[k] < least {
 				if cell.Kind != query.Absent {
 					t.Fatalf("seed %d: %v in the pivot", seed, k)

@@ -118,7 +118,8 @@ func TestWhichAttemptsAreCounted(t *testing.T) {
 // own is not attributed to a job (X4). The summary then gives a bound and names no job.
 func TestLargestJobOfASummary(t *testing.T) {
 	for bytes, want := range map[int64]string{
-		0: "with 3.00 s\n", 1: "with 3.00 s, largest job <16 MiB\n", jobs.MemoryFloor: "with 3.00 s, largest job <16 MiB\n",
+		0: "with 3.00 s\n", 1: "with 3.00 s, largest job <16 MiB\n",
+		jobs.MemoryFloor:         "with 3.00 s, largest job <16 MiB\n",
 		jobs.MemoryFloor + 1<<20: "with 3.00 s, largest job 1 with 17 MiB\n",
 	} {
 		s := Summarize(table(jobOf(jobs.Succeeded,

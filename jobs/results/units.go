@@ -13,9 +13,11 @@ import (
 var units = func() map[string]string {
 	all := map[string]string{}
 	for _, spellings := range []string{
-		"%", "ns nsec", "µs μs us usec", "ms msec", "s sec secs second seconds", "min mins minute minutes", "h hr hrs hour hours", "d day days",
+		"%", "ns nsec", "µs μs us usec", "ms msec", "s sec secs second seconds", "min mins minute minutes",
+		"h hr hrs hour hours", "d day days",
 		"B byte bytes", "kB KB", "KiB", "MB", "MiB", "GB", "GiB", "TB", "TiB",
-		"Hz", "kHz", "MHz", "GHz", "dB", "W", "kW", "J", "kJ", "it/s", "s/it", "B/s", "kB/s KB/s", "KiB/s", "MB/s", "MiB/s", "GB/s", "GiB/s",
+		"Hz", "kHz", "MHz", "GHz", "dB", "W", "kW", "J", "kJ", "it/s", "s/it", "B/s", "kB/s KB/s", "KiB/s", "MB/s",
+		"MiB/s", "GB/s", "GiB/s",
 	} {
 		for _, spelling := range strings.Fields(spellings) {
 			all[spelling], _, _ = strings.Cut(spellings, " ")

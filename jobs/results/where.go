@@ -157,8 +157,9 @@ func CheckExit(l query.Literal) error {
 
 // stateWords maps further words to states.
 var stateWords = map[string][]jobs.JobState{
-	"run": {jobs.Running}, "queue": {jobs.Queued}, "ok": {jobs.Succeeded}, "fail": {jobs.Failed}, "timeout": {jobs.TimedOut},
-	"cancel": {jobs.Canceled}, "skip": {jobs.Skipped},
+	"run": {jobs.Running}, "queue": {jobs.Queued}, "ok": {jobs.Succeeded}, "fail": {jobs.Failed},
+	"timeout": {jobs.TimedOut},
+	"cancel":  {jobs.Canceled}, "skip": {jobs.Skipped},
 	"open": {jobs.Queued, jobs.Running},
 	"done": {jobs.Succeeded, jobs.Failed, jobs.TimedOut, jobs.Canceled, jobs.Skipped},
 	"bad":  {jobs.Failed, jobs.TimedOut, jobs.Skipped},

@@ -68,8 +68,9 @@ func TestCausesOfRetriesSelectResults(t *testing.T) {
 	}
 	s := NewTable(in)
 	for text, want := range map[string]string{
-		"cause=memory": "1", "cause=timeout": "3", "cause=exit": "4", "cause=signal": "2", "cause=SIGKILL": "2", "cause='memory limit'": "1",
-		"signal=KILL": "1 2", "signal=sigterm": "3", "cause=disk": "",
+		"cause=memory": "1", "cause=timeout": "3", "cause=exit": "4", "cause=signal": "2", "cause=SIGKILL": "2",
+		"cause='memory limit'": "1",
+		"signal=KILL":          "1 2", "signal=sigterm": "3", "cause=disk": "",
 	} {
 		t.Run(text, func(t *testing.T) {
 			got, _ := where(t, s, text)

@@ -80,7 +80,8 @@ func golden(t *testing.T, name, got string) {
 func TestEmptyTableHasAHeading(t *testing.T) {
 	s := NewTable(TableInput{})
 	for format, want := range map[Format]string{
-		TableFormat: "job  name  state  time  host\n", CSVFormat: "job,name,state,elapsed_seconds,host\n", TSVFormat: "job\tname\tstate\telapsed_seconds\thost\n", JSONLFormat: "",
+		TableFormat: "job  name  state  time  host\n", CSVFormat: "job,name,state,elapsed_seconds,host\n",
+		TSVFormat: "job\tname\tstate\telapsed_seconds\thost\n", JSONLFormat: "",
 		MarkdownFormat: "| job | name | state | elapsed\\_seconds | host |\n| --- | --- | --- | --- | --- |\n",
 	} {
 		same(t, format, write(t, s, Options{Format: format}), want)
@@ -170,7 +171,8 @@ func FuzzWrite(f *testing.F) {
 func TestNumbersInJSON(t *testing.T) {
 	for text, want := range map[string]string{"0": "0", "-0.50": "-0.50", "1e5": "1e5", "1E+05": "1E+05", "007": "7",
 		"+1": "1", ".5": "0.5", "5.": "5", "91%": "91", "-": `"-"`,
-		"nan": `"NaN"`, "inf": `"Infinity"`, "-Infinity": `"-Infinity"`, "": "null", "1e999": `"1e999"`, "x": `"x"`, "1.5.2": `"1.5.2"`, "123456789012345678901234567890": "123456789012345678901234567890"} {
+		"nan": `"NaN"`, "inf": `"Infinity"`, "-Infinity": `"-Infinity"`, "": "null", "1e999": `"1e999"`, "x": `"x"`,
+		"1.5.2": `"1.5.2"`, "123456789012345678901234567890": "123456789012345678901234567890"} {
 		t.Run(text, func(t *testing.T) {
 			if got := string(appendJSON(nil, query.ValueOf(text))); got != want || !json.Valid([]byte(got)) {
 				t.Errorf("%q: %s, want %s", text, got, want)

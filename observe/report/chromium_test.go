@@ -39,7 +39,8 @@ func browse(t *testing.T, page string, args ...string) (dom string) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program,
 		append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
-			"--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-extensions", "--disable-sync",
+			"--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-extensions",
+			"--disable-sync",
 			"--user-data-dir=" + filepath.Join(dir, "profile"), "--enable-logging=stderr",
 			"--virtual-time-budget=20000"},
 			append(args, "file://"+file)...)...)

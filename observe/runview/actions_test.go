@@ -33,7 +33,8 @@ func TestActionsAreCarriedOutWhenDoReturns(t *testing.T) {
 		if ans = l.do(action.Request{Do: action.Requeue, Jobs: ans.Changed}); ans.Done != 3 {
 			t.Errorf("Requeue: got %+v, want 3 jobs", ans)
 		}
-		if ans = l.do(action.Request{Do: action.Priority, Jobs: jobs.One(5), Priority: -2, Relative: true}); ans.Done != 1 {
+		if ans = l.do(action.Request{Do: action.Priority, Jobs: jobs.One(5), Priority: -2,
+			Relative: true}); ans.Done != 1 {
 			t.Errorf("Priority: got %+v, want 1 job", ans)
 		}
 		p := l.look(Query{Jobs: windowOf(9)})
@@ -45,8 +46,8 @@ func TestActionsAreCarriedOutWhenDoReturns(t *testing.T) {
 			Edit: &jobs.Change{Command: new("true"), Name: &name}}); ans.Done != 1 {
 			t.Errorf("Edit: got %+v, want 1 job", ans)
 		}
-		if ans = l.do(action.Request{Do: action.Edit, Jobs: jobs.One(1), Edit: &jobs.Change{Command: new("true")}}); ans.Done != 0 ||
-			ans.Left != 1 || ans.Text == "" {
+		if ans = l.do(action.Request{Do: action.Edit, Jobs: jobs.One(1),
+			Edit: &jobs.Change{Command: new("true")}}); ans.Done != 0 || ans.Left != 1 || ans.Text == "" {
 			t.Errorf("Edit of a running job: got %+v, want a refusal with its reason", ans)
 		}
 		if r := l.look(Query{Jobs: &JobsWindow{Filter: "other", Rows: 5}}).Jobs; r.Matched != 1 ||
@@ -66,9 +67,10 @@ func TestActionsAreCarriedOutWhenDoReturns(t *testing.T) {
 			t.Errorf("got host state %q, want draining", h.State)
 		}
 		l.do(action.Request{Do: action.UseHost, Host: "a"})
-		for _, a := range []action.Request{{Do: action.Resume}, {Do: "dance"}, {Do: action.Cancel}, {Do: action.Cancel, Jobs: jobs.One(77)},
-			{Do: action.DrainHost, Host: "b"}, {Do: action.Edit, Jobs: jobs.One(1)}, {Do: action.Edit, Jobs: jobs.One(1),
-				Edit: &jobs.Change{Command: new(" ")}}} {
+		for _, a := range []action.Request{{Do: action.Resume}, {Do: "dance"}, {Do: action.Cancel},
+			{Do: action.Cancel, Jobs: jobs.One(77)},
+			{Do: action.DrainHost, Host: "b"}, {Do: action.Edit, Jobs: jobs.One(1)},
+			{Do: action.Edit, Jobs: jobs.One(1), Edit: &jobs.Change{Command: new(" ")}}} {
 			_, err := l.v.Do(t.Context(), a)
 			if r := (*Refused)(nil); !errors.As(err, &r) {
 				t.Errorf("%+v: %v", a, err)
@@ -181,7 +183,8 @@ func TestEachActionIsOneEvent(t *testing.T) {
 			{action.Request{Do: action.Cancel, Jobs: jobs.Ranges{{First: 1, Last: 3}}}, "user asked: cancel jobs 1-3"},
 			{action.Request{Do: action.Priority, Jobs: jobs.One(5), Priority: -1, Relative: true},
 				"user asked: add -1 to the priority of job 5"},
-			{action.Request{Do: action.Slots, Host: "a", Number: 1, Relative: true}, "user asked: give host a 1 slot more"},
+			{action.Request{Do: action.Slots, Host: "a", Number: 1, Relative: true},
+				"user asked: give host a 1 slot more"},
 			{action.Request{Do: action.Pause}, "user asked: pause launching"},
 			{action.Request{Do: action.StopHost, Host: "a"}, "user asked: stop host a"},
 		} {

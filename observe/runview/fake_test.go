@@ -109,7 +109,8 @@ func (l *lab) start(names ...string) {
 			Weight: 1})
 	}
 	d, err := dispatch.Start(dispatch.Config{
-		RunUID: l.run.UID(), RunName: l.run.Name(), RunDir: l.run.Dir, Created: jobs.StampOf(time.Now()), Sched: sched.Config{Seed: 1, Tries: 2},
+		RunUID: l.run.UID(), RunName: l.run.Name(), RunDir: l.run.Dir, Created: jobs.StampOf(time.Now()),
+		Sched: sched.Config{Seed: 1, Tries: 2},
 		Hosts: hs, Connector: l, Journal: j, Table: table,
 		StoreSpecs: func(s []*jobs.Spec) error {
 			if err := l.run.AppendSpecs(s); err != nil {
@@ -124,7 +125,8 @@ func (l *lab) start(names ...string) {
 	l.d, l.journal, l.over = d, j, make(chan struct{})
 	in := inbox.New(inbox.Options{Run: l.run, Dispatcher: d, Print: func(func() string) {},
 		IsCanceled: func() bool { return false }, Cancel: func() {},
-		OnContinue: func() {}, DrainText: func() string { return "" }, LeavesSubmits: func() bool { return false }, MakeDirsAbsolute: func([]*jobs.Spec) {}})
+		OnContinue: func() {}, DrainText: func() string { return "" }, LeavesSubmits: func() bool { return false },
+		MakeDirsAbsolute: func([]*jobs.Spec) {}})
 	in.TakeWaiting()
 	l.conn = &fakeConn{d: d, in: in, ended: make(chan struct{}), followers: map[*caller]bool{}}
 	l.pub = publish.Start(publish.Options{Run: l.run, Token: j.Token(), Dispatcher: d, Journal: j, Socket: l.conn})

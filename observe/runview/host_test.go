@@ -41,7 +41,8 @@ func TestLaterScreenSeesTheLastHour(t *testing.T) {
 			t.Errorf("the history begins %v after the run", d)
 		}
 		checkRuns(t, "while the run is dispatched", p.Host, Failed, TimedOut, Running)
-		if p, err := late.Snapshot(t.Context(), Query{Host: "other"}); err != nil || len(p.Host.Samples)+len(p.Host.Runs) > 0 {
+		if p, err := late.Snapshot(t.Context(), Query{Host: "other"}); err != nil ||
+			len(p.Host.Samples)+len(p.Host.Runs) > 0 {
 			t.Errorf("another host: %+v, %v; want nothing", p.Host, err)
 		}
 		late.Close()
@@ -80,8 +81,8 @@ func checkRuns(t *testing.T, what string, d *HostDetail, phases ...Phase) {
 	seen := map[Phase]bool{}
 	for i, r := range d.Runs {
 		seen[r.Phase] = true
-		if r.Slot != 1 || r.Ended.Before(r.Began) || r.Ended.After(d.Until) || i > 0 && r.Began.Before(d.Runs[i-1].Began) ||
-			r.Phase == Running && !r.Ended.Equal(d.Until) {
+		if r.Slot != 1 || r.Ended.Before(r.Began) || r.Ended.After(d.Until) ||
+			i > 0 && r.Began.Before(d.Runs[i-1].Began) || r.Phase == Running && !r.Ended.Equal(d.Until) {
 			t.Errorf("%s: attempt %d is %+v, until %v", what, i, r, d.Until)
 		}
 	}
@@ -123,9 +124,10 @@ func TestOldAttemptsOfAHostAreLeftOut(t *testing.T) {
 	for range 2 * maxTooEarly { // retried on other hosts
 		add(jobs.Succeeded, ran("b", -45*time.Minute, -44*time.Minute), ran("c", -44*time.Minute, -43*time.Minute))
 	}
-	add(jobs.Succeeded, &jobs.Attempt{Host: "a", State: jobs.AttemptLost, Launched: at(-40 * time.Minute), Started: at(-40 * time.Minute)},
-		ran("b", -30*time.Minute, -20*time.Minute))
-	add(jobs.Running, &jobs.Attempt{Host: "a", State: jobs.AttemptRunning, Launched: at(-time.Minute), Started: at(-time.Minute)})
+	add(jobs.Succeeded, &jobs.Attempt{Host: "a", State: jobs.AttemptLost, Launched: at(-40 * time.Minute),
+		Started: at(-40 * time.Minute)}, ran("b", -30*time.Minute, -20*time.Minute))
+	add(jobs.Running, &jobs.Attempt{Host: "a", State: jobs.AttemptRunning, Launched: at(-time.Minute),
+		Started: at(-time.Minute)})
 	add(jobs.Running, &jobs.Attempt{Host: "a", State: jobs.AttemptLaunching, Launched: at(-time.Minute)})
 	v := FromTable(runAt(t.TempDir()), table, Options{})
 	v.facts.dispatched = true

@@ -66,8 +66,8 @@ func TestSlotsChangeAbsolutelyAndRelatively(t *testing.T) {
 		if p := l.look(Query{}); p.Draining != "asked" || p.Paused {
 			t.Errorf("draining %q, paused %v; want \"asked\", and not paused", p.Draining, p.Paused)
 		}
-		if _, err := l.v.Do(t.Context(), action.Request{Do: action.Slots, Host: "a", Number: -9, Relative: true}); !errors.As(err,
-			new(*Refused)) {
+		if _, err := l.v.Do(t.Context(), action.Request{Do: action.Slots, Host: "a", Number: -9,
+			Relative: true}); !errors.As(err, new(*Refused)) {
 			t.Error(err)
 		}
 	})
@@ -160,7 +160,8 @@ func TestSelectionIsCanceledByOneAction(t *testing.T) {
 			}
 			p = q
 		}
-		if undone := l.do(action.Request{Do: action.Requeue, Jobs: ans.Changed}); undone.Done != ans.Done || undone.Left != 0 {
+		if undone := l.do(action.Request{Do: action.Requeue, Jobs: ans.Changed}); undone.Done != ans.Done ||
+			undone.Left != 0 {
 			t.Errorf("Requeue: got %+v, want as many jobs as were canceled", undone)
 		}
 		l.do(action.Request{Do: action.Cancel, Jobs: jobs.Ranges{{First: 1, Last: n}}})

@@ -62,11 +62,13 @@ func TestProgressOfARunThatHasEnded(t *testing.T) {
 	}{
 		{"all jobs are over", ended, died, StatusFinished},
 		{"nobody ever dispatched it", left, nil, StatusStopped},
-		{"its dispatcher left", left, &journal.Reader{Owner: &journal.Owner{Left: true}, Liveness: journal.Dead}, StatusStopped},
+		{"its dispatcher left", left, &journal.Reader{Owner: &journal.Owner{Left: true}, Liveness: journal.Dead},
+			StatusStopped},
 		{"its dispatcher recorded the end", closed, died, StatusStopped},
 		{"its dispatcher died", left, died, StatusCrashed},
 		{"its dispatcher is silent", left, silent, StatusSilent},
-		{"its dispatcher may be alive", left, &journal.Reader{Owner: &journal.Owner{}, Liveness: journal.Unsure}, StatusRunning},
+		{"its dispatcher may be alive", left, &journal.Reader{Owner: &journal.Owner{}, Liveness: journal.Unsure},
+			StatusRunning},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := ProgressOf(c.table, c.r).Status; got != c.want {

@@ -83,7 +83,8 @@ func (v *View) trySnapshot(ask *Query, until time.Time) (p *Snapshot, news <-cha
 
 // hasPending reports whether rows must be remade.
 func (v *View) hasPending() bool {
-	return v.dirty || v.version == 0 || len(v.stale) > 0 || len(v.changedJobs.ids) > 0 || v.total() != len(v.rows) || len(v.retries) > 0 && v.retries[0].at <= jobs.StampOf(v.now())
+	return v.dirty || v.version == 0 || len(v.stale) > 0 || len(v.changedJobs.ids) > 0 || v.total() != len(v.rows) ||
+		len(v.retries) > 0 && v.retries[0].at <= jobs.StampOf(v.now())
 }
 
 // update remakes the rows of the jobs that have changed, which makes a new version.
@@ -159,8 +160,8 @@ func (v *View) snapshot(ask *Query) *Snapshot {
 		v.learnHardness()
 		x := v.order(keyOf(w))
 		first, n, cursor := window(x, w)
-		p.Jobs = &Page{Filter: w.Filter, Wrong: x.wrong, Sort: w.Sort, Reverse: w.Reverse, Matched: len(x.ids), First: first, Cursor: cursor,
-			Rows: make([]Row, 0, n)}
+		p.Jobs = &Page{Filter: w.Filter, Wrong: x.wrong, Sort: w.Sort, Reverse: w.Reverse, Matched: len(x.ids),
+			First: first, Cursor: cursor, Rows: make([]Row, 0, n)}
 		for _, id := range x.ids[first : first+n] {
 			p.Jobs.Rows = append(p.Jobs.Rows, v.row(jobs.ID(id)))
 		}
@@ -270,7 +271,8 @@ func (v *View) row(id jobs.ID) Row {
 	p, a := v.phase(id, j)
 	r := Row{
 		ID: id, Phase: p, Title: j.Spec.Title(), Params: j.Spec.Params(), Priority: int(j.Priority), Place: -1,
-		Failures: int(j.Failures), Tries: v.triesOf(j), Round: int(j.Round), Attempt: len(j.Attempts), Copies: Copies(j), Progress: -1,
+		Failures: int(j.Failures), Tries: v.triesOf(j), Round: int(j.Round), Attempt: len(j.Attempts),
+		Copies: Copies(j), Progress: -1,
 	}
 	if j.Spec.Options != nil {
 		r.Queue = j.Spec.Queue

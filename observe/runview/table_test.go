@@ -229,7 +229,8 @@ func TestATableIsReadOnly(t *testing.T) {
 	x := sampleRun()
 	b := boardOf(t, x)
 	shareNothing(b, nil)
-	if _, err := b.Do(t.Context(), action.Request{Do: action.Requeue, Jobs: jobs.One(2)}); err == nil || !strings.Contains(err.Error(), "looked at") {
+	if _, err := b.Do(t.Context(), action.Request{Do: action.Requeue, Jobs: jobs.One(2)}); err == nil ||
+		!strings.Contains(err.Error(), "looked at") {
 		t.Error(err)
 	}
 	for id, want := range map[jobs.ID]string{3: "was sent to ws01", 4: "nobody dispatches", 2: "exit 137",

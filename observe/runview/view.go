@@ -143,7 +143,8 @@ func FromTable(run *rundir.Run, t *jobs.Table, o Options) *View {
 func newView(run *rundir.Run, o Options) *View {
 	v := &View{run: run, opt: o, files: rundir.NewFileReader(), wake: make(chan struct{}, 1),
 		ready: make(chan struct{}),
-		news:  make(chan struct{}), table: &jobs.Table{}, fetched: map[jobs.AttemptID]bool{}, traces: map[string]*ask.Trace{}}
+		news:  make(chan struct{}), table: &jobs.Table{}, fetched: map[jobs.AttemptID]bool{},
+		traces: map[string]*ask.Trace{}}
 	v.ctx, v.cancel = context.WithCancel(context.Background())
 	v.initList()
 	v.place = &results.RunInfo{Dir: run.Dir, Here: func(jobs.AttemptID) bool { return false }}

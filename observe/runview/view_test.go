@@ -65,7 +65,8 @@ func TestTwoViewsAndATakeover(t *testing.T) {
 			return p.Requests == 0 && p.Status == StatusRunning && p.Run.Epoch == 2 && p.Run.Owner != "" &&
 				p.Phases[Running] == 2 && p.Over == ""
 		})
-		if ans, err := files.Do(t.Context(), action.Request{Do: action.Cancel, Jobs: jobs.One(6)}); err != nil || ans.Done != 1 || ans.Changed.Count() != 1 {
+		if ans, err := files.Do(t.Context(), action.Request{Do: action.Cancel, Jobs: jobs.One(6)}); err != nil ||
+			ans.Done != 1 || ans.Changed.Count() != 1 {
 			t.Errorf("a cancel through a file: %+v, %v", ans, err)
 		}
 		if l.v.connection() == nil || files.connection() != nil {

@@ -14,14 +14,15 @@ func TestCancelOfWhatStillWaits(t *testing.T) {
 	withLab(t, "a", func(t *testing.T, l *lab) {
 		l.submit(sleepJobs(5)...)
 		time.Sleep(5 * time.Second)
-		ans := l.do(action.Request{Do: action.Cancel, Spare: action.SpareStarted, Jobs: jobs.Ranges{{First: 1, Last: 4}}})
+		ans := l.do(action.Request{Do: action.Cancel, Spare: action.SpareStarted,
+			Jobs: jobs.Ranges{{First: 1, Last: 4}}})
 		p := l.look(Query{})
 		if ans.Done+ans.Left != 4 || ans.Left < 2 || p.Phases[Running] != 2 || p.Phases[Ending] != 0 ||
 			p.Phases[Canceled] != ans.Done || ans.Changed.Count() != ans.Done {
 			t.Errorf("Cancel of what waits: got %+v with phases %v, want only jobs that had not started", ans, p.Phases)
 		}
-		if ans = l.do(action.Request{Do: action.Cancel, Spare: action.SpareStarted, Jobs: jobs.One(1)}); ans.Done != 0 || ans.Left != 1 ||
-			ans.Text != "nothing to cancel, 1 left alone" {
+		if ans = l.do(action.Request{Do: action.Cancel, Spare: action.SpareStarted,
+			Jobs: jobs.One(1)}); ans.Done != 0 || ans.Left != 1 || ans.Text != "nothing to cancel, 1 left alone" {
 			t.Errorf("Cancel of what waits: got %+v, want job 1 left, with the reason", ans)
 		}
 	})
