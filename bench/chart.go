@@ -80,7 +80,7 @@ func (c *chart) svg() ([]byte, error) {
 	for i, n := range c.at {
 		d.Ticks = append(d.Ticks, chartMark{Y: math.Round(x(i)), Label: fmt.Sprint(n)})
 	}
-	colors := map[string]string{"ideal": "#999", "1 - C^K": "#999", "the paper": "#999", "dcs-tui": "#2f78cf"}
+	colors := map[string]string{"ideal": "#999", "1 - C^K": "#999", "65 a worker": "#999", "dcs-tui": "#2f78cf"}
 	others := []string{"#d78a1c", "#23998a", "#b14f9b", "#7a8a2a"}
 	for i, name := range c.names {
 		line := chartLine{Name: name, Color: colors[name], Y: 34 + 20*i, Text: 43 + 20*i}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -107,37 +108,56 @@ func paperSlots(l *lab, r *report) error {
 		}
 		charts = append(charts, p)
 	}
-	r.say("Scale %.3g: the jobs of the paper take 2 s and 5 s. What is shorter is harder, because starting and ending weigh more. xargs runs on this machine alone.", l.scale)
+	r.say("Scale %.3g: the jobs of the paper take 2 s and 5 s. What is shorter is harder, because starting and ending weigh more. xargs runs on this machine alone. The paper's points are means of five trials, these %s.", l.scale, l.roundsText())
 	return r.chart(charts...)
 }
 
-// paperJobs runs 1 to 256 jobs of 2 s on 8 slots.
+// paperJobs runs 1 to 256 jobs of 2 s on 4 slots of this machine, and of 5 s on 32 slots of four
+// hosts over ssh.
 func paperJobs(l *lab, r *report) error {
-	const slots = 8
-	each := 2 * l.scale
 	counts := []int{1, 2, 4, 8, 16, 32, 64, 128, 256}
-	p := newChart(fmt.Sprintf("Jobs of %.3g s on %d slots", each, slots), "jobs", "s", counts, "ideal",
-		"xargs -P", "dcs-tui")
-	r.table("jobs", "ideal, s", "xargs -P, s", "dcs-tui, s")
-	for _, n := range counts {
-		file := l.file("sleeps.txt", sleeps(n, each))
-		a, b, _, err := l.beside(func() *exec.Cmd { return l.local(slots, file) },
-			func() *exec.Cmd { return xargs(slots, file, "sh") })
-		if err != nil {
-			return err
+	r.table("hosts", "slots", "jobs", "ideal, s", "xargs -P, s", "dcs-tui, s")
+	var charts []*chart
+	for _, e := range []struct {
+		where string
+		slots int
+		each  float64
+	}{{"this machine", 4, 2 * l.scale}, {"4 over ssh", 32, 5 * l.scale}} {
+		p := newChart(fmt.Sprintf("Jobs of %.3g s on %d slots, %s", e.each, e.slots, e.where), "jobs", "s", counts, "ideal",
+			"xargs -P", "dcs-tui")
+		for _, n := range counts {
+			file := l.file("sleeps.txt", sleeps(n, e.each))
+			ours := func() *exec.Cmd { return l.local(e.slots, file) }
+			if e.where != "this machine" {
+				ours = func() *exec.Cmd { return l.spread(4, e.slots, l.runDir(), file) }
+			}
+			a, b, _, err := l.beside(ours, func() *exec.Cmd { return xargs(e.slots, file, "sh") })
+			if err != nil {
+				return err
+			}
+			ideal := float64((n+e.slots-1)/e.slots) * e.each
+			p.add(ideal, b, a)
+			r.row(append([]string{e.where, fmt.Sprint(e.slots), fmt.Sprintf("%d of %.3g s", n, e.each)},
+				number("%.2f", ideal, b, a)...)...)
 		}
-		ideal := float64((n+slots-1)/slots) * each
-		p.add(ideal, b, a)
-		r.row(append([]string{fmt.Sprint(n)}, number("%.2f", ideal, b, a)...)...)
+		charts = append(charts, p)
 	}
-	r.say("Scale %.3g: the jobs of the paper take 2 s.", l.scale)
-	return r.chart(p)
+	r.say("Scale %.3g: the jobs of the paper take 2 s on 4 local clients, and 5 s on 32 HTCondor clients. Its points are means of five trials, these %s.", l.scale, l.roundsText())
+	return r.chart(charts...)
+}
+
+// roundsText describes how many rounds a figure is the median of.
+func (l *lab) roundsText() string {
+	if l.rounds == 1 {
+		return "of a single round"
+	}
+	return fmt.Sprintf("medians of %d rounds", l.rounds)
 }
 
 // paperTries runs 500 jobs that fail with a probability of one half, up to K times each. The paper
 // predicts that a share of 1 - C^K succeeds.
 func paperTries(l *lab, r *report) error {
-	const n, slots = 500, 8
+	const n, slots = 500, 4
 	const coin = "test $(od -An -N1 -tu1 /dev/urandom) -lt 128"
 	file := l.file("coins.txt", strings.Repeat(coin+"\n", n))
 	tries := []int{1, 2, 3, 4, 5, 6, 8}
@@ -180,7 +200,8 @@ func paperTries(l *lab, r *report) error {
 		r.row(append(append([]string{fmt.Sprint(k)}, number("%.1f%%", expected, b, a)...),
 			number("%.2f", theirs, ours)...)...)
 	}
-	r.say("%d jobs on %d slots, as in the paper. The standard deviation of a rate is %.1f points at K = 1. The rates are of the last round.", n, slots, 100*0.5/22.4)
+	r.say("%d jobs on %d slots of this machine, as in the paper. The standard deviation of a rate is %.1f points at K = 1. The paper's points are means of five trials; these rates are of the last round.",
+		n, slots, 100*0.5/math.Sqrt(n))
 	return r.chart(p)
 }
 
@@ -192,15 +213,15 @@ func paperZero(l *lab, r *report) error {
 // paperWorkers runs 8,000 empty jobs on 1 to 8 workers.
 func paperWorkers(l *lab, r *report) error { return l.empty(r, ":", 8000, []int{1, 2, 4, 8}, 65) }
 
-// empty runs jobs that do nothing on slots of one host over ssh. paper is the rate of a worker in
-// the paper, or 0 if its text has none.
+// empty runs jobs that do nothing on slots of one host over ssh. paper is the rate of a single worker
+// in the paper, whose 8 workers were about 8 times as fast, or 0 if its text has none.
 func (l *lab) empty(r *report, command string, most int, slots []int, paper float64) error {
 	n := l.scaled(most)
 	file := l.file("empty.txt", strings.Repeat(command+"\n", n))
 	names := []string{"xargs -P", "dcs-tui"}
 	columns := []string{"slots", "xargs -P, jobs/s", "dcs-tui, jobs/s", "ratio"}
 	if paper > 0 {
-		names, columns = append(names, "the paper"), append(columns, "the paper, jobs/s")
+		names, columns = append(names, "65 a worker"), append(columns, "the paper, jobs/s")
 	}
 	rounds := l.rounds
 	l.rounds = max(3, rounds) // more rounds, because they are short
@@ -217,7 +238,15 @@ func (l *lab) empty(r *report, command string, most int, slots []int, paper floa
 		values, row := []float64{theirs, ours}, append([]string{fmt.Sprint(s)},
 			append(number("%.0f", theirs, ours), fmt.Sprintf("%.2f", ratio))...)
 		if paper > 0 {
-			values, row = append(values, paper*float64(s)), append(row, fmt.Sprintf("%.0f", paper*float64(s)))
+			values = append(values, paper*float64(s))
+			switch s {
+			case 1:
+				row = append(row, fmt.Sprintf("about %.0f", paper))
+			case 8:
+				row = append(row, fmt.Sprintf("about 8 times %.0f", paper))
+			default: // only in a figure
+				row = append(row, "")
+			}
 		}
 		p.add(values...)
 		r.row(row...)
@@ -249,7 +278,7 @@ func paperSleep(l *lab, r *report) error {
 		p.add(values...)
 		r.row(row...)
 	}
-	r.say("Scale %.3g: %.3g s of sleep for each slot instead of 80 s, over up to four hosts. Connecting and leaving, about half a second, are inside; they weigh %.3g times as much as in the paper.", total/80, total, 80/total)
+	r.say("Scale %.3g: %.3g s of sleep for each slot instead of 80 s, over up to four hosts. Connecting and leaving, about half a second, are inside; they weigh %.3g times as much as in the report, whose 80 s are measured at its client, with all workers up. Its points are means of three runs, these %s.", total/80, total, 80/total, l.roundsText())
 	return r.chart(p)
 }
 
