@@ -13,6 +13,12 @@ var mutations = []mutation{
 		{"\treturn Out{Commands: r.released}\n}", "\treturn Out{Commands: r.released, Durable: true}\n}"}}},
 	{name: "a pause ends when the journal works again", file: "dispatch/commit/block.go", edits: []edit{
 		{"		r.step(now, sched.Hold{By: sched.HoldJournal})", "		r.step(now, sched.Hold{By: sched.HoldJournal})\n		r.step(now, sched.Pause{})"}}},
+	{name: "a launch leaves while its record waits", file: "dispatch/commit/loop.go", edits: []edit{
+		{"\tcase r.isWriting || len(r.pending) > 0:\n\t\treturn Out{}\n", "\tcase r.isWriting || len(r.pending) > 0:\n\t\tr.released, r.heldCommands = r.heldCommands, nil\n\t\treturn Out{Commands: r.released}\n"}}},
+	{name: "a hung journal is due all the time", file: "dispatch/commit/loop.go", edits: []edit{
+		{"	case r.isWriting && !r.isHung:\n", "	case r.isWriting:\n"}}},
+	{name: "the end of the run is not recorded", file: "dispatch/commit/loop.go", edits: []edit{
+		{"	if r.Ended() && clean {\n", "	if r.Ended() && !clean {\n"}}},
 
 	// jobs/journal and jobs/rundir: what is durable, and which dispatcher owns it.
 	{name: "no fsync", file: "jobs/journal/journal.go", edits: []edit{
@@ -29,6 +35,8 @@ var mutations = []mutation{
 		{"	return body, string(line[:prefix-1]) == jobs.Checksum(body)", "	return body, true"}}, seeds: 3000},
 	{name: "a takeover builds upon what is not durable", file: "jobs/journal/take.go", edits: []edit{
 		{"	if err = makeDurable(r, files, t.Epoch); err != nil {\n		return nil, nil, nil, err\n	}\n", ""}}, seeds: 3000},
+	{name: "a takeover cuts the end of the journal before it", file: "jobs/journal/follower.go", edits: []edit{
+		{"Length: st.length + st.damaged, CRC", "Length: max(1, st.length+st.damaged) - 1, CRC"}}},
 
 	// jobs/attempts and jobs: what counts as a fact.
 	{name: "an unfinished status file counts as an outcome", file: "jobs/attempts/status.go", edits: []edit{
@@ -39,6 +47,12 @@ var mutations = []mutation{
 		{"	if !ok || json.Unmarshal(text, &s) != nil || s.V != jobs.FormatSentinel.Version || s.Run != run || s.Attempt != id {", "	if _ = ok; json.Unmarshal(text, &s) != nil && len(text) == 0 {"}}, seeds: 3000},
 	{name: "the request to end a job is forgotten", file: "jobs/fold.go", edits: []edit{
 		{"		insert(&t.Cancels, r.Job, Cancel{r.Reason, r.Request, ReasonKind(r.How)})\n", ""}}},
+	{name: "a result number is left out", file: "jobs/fold.go", edits: []edit{
+		{"		t.Seq, j.Seq = r.Seq, r.Seq\n", "		t.Seq, j.Seq = r.Seq+1, r.Seq\n"}}},
+	{name: "a job that has failed is queued again after its result", file: "jobs/fold.go", edits: []edit{
+		{"	t.setState(j, r.Next)\n", "	if t.setState(j, r.Next); r.Next == Failed && r.Kind == KindExited {\n		t.setState(j, Queued)\n	}\n"}}},
+	{name: "a takeover takes every result for acknowledged", file: "jobs/fold.go", edits: []edit{
+		{"		t.Epoch = r.Epoch\n", "		t.Epoch, t.Acked = r.Epoch, t.Seq\n"}}},
 
 	// dispatch/sched: the decisions.
 	{name: "a suspect host is forgotten at once", file: "dispatch/sched/lost.go", edits: []edit{
@@ -51,6 +65,10 @@ var mutations = []mutation{
 		{"	case hosts.Unknown:\n", "	case hosts.Unknown:\n		c.handleNeverStarted(p.Attempt, \"nobody knows\")\n"}}},
 	{name: "a host's death uses up a try", file: "dispatch/sched/lost.go", edits: []edit{
 		{"\tr.Next = c.stateWithoutResult(j, a)\n\tif died", "\tr.Next, r.Charged = c.stateWithoutResult(j, a), true\n\tif died"}}},
+	{name: "jobs are sent to a host before a lease has begun", file: "dispatch/sched/hold.go", edits: []edit{
+		{"\tcase h.unleased:\n\t\treturn jobs.HeldUnleased\n", ""}}, seeds: 3000},
+	{name: "a launch stays in the outbox", file: "dispatch/sched/commands.go", edits: []edit{
+		{"		h.outbox = outbox{}\n", "		h.outbox = outbox{launch: o.launch}\n"}}},
 	{name: "a device is given to one job too many", file: "dispatch/sched/gpus.go", edits: []edit{
 		{"!g.isGone && g.used()+share <= jobs.WholeGPU }", "!g.isGone && g.used()+share <= jobs.WholeGPU+250 }"}}},
 	{name: "one try too many", file: "dispatch/sched/retry.go", edits: []edit{
@@ -74,6 +92,8 @@ var mutations = []mutation{
 		{"	if open > 0 {\n		in.idleAt = 0\n		return\n	}\n", ""}}},
 	{name: "an instance is terminated before its outputs were fetched", file: "dispatch/sched/provide.go", edits: []edit{
 		{"\tcase kept != \"\" && in.state != instanceTerminating:", "\tcase kept != \"\" && in.state == instanceTerminating:"}}},
+	{name: "the end of the run waits for no instance", file: "dispatch/sched/provide.go", edits: []edit{
+		{"	return c.now.Mono < c.provisions.endBy\n", "	return false\n"}}},
 	{name: "a dispatcher forgets the instances of the one before", file: "dispatch/sched/instances.go", edits: []edit{
 		{"		if is.State == jobs.InstanceGone {\n			continue", "		if is.State != jobs.InstanceUp {\n			continue"}}},
 	{name: "a drained host gets jobs", file: "dispatch/sched/host.go", edits: []edit{
@@ -132,6 +152,8 @@ var mutations = []mutation{
 		{"	return open < c.cfg.Copies &&", "	return open <= c.cfg.Copies &&"}}, seeds: 2000},
 	{name: "copy of a copy: copies are not counted", file: "dispatch/sched/copies.go", edits: []edit{
 		{"			open++", "			open = 1"}}, seeds: 2000},
+	{name: "a job that forbids copies is copied", file: "dispatch/sched/copies.go", edits: []edit{
+		{"	if j.Spec.NoCopies || c.isCancelPending", "	if c.isCancelPending"}}},
 	{name: "copies beyond the tries", file: "dispatch/sched/copies.go", edits: []edit{
 		{"int(j.Failures)+open < c.maxTries(j)", "int(j.Failures)+open <= c.maxTries(j)"}}, seeds: 2000},
 	{name: "a copy on the same host", file: "dispatch/sched/class.go", edits: []edit{
@@ -165,6 +187,14 @@ var mutations = []mutation{
 		{"	if err := h.claim(id, true); err != nil {\n		return attempts.Fate{Attempt: id, State: attempts.Unreadable}\n	}\n	f, _ := h.readFate(id)\n	return f\n", "	return attempts.Fate{Attempt: id, State: attempts.NeverStarts}\n"}}, seeds: 3000},
 	{name: "host: a lease outlives a reboot", file: "dispatch/sim/helper.go", edits: []edit{
 		{"	rebooted := h.spoolBoot != h.boot", "	rebooted := false"}}, seeds: 3000},
+	{name: "host: a repeated launch is taken for the next attempt", file: "dispatch/sim/helper.go", edits: []edit{
+		{"			known = append(known, k)\n			continue\n", "			known = append(known, k)\n			h.spool = append(h.spool, spooled{jobs.AttemptID{Job: j.Attempt.Job, N: j.Attempt.N + 1}, j.Spec, j.Timeout, j.GPUs})\n			continue\n"}}},
+	{name: "host: a helper that leaves says that it is fenced", file: "dispatch/sim/helper.go", edits: []edit{
+		{"	if h.fence > p.epoch {\n		p.sendEvent", "	if h.fence >= p.epoch {\n		p.sendEvent"}}},
+	{name: "host: processes of a failed job live on", file: "dispatch/sim/start.go", edits: []edit{
+		{"	r.outcome = o\n	r.die()\n", "	if r.outcome = o; o.OK() {\n		r.die()\n	}\n"}}},
+	{name: "host: processes of a job that has succeeded live on", file: "dispatch/sim/start.go", edits: []edit{
+		{"	r.outcome = o\n	r.die()\n", "	if r.outcome = o; !o.OK() || !h.w.faultsAreOver() {\n		r.die()\n	}\n"}}},
 	{name: "host: withdrawn jobs stay in the spool", file: "dispatch/sim/host.go", edits: []edit{
 		{"\t\t\tp.h.spool = append(p.h.spool[:i:i], p.h.spool[i+1:]...)\n\t\t\tp.waiting.del(id)\n", "			_ = i\n			p.waiting.del(id)\n"}}},
 	{name: "host: an attempt is called dead and lives on", file: "dispatch/sim/helper.go", edits: []edit{
