@@ -89,7 +89,8 @@ func (l *snakemakeLab) results(run int) (results []map[string]any) {
 
 // TestSnakemakePlugin runs a workflow of 50 rules, 40 of them in eight groups, with the real Snakemake
 // over two hosts. It checks that each job or group of Snakemake is one job of the run, that resources
-// become options, and that a failed rule is reported with the paths of its outputs.
+// become options, and that a failed rule is reported with the paths of its outputs, also with
+// --directory.
 func TestSnakemakePlugin(t *testing.T) {
 	const rules, jobs = 50, 18
 	page, err := os.ReadFile("../../docs/workflows.md")
@@ -133,8 +134,9 @@ for i in range(%[1]d):
 		}
 	}
 
-	failed := l.snakemake("bad.txt").wait()
-	log := regexp.MustCompile(`/\S.*?/dcs-runs/snakemake-\S*?/attempts/000/1\.1\.err`).FindString(failed.stderr)
+	must(t, os.Mkdir(l.path("elsewhere"), 0o755))
+	failed := l.snakemake("--directory", "elsewhere", "bad.txt").wait()
+	log := regexp.MustCompile(`/\S.*?/elsewhere/dcs-runs/snakemake-\S*?/attempts/000/1\.1\.err`).FindString(failed.stderr)
 	if failed.code == 0 || log == "" || !strings.Contains(failed.stderr, "bad.log") {
 		t.Fatalf("exit %d\n%s", failed.code, failed.stderr)
 	}

@@ -41,6 +41,12 @@ class ExecutorSettings(ExecutorSettingsBase):
     program: str = field(default="dcs-tui", metadata={
         "help": "Name or path of the program dcs-tui"})
 
+    def __post_init__(self) -> None:  # before Snakemake changes to its --directory
+        if self.hosts:
+            self.hosts = os.path.abspath(os.path.expanduser(self.hosts))
+        if os.sep in self.program:
+            self.program = os.path.abspath(os.path.expanduser(self.program))
+
 
 class Executor(RemoteExecutor):
     """Submits jobs to a run of dcs-tui, which it starts with the first job."""
@@ -88,9 +94,9 @@ class Executor(RemoteExecutor):
             if settings.hosts:
                 flags += ["--hosts", settings.hosts]
             flags += shlex.split(settings.flags or "")
-            self._run = _Run(self._program, self._root / "dcs-runs" / name, self._marks / name, flags,
-                             cast(IO[str], self._log))
-            self.logger.info("The jobs are those of the run %s: `dcs-tui attach %s` shows its screen" % (name, name))
+            path = self._root / "dcs-runs" / name
+            self._run = _Run(self._program, path, self._marks / name, flags, cast(IO[str], self._log))
+            self.logger.info("The jobs run in %s: `dcs-tui attach %s` shows the screen" % (name, shlex.quote(str(path))))
         return self._run
 
     def run_job(self, job: JobExecutorInterface) -> None:
