@@ -22,7 +22,15 @@ func (o *Options) Set(table, key string, value any) error {
 	case "keys":
 		return o.setKeys(key, value)
 	}
-	return query.Unknown("table", table, []string{"columns", "keys"})
+	return CheckSettingsTable(table)
+}
+
+// CheckSettingsTable returns an error if the configuration file has no table of that name.
+func CheckSettingsTable(name string) error {
+	if known := []string{"columns", "keys"}; !slices.Contains(known, name) {
+		return query.Unknown("table", name, known)
+	}
+	return nil
 }
 
 func (o *Options) setPlain(key string, value any) error {

@@ -45,21 +45,22 @@ func readScreenConfig(path string, o *tui.Options) error {
 	}
 	var first error
 	line := 0
-	set := func(table, key string, value any) {
-		if err := o.Set(table, key, value); err != nil {
-			if at := hosts.KeyLine(data, table, key); first == nil || at < line {
-				first, line = text.Errorf("%s:%d: %w", text.Path(path), at, err).
-					WithAdvice("dcs-tui help screen lists the settings"), at
-			}
+	check := func(table, key string, err error) {
+		if at := hosts.KeyLine(data, table, key); err != nil && (first == nil || at < line) {
+			first, line = text.Errorf("%s:%d: %w", text.Path(path), at, err).
+				WithAdvice("dcs-tui help screen lists the settings"), at
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(root)) {
 		table, is := root[key].(map[string]any)
-		if !is {
-			set("", key, root[key])
+		switch {
+		case !is:
+			check("", key, o.Set("", key, root[key]))
+		case len(table) == 0:
+			check(key, "", tui.CheckSettingsTable(key))
 		}
 		for _, k := range slices.Sorted(maps.Keys(table)) {
-			set(key, k, table[k])
+			check(key, k, o.Set(key, k, table[k]))
 		}
 	}
 	return first

@@ -22,6 +22,8 @@ func TestScreenConfig(t *testing.T) {
 		{"mouse = 1\nview = \"none\"\n", "config.toml:1: mouse must be true or false"},
 		{"mouse = true\n[columns]\nhosts = [\"USED\"]\njob = []\n", `config.toml:4: there is no view "job"`},
 		{"mouse = true\n\n[colums]\njobs = []\n", `config.toml:4: there is no table "colums"`},
+		{"mouse = true\n\n[colums]\n", `config.toml:3: there is no table "colums" (did you mean "columns"?)`},
+		{"mouse = true\n[columns]\n[keys]\n", ""},
 		{"mouse = true\nview = \n", "config.toml:2: "},
 	} {
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
