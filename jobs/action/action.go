@@ -229,7 +229,9 @@ type Outcome struct {
 	Done, Left  int       // number of jobs that were changed, and that were left alone
 	EndedItself int       // number of jobs of Done that ended in another way before they were canceled
 	Ending      []jobs.ID // jobs of Done that are canceled and have not ended yet
+	IsEarly     bool      // nobody waits for the jobs of Ending
 	Priority    *int      // the new priority, if there is only one; nil: several, or unknown
+	Slots       *int      // what a host was given; 0: the number of the inventory; nil: nothing, or unknown
 	// State of the host before: nothing ran there, or it could not be reached.
 	HostIsIdle, HostIsAway bool
 }
@@ -245,15 +247,24 @@ func (q *Request) Answer(o Outcome) string {
 		return fmt.Sprintf(a.doneIdle, q.Host)
 	case q.IsOnHost() && o.HostIsAway && a.doneAway != "":
 		return fmt.Sprintf(a.doneAway, q.Host)
+	case q.Do == Slots && o.Slots != nil && *o.Slots == 0:
+		return q.Host + " has the slots of the inventory again"
+	case q.Do == Slots && o.Slots != nil:
+		return fmt.Sprintf(a.done+" to %d", q.Host, *o.Slots)
 	case q.IsOnHost():
 		return fmt.Sprintf(a.done, q.Host)
 	case a.none == "":
 		return a.done
 	}
 	msg := a.none
+	numEnding := len(o.Ending)
 	if o.Done > 0 {
 		msg = fmt.Sprintf(a.done, countText(q.Jobs, o.NumChanged()))
 		switch {
+		case o.IsEarly && numEnding > 0 && o.NumChanged() == 0:
+			msg = countText(q.Jobs, numEnding) + " " + text.Verb(numEnding, "is", "are") + " being ended"
+		case o.IsEarly && numEnding > 0:
+			msg += fmt.Sprintf(", %d being ended", numEnding)
 		case q.Do == Priority && o.Priority != nil:
 			msg += fmt.Sprintf(" to %d", *o.Priority)
 		case q.Do == Priority && q.Relative:
@@ -270,7 +281,7 @@ func (q *Request) Answer(o Outcome) string {
 		}
 		msg += fmt.Sprintf(", %d %s", o.Left, left)
 	}
-	if n := len(o.Ending); n > 0 {
+	if n := numEnding; n > 0 && !o.IsEarly {
 		msg += fmt.Sprintf("; %s %s not ended yet, or %s cannot be reached; %s ended as soon as possible",
 			jobsText(jobs.RangesOf(o.Ending)), text.Verb(n, "has", "have"), text.Verb(n, "its host", "their hosts"),
 			text.Verb(n, "it will be", "they will be"))

@@ -43,6 +43,14 @@ func TestAnswerTellsWhatBecameOfEachJob(t *testing.T) {
 			"1 job canceled, 1 finished before that, 1 had already finished; job 2 has not ended yet, or its host " +
 				"cannot be reached; it will be ended as soon as possible"},
 		{Request{Do: Cancel, Jobs: jobs.One(3)}, Outcome{Done: 1}, "job 3 canceled"},
+		{Request{Do: Cancel, All: true}, Outcome{Done: 5, Left: 1, Ending: []jobs.ID{2, 4}, IsEarly: true},
+			"3 jobs canceled, 2 being ended, 1 had already finished"},
+		{Request{Do: Cancel, All: true}, Outcome{Done: 2, Ending: []jobs.ID{2, 4}, IsEarly: true},
+			"2 jobs are being ended"},
+		{Request{Do: Cancel, Jobs: jobs.One(3)}, Outcome{Done: 1, Ending: []jobs.ID{3}, IsEarly: true},
+			"job 3 is being ended"},
+		{Request{Do: Cancel, All: true}, Outcome{Done: 2, EndedItself: 1, Ending: []jobs.ID{4}, IsEarly: true},
+			"1 job is being ended, 1 finished before that"},
 		{Request{Do: Cancel, Jobs: jobs.One(3), Spare: SpareStarted}, Outcome{Left: 1}, "nothing to cancel, 1 left alone"},
 		{Request{Do: Requeue, Jobs: jobs.One(3)}, Outcome{Left: 1}, "nothing to requeue, 1 had not finished"},
 	} {
@@ -51,6 +59,24 @@ func TestAnswerTellsWhatBecameOfEachJob(t *testing.T) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// TestAnswerNamesTheNewNumberOfSlots checks that the answer to a change of slots has the new number.
+func TestAnswerNamesTheNewNumberOfSlots(t *testing.T) {
+	five, none := 5, 0
+	for _, c := range []struct {
+		slots *int
+		want  string
+	}{
+		{&five, "the slots of a are changed to 5"},
+		{&none, "a has the slots of the inventory again"},
+		{nil, "the slots of a are changed"},
+	} {
+		q := Request{Do: Slots, Host: "a", Number: 1, Relative: true}
+		if got := q.Answer(Outcome{Done: 1, Slots: c.slots}); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
 	}
 }
 

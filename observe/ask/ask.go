@@ -284,7 +284,8 @@ func (r *TrackedRequest) send(ctx context.Context, owner *journal.Owner,
 
 // Trace is the fate of a request according to the records that OnRecord has handled.
 type Trace struct {
-	Name string // of the request
+	Name    string // of the request
+	IsEarly bool   // nobody waits for the jobs of Ending
 
 	Answered bool
 	// Why the request was refused; "": it was not, or has no answer yet.
@@ -295,6 +296,7 @@ type Trace struct {
 	Ending      map[jobs.ID]bool // jobs that are being ended
 	EndedItself int              // number of jobs that ended in another way before they were ended
 	Priorities  map[int]bool     // the priorities that jobs were given
+	Slots       *int             // the number of slots that a host was given; nil: none was
 	// Jobs that were canceled, are being ended, or were skipped because of it; see JobsToRequeue.
 	Affected []jobs.ID
 }
@@ -329,6 +331,9 @@ func (t *Trace) OnRecord(r *jobs.Record) {
 			t.Priorities = map[int]bool{}
 		}
 		t.Priorities[r.Priority] = true
+	case r.Kind == jobs.KindHost:
+		slots := r.Slot // the record is reused
+		t.Slots = &slots
 	case ended && r.Kind == jobs.KindJob:
 		t.Affected = append(t.Affected, r.Job)
 	}
@@ -336,7 +341,8 @@ func (t *Trace) OnRecord(r *jobs.Record) {
 
 // Outcome returns what became of the request so far.
 func (t *Trace) Outcome() action.Outcome {
-	o := action.Outcome{Done: t.Done, Left: t.Left, EndedItself: t.EndedItself, Ending: slices.Sorted(maps.Keys(t.Ending))}
+	o := action.Outcome{Done: t.Done, Left: t.Left, EndedItself: t.EndedItself, Ending: slices.Sorted(maps.Keys(t.Ending)),
+		IsEarly: t.IsEarly, Slots: t.Slots}
 	if given := slices.Collect(maps.Keys(t.Priorities)); len(given) == 1 {
 		o.Priority = &given[0]
 	}

@@ -156,7 +156,7 @@ func (v *View) request(ctx context.Context, asked action.Request) (*Answer, erro
 	q, err := ResolveRequest(asked, v.table, v.state)
 	conn, token, state := v.link.conn, v.facts.owner.Token, v.state
 	now := time.Now()
-	trace := &ask.Trace{Name: rundir.NewRequestName(now)}
+	trace := &ask.Trace{Name: rundir.NewRequestName(now), IsEarly: true}
 	v.traces[trace.Name] = trace
 	v.mu.Unlock()
 	defer func() {
@@ -175,7 +175,6 @@ func (v *View) request(ctx context.Context, asked action.Request) (*Answer, erro
 	waitErr := v.waitFor(ctx, func() bool {
 		switch {
 		case trace.Answered:
-			trace.Ending = nil // jobs that are being ended count as canceled, because nobody waits for them
 			ans, err = AnswerTo(&asked, trace, v.table, state)
 		case !v.facts.dispatched || v.facts.owner.Token != token:
 			err = errors.New("the dispatcher has ended. What it had not carried out before waits for the next one")

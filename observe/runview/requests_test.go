@@ -85,6 +85,9 @@ func TestAnswerCountsChanges(t *testing.T) {
 	}{
 		{action.Request{Do: action.Cancel, Jobs: three}, requests.Trace{Done: 2, Left: 1, Affected: []jobs.ID{1, 3}},
 			"2 jobs canceled, 1 had already finished, 2 1 1,3-4"},
+		{action.Request{Do: action.Cancel, Jobs: three},
+			requests.Trace{Done: 3, IsEarly: true, Ending: map[jobs.ID]bool{3: true}, Affected: []jobs.ID{1, 2, 3}},
+			"2 jobs canceled, 1 being ended, 3 0 1-4"},
 		{action.Request{Do: action.Priority, Jobs: jobs.One(3)}, requests.Trace{Done: 1}, "the priority of job 3 is changed, 1 0 "},
 		{action.Request{Do: action.Priority, Jobs: three}, requests.Trace{Done: 1, Left: 2},
 			"the priority of 1 job is changed, 2 had already finished, 1 2 "},
