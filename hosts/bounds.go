@@ -102,11 +102,17 @@ func boundSharing(s *Sharing) {
 		u := &s.Users[i]
 		u.Name, u.Slots, u.Want, u.GPUs = boundedText(u.Name), boundedSlot(u.Slots), boundedSlot(u.Want), boundedGPUs(u.GPUs)
 		u.Memory = min(max(u.Memory, 0), maxMem)
-		u.Runs = u.Runs[:min(len(u.Runs), MaxSharedUsers)]
-		for k := range u.Runs {
-			u.Runs[k] = boundedText(u.Runs[k])
-		}
+		u.Runs, u.OwnRuns = boundedNames(u.Runs), boundedNames(u.OwnRuns)
 	}
+}
+
+// boundedNames bounds names of runs.
+func boundedNames(names []string) []string {
+	names = names[:min(len(names), MaxSharedUsers)]
+	for i := range names {
+		names[i] = boundedText(names[i])
+	}
+	return names
 }
 
 func boundExited(list []ExitedJob) {

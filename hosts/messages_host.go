@@ -128,6 +128,8 @@ type SharedUser struct {
 	Memory int64    `json:",omitempty"` // bytes
 	GPUs   []int    `json:",omitempty"`
 	Runs   []string `json:",omitempty"`
+	// OwnRuns are other runs of the user of this run that hold slots. Another user has none.
+	OwnRuns []string `json:",omitempty"`
 }
 
 // Started reports attempts that have started.

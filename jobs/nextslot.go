@@ -24,11 +24,13 @@ type NextSlot struct {
 	Host string        `json:"host,omitempty"` // "": unknown
 	Job  ID            `json:"job,omitempty"`  // the job that ends
 	In   time.Duration `json:"in_ns"`          // 0: it is overdue, or unknown
-	// Names of the users that hold the slots of the host, at most MaxSlotUsers.
+	// Names of the other users that hold the slots of the host, at most MaxSlotUsers.
 	Users []string `json:"users,omitempty"`
+	// Names of other runs of the same user that hold some, at most MaxSlotUsers.
+	Runs []string `json:"runs,omitempty"`
 }
 
-// MaxSlotUsers bounds NextSlot.Users.
+// MaxSlotUsers bounds NextSlot.Users and NextSlot.Runs.
 const MaxSlotUsers = 4
 
 // Text describes the slot as the continuation of a sentence, or as a sentence of its own.
@@ -40,14 +42,25 @@ func (n *NextSlot) Text() string {
 		}
 		return fmt.Sprintf("the next slot is due in about %s, when job %d ends on %s", text.Span(n.In), n.Job, n.Host)
 	case SlotOfOthers:
-		who := "other runs"
-		if len(n.Users) > 0 {
-			who = "runs of " + strings.Join(n.Users, ", ")
-		}
 		if n.In <= 0 {
-			return fmt.Sprintf("the next slot is due now on %s, from %s", n.Host, who)
+			return fmt.Sprintf("the next slot is due now on %s, from %s", n.Host, n.holders())
 		}
-		return fmt.Sprintf("the next slot is due within %s on %s, from %s", text.Span(n.In), n.Host, who)
+		return fmt.Sprintf("the next slot is due within %s on %s, from %s", text.Span(n.In), n.Host, n.holders())
 	}
 	return "it is not known when the next slot is due"
+}
+
+// holders names the other runs of the user, and the other users.
+func (n *NextSlot) holders() string {
+	var who []string
+	if len(n.Runs) > 0 {
+		who = append(who, "your "+text.Verb(len(n.Runs), "run ", "runs ")+strings.Join(n.Runs, ", "))
+	}
+	if len(n.Users) > 0 {
+		who = append(who, "runs of "+strings.Join(n.Users, ", "))
+	}
+	if who == nil {
+		return "other runs"
+	}
+	return strings.Join(who, " and ")
 }

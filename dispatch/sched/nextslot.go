@@ -74,7 +74,10 @@ func (c *Core) slotOfOthers(h *host) *jobs.NextSlot {
 	n := &jobs.NextSlot{From: jobs.SlotOfOthers, Host: h.spec.Name,
 		In: max(0, h.heldByOthersSince+hosts.LastSlotDelay-c.now.Mono)}
 	for _, u := range h.heartbeat.Sharing.Users {
-		if u.Slots > 0 && len(n.Users) < jobs.MaxSlotUsers {
+		switch {
+		case len(u.OwnRuns) > 0:
+			n.Runs = u.OwnRuns[:min(len(u.OwnRuns), jobs.MaxSlotUsers)]
+		case u.Slots > 0 && len(n.Users) < jobs.MaxSlotUsers:
 			n.Users = append(n.Users, u.Name)
 		}
 	}

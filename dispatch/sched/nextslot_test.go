@@ -51,4 +51,7 @@ func TestNextSlot(t *testing.T) {
 		t.Fatalf("got %+v, want a slot of others on a", n)
 	}
 	wantContains(t, "why", s.c.Why(s.now(), 1), "; the next slot is due within 30 s on a, from runs of bob")
+	s.heartbeat("a", hosts.Heartbeat{Sharing: &hosts.Sharing{Held: 4, Users: []hosts.SharedUser{
+		{Name: "ada", Slots: 3, Runs: []string{"tables", "ours"}, OwnRuns: []string{"tables"}}, {Name: "bob", Slots: 1}}}})
+	wantContains(t, "why", s.c.Why(s.now(), 1), " on a, from your run tables and runs of bob")
 }

@@ -160,7 +160,7 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 		total = readMemory().total
 	}
 	s.current.Store(&hosts.Sharing{Slots: bound, Held: hosts.HeldSlots(slots, list, me),
-		Memory: h.allowed.memoryOfOthers(total, list, me), Users: usersOf(claims, gpus)})
+		Memory: h.allowed.memoryOfOthers(total, list, me), Users: usersOf(claims, gpus, own)})
 }
 
 // markStarving sets mayUseLastSlot if the part of the run has been empty for longer than patience. It
@@ -259,8 +259,9 @@ func userWeights(dir string, claims []hosts.SlotClaim) map[int]int {
 	return weights
 }
 
-// usersOf describes what each user uses. Users with the most slots come first.
-func usersOf(claims []seenClaim, gpus map[int][]int) (list []hosts.SharedUser) {
+// usersOf describes what each user uses. Users with the most slots come first. own is the group of our
+// run.
+func usersOf(claims []seenClaim, gpus map[int][]int, own string) (list []hosts.SharedUser) {
 	at := map[int]int{}
 	user := func(uid int) *hosts.SharedUser {
 		if _, ok := at[uid]; !ok {
@@ -279,6 +280,9 @@ func usersOf(claims []seenClaim, gpus map[int][]int) (list []hosts.SharedUser) {
 		u.Want += max(c.Want, c.Held)
 		if !slices.Contains(u.Runs, c.name) { // several hosts of a run can be one machine
 			u.Runs = append(u.Runs, c.name)
+		}
+		if c.User == os.Getuid() && c.Run != own && c.Held > 0 && !slices.Contains(u.OwnRuns, c.name) {
+			u.OwnRuns = append(u.OwnRuns, c.name)
 		}
 	}
 	for uid := range gpus {

@@ -270,13 +270,19 @@ func TestForgedClaimsGainNothing(t *testing.T) {
 }
 
 // TestRunIsListedOnce checks that a run that has this machine under several names is listed once,
-// with all of its slots.
+// with all of its slots, and that the other runs of our user that hold slots are named.
 func TestRunIsListedOnce(t *testing.T) {
-	claim := func(name string, held int) seenClaim {
-		return seenClaim{SlotClaim: hosts.SlotClaim{Want: 3, Held: held}, name: name}
+	claim := func(user int, name string, held int) seenClaim {
+		return seenClaim{SlotClaim: hosts.SlotClaim{User: user, Run: "group of " + name, Want: 3, Held: held}, name: name}
 	}
-	got := usersOf([]seenClaim{claim("a", 1), claim("b", 2), claim("a", 1), claim("", 1)}, nil)
-	want := []hosts.SharedUser{{Name: "root", Slots: 4, Want: 9, Runs: []string{"a", "b"}}}
+	me := os.Getuid()
+	other := me + 54322
+	got := usersOf([]seenClaim{claim(me, "a", 1), claim(me, "b", 2), claim(me, "a", 1), claim(me, "", 1),
+		claim(me, "idle", 0), claim(other, "c", 1)}, nil, "group of b")
+	want := []hosts.SharedUser{
+		{Name: userName(me), Slots: 4, Want: 12, Runs: []string{"a", "b", "idle"}, OwnRuns: []string{"a"}},
+		{Name: got[len(got)-1].Name, Slots: 1, Want: 3, Runs: []string{"c"}},
+	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
