@@ -153,6 +153,40 @@ func TestETAIsARange(t *testing.T) {
 	}
 }
 
+// TestNextSlotIsInTheHeader checks that the header shows when the next slot is due for jobs that
+// wait, if there is space beside the progress of the run, and that the time passes.
+func TestNextSlotIsInTheHeader(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		next *jobs.NextSlot
+		want string // "": nothing
+	}{
+		{"no job waits", nil, ""},
+		{"unknown", &jobs.NextSlot{From: jobs.SlotUnknown}, ""},
+		{"a job ends", &jobs.NextSlot{From: jobs.SlotOfJob, Host: "ws01", Job: 7, In: 3 * time.Minute}, "next slot 3 min"},
+		{"soon", &jobs.NextSlot{From: jobs.SlotOfJob, Host: "ws01", Job: 7, In: 3 * time.Second}, "next slot <10 s"},
+		{"overdue", &jobs.NextSlot{From: jobs.SlotOfJob, Host: "ws01", Job: 7}, "next slot overdue"},
+		{"others", &jobs.NextSlot{From: jobs.SlotOfOthers, Host: "ws01", In: 25 * time.Second}, "next slot 25 s"},
+		{"others, now", &jobs.NextSlot{From: jobs.SlotOfOthers, Host: "ws01"}, "next slot <10 s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			src := sampleWith(func(snap *runview.Snapshot) { snap.NextSlot = c.next })
+			m := newScreen(t, src, 80, 24)
+			if c.want == "" {
+				hides(t, m, "next slot")
+				return
+			}
+			shows(t, m, c.want+"  ETA 34h")
+			hides(t, newScreen(t, src, 60, 15), "next slot") // the bar would be too short
+		})
+	}
+	m := newScreen(t, sampleWith(func(snap *runview.Snapshot) {
+		snap.NextSlot = &jobs.NextSlot{From: jobs.SlotOfJob, In: 25 * time.Second}
+	}), 80, 24)
+	m.now = func() time.Time { return noon.Add(2 * time.Second) }
+	equal(t, m.nextSlotText(), "next slot 23 s", "the next slot two seconds later")
+}
+
 // TestEventsKeepTheirPlace checks that the log follows the newest event. If the user has scrolled
 // back, the log keeps its event in its row whatever arrives. G follows again, and the oldest event
 // can be reached (E8).

@@ -124,10 +124,33 @@ func (m *model) progressRow() string {
 		}
 		said = append(said, strings.TrimSpace(text.Rate(m.snap.Rate)+" "+
 			styleBusy.Render(m.sparkline(m.snap.Rates, 0, n))), m.etaText())
+		const minBarW = 16
+		if next := m.nextSlotText(); next != "" && width(strings.Join(said, "  "))+width(next)+minBarW+6 <= m.w {
+			said = slices.Insert(said, len(said)-1, next)
+		}
 	}
 	right := "  " + strings.Join(said, "  ") + " "
 	return m.justify(" "+m.drawShares(m.snap.Phases[runview.Succeeded], m.snap.NumFailed(), m.snap.NumCanceled(), m.snap.Total,
 		m.w-1-width(right)), right, m.w)
+}
+
+// nextSlotText describes when the next slot is due for jobs that wait for one. It returns "" if none
+// waits, or if that is not known. A time that is soon over has no number, because many such slots may
+// follow each other.
+func (m *model) nextSlotText() string {
+	const soon = 10 * time.Second
+	next := m.snap.NextSlot
+	if next == nil || next.From == jobs.SlotUnknown {
+		return ""
+	}
+	in := next.In - m.snapshotAge()
+	switch {
+	case next.In <= 0 && next.From == jobs.SlotOfJob:
+		return "next slot overdue"
+	case in < soon:
+		return "next slot <" + text.Span(soon)
+	}
+	return "next slot " + text.Span(in)
 }
 
 // etaText describes when the run is expected to end, with the uncertainty.

@@ -124,6 +124,8 @@ func (m *model) helpSigns() []helpRow {
 	return append(out,
 		helpRow{m.sparkline([]float64{1, 3, 6, 8}, 8, 4),
 			"before ETA: how many jobs ended, in each of the last minutes"},
+		helpRow{"next slot 2 min",
+			"before ETA: a slot is due for the jobs that wait; " + m.keyFor("why") + " on such a job shows where and from whom"},
 		helpRow{"2/4+1", "of a host: 2 of its 4 slots in use, 1 job sent to it in advance"},
 		helpRow{"0:42?", "run time, if the job still runs: its host cannot be reached"},
 		helpRow{"TRY 2/3", "at the second of three tries; an attempt that a host gave back, or that was lost with it, uses up none"},

@@ -173,7 +173,8 @@ type Snapshot struct {
 
 	// Why no host starts a job though jobs are ready, to follow "nothing can start: "; "": one may.
 	Stuck    string
-	Awaited  *live.Await // silent hosts that attempts wait for; nil: none
+	NextSlot *jobs.NextSlot // for jobs that wait for a slot; nil: none does, or there is no dispatcher
+	Awaited  *live.Await    // silent hosts that attempts wait for; nil: none
 	Question *live.Question
 
 	Hosts  []live.Host
