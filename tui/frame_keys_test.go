@@ -350,6 +350,36 @@ func TestFocusGoesThroughThePanes(t *testing.T) {
 
 func pasteMessage(s string) tea.PasteMsg { return tea.PasteMsg{Content: s} }
 
+// TestDrainTwiceIsTakenBack checks that D on a host means the opposite as soon as the first D is
+// answered, also before a snapshot shows the effect; that it does nothing before the answer; and that
+// the snapshots decide again after an error, and after some seconds.
+func TestDrainTwiceIsTakenBack(t *testing.T) {
+	drain, use := action.Request{Do: action.DrainHost, Host: "ws01"}, action.Request{Do: action.UseHost, Host: "ws01"}
+	src := sample()
+	m := newScreen(t, src, 80, 24)
+	now := noon
+	m.now = func() time.Time { return now }
+	press(t, m, "2 D D D")
+	checkActions(t, src, drain, use, drain)
+
+	now = now.Add(maxSnapshotDelay + time.Second)
+	press(t, m, "D") // the snapshots show a host that is up
+	checkActions(t, src, drain, use, drain, drain)
+
+	src.answer = func(action.Request) (*runview.Answer, error) { return nil, &runview.Refused{Why: "not now"} }
+	press(t, m, "D D", "not now")
+	checkActions(t, src, drain, use, drain, drain, use, drain)
+
+	m = newScreen(t, src, 80, 24)
+	press(t, m, "2")
+	_, first := m.Update(keyMessage("D"))
+	_, second := m.Update(keyMessage("D"))
+	src.answer, src.doneActions = nil, nil
+	runCommands(t, m, second)
+	runCommands(t, m, first)
+	checkActions(t, src, drain)
+}
+
 // TestOnlyLeavingWorksOnATinyScreen checks that only the keys for leaving work, with visible
 // feedback, on a screen that is too small to show what keys act on.
 func TestOnlyLeavingWorksOnATinyScreen(t *testing.T) {

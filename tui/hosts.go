@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -183,7 +184,7 @@ func (m *model) downText(h *live.Host, w int) string {
 
 func (p *hostsPane) keys() []binding {
 	some := func(m *model) bool { return p.currentHost(m) != nil }
-	awake := func(h *live.Host) bool { return !isResting(h) }
+	awake := func(m *model, h *live.Host) bool { return !m.willRest(h) }
 	shell := func(m *model, h *live.Host) tea.Cmd { return m.openShell(h.Name) }
 	const notNow = "there is no host under the cursor, or nobody dispatches the run"
 	return append(withGroup("Hosts",
@@ -192,14 +193,14 @@ func (p *hostsPane) keys() []binding {
 		key("drain", "drain", "drain: what runs there finishes, nothing more starts",
 			p.hostAction(action.DrainHost)).onlyIf(p.whenHost(awake)).thatActs(),
 		key("drain", "use again", "use a drained or stopped host again",
-			p.hostAction(action.UseHost)).onlyIf(p.whenHost(isResting)).orSay(notNow).thatActs(),
+			p.hostAction(action.UseHost)).onlyIf(p.whenHost((*model).willRest)).orSay(notNow).thatActs(),
 		key("stop", "stop now", "stop now: its jobs are ended and queued again (asks first)",
-			p.unlessSlipped(stopHost)).onlyIf(p.whenHost(func(h *live.Host) bool { return h.State != jobs.HostDisabled })).
+			p.unlessSlipped(stopHost)).onlyIf(p.whenHost(func(_ *model, h *live.Host) bool { return h.State != jobs.HostDisabled })).
 			orSay("there is no host to stop, or nobody dispatches the run").thatActs(),
 		key("more", "slots", "one slot more: one more job may run there at once",
 			p.slotsAction(1)).onlyIf(p.whenHost(nil)).orSay(notNow).thatActs(),
 		key("less", "", "one slot fewer: running jobs continue, and one fewer starts",
-			p.slotsAction(-1)).onlyIf(p.whenHost(func(h *live.Host) bool { return h.Slots > 0 })).
+			p.slotsAction(-1)).onlyIf(p.whenHost(func(_ *model, h *live.Host) bool { return h.Slots > 0 })).
 			orSay("there is no slot to remove, or nobody dispatches the run").thatActs(),
 		key("add-host", "add", "add a host to the run: its name, and options such as slots=4 tags=gpu",
 			func(m *model) tea.Cmd { return m.openCommand("add ") }).onlyIf(func(m *model) bool { return !m.isUndispatched() }).
@@ -219,15 +220,47 @@ func isResting(h *live.Host) bool {
 	return h.State == jobs.HostDraining || h.State == jobs.HostDisabled
 }
 
+// hostAction is a drain, a stop, or a use of a host that was asked for on this screen.
+type hostAction struct {
+	verb       action.Name
+	answeredAt time.Time // zero: not answered yet
+}
+
+// maxSnapshotDelay bounds how long a snapshot may still show a host as it was before an action.
+const maxSnapshotDelay = 3 * time.Second
+
+// noteHostAnswer records that an action on a host was answered. After an error, the host is as the
+// snapshots show it.
+func (m *model) noteHostAnswer(q action.Request, err error) {
+	switch a, ok := m.hostActions[q.Host]; {
+	case !ok || a.verb != q.Do:
+	case err != nil:
+		delete(m.hostActions, q.Host)
+	default:
+		a.answeredAt = m.now()
+		m.hostActions[q.Host] = a
+	}
+}
+
+// willRest reports whether a host starts nothing because a user requested that, also if the newest
+// snapshot does not show it yet.
+func (m *model) willRest(h *live.Host) bool {
+	a, ok := m.hostActions[h.Name]
+	if !ok || !a.answeredAt.IsZero() && m.now().Sub(a.answeredAt) > maxSnapshotDelay {
+		return isResting(h)
+	}
+	return a.verb != action.UseHost
+}
+
 // isSilent reports whether a host that had answered cannot be reached.
 func isSilent(h *live.Host) bool { return !h.Linked && h.Down > 0 }
 
 // whenHost returns a condition on the host under the cursor. It is false for a run without a
 // dispatcher.
-func (p *hostsPane) whenHost(f func(*live.Host) bool) func(*model) bool {
+func (p *hostsPane) whenHost(f func(*model, *live.Host) bool) func(*model) bool {
 	return func(m *model) bool {
 		h := p.currentHost(m)
-		return h != nil && !m.isUndispatched() && (f == nil || f(h))
+		return h != nil && !m.isUndispatched() && (f == nil || f(m, h))
 	}
 }
 
@@ -244,6 +277,9 @@ func (p *hostsPane) unlessSlipped(do func(*model, *live.Host) tea.Cmd) func(*mod
 
 func (p *hostsPane) hostAction(verb action.Name) func(*model) tea.Cmd {
 	return p.unlessSlipped(func(m *model, h *live.Host) tea.Cmd {
+		if a, ok := m.hostActions[h.Name]; ok && a.answeredAt.IsZero() {
+			return nil // the opposite could overtake it
+		}
 		return m.startAction(action.Request{Do: verb, Host: h.Name})
 	})
 }

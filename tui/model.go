@@ -64,9 +64,10 @@ type model struct {
 	troubleTexts  []runview.HostText             // from which troubleGroups was computed
 	message       message
 	undo          *undo
-	answeredID    int64        // ID of the newest question that was answered here
-	placed        []placedPane // panes as last drawn
-	titles        tabTitles    // titles of the views as last drawn
+	hostActions   map[string]hostAction // newest drain, stop, or use of a host from here
+	answeredID    int64                 // ID of the newest question that was answered here
+	placed        []placedPane          // panes as last drawn
+	titles        tabTitles             // titles of the views as last drawn
 }
 
 // message is the line above the footer: the result of the last key.
@@ -94,7 +95,7 @@ const undoTimeout = 10 * time.Second
 
 func newModel(o Options, now func() time.Time) *model {
 	m := &model{opt: o, src: o.Source, now: now, othersBusyAt: map[string]time.Time{}, glyphs: &utf8Glyphs, w: 80,
-		h: 24}
+		h: 24, hostActions: map[string]hostAction{}}
 	if o.ASCII {
 		m.glyphs = &asciiGlyphs
 	}
@@ -446,9 +447,12 @@ func (m *model) startAction(q action.Request) tea.Cmd {
 	})
 }
 
-// noteAction lets the cursors of the lists stay at their places if an action moves jobs away.
+// noteAction lets the cursors of the lists stay at their places if an action moves jobs away, and
+// records actions on hosts.
 func (m *model) noteAction(q action.Request) {
 	switch q.Do {
+	case action.DrainHost, action.StopHost, action.UseHost:
+		m.hostActions[q.Host] = hostAction{verb: q.Do}
 	case action.Cancel, action.Requeue, action.Edit: // a priority is changed by several keys in a row
 		m.jobs.noteAction(q.Jobs)
 		m.results.noteAction(q.Jobs)
@@ -456,6 +460,7 @@ func (m *model) noteAction(q action.Request) {
 }
 
 func (m *model) handleAnswer(q action.Request, answer *runview.Answer, err error) {
+	m.noteHostAnswer(q, err)
 	if err != nil {
 		m.jobs.acted, m.results.acted = actedJob{}, actedJob{}
 		m.showActionError(string(q.Do), err)
