@@ -52,16 +52,19 @@ dcs-tui runs list --limit 0`,
 	return cmd
 }
 
-// runWithoutCommand runs dcs-tui without a command: on a terminal it shows the runs, if there are
-// any, and runs the chosen command.
+// runWithoutCommand runs dcs-tui without a command. If there are runs, it lists them, on a terminal
+// with keys for commands; otherwise it prints the help.
 func (a *app) runWithoutCommand(cmd *cobra.Command, args []string) error {
 	for {
 		list, err := rundir.List(rundir.Base)
-		if len(args) > 0 || err != nil || len(list) == 0 || !isTerminal(a.stdout) {
+		if len(args) > 0 || err != nil || len(list) == 0 {
 			return needsCommand(cmd, args)
 		}
+		if !isTerminal(a.stdout) || plainTerminal() {
+			return a.runRunsList(defaultLimit)
+		}
 		keys, err := a.keyboard()
-		if err != nil || plainTerminal() {
+		if err != nil {
 			return a.runRunsList(defaultLimit)
 		}
 		o, err := a.screenOptions(screenFlags{})
