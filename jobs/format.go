@@ -39,12 +39,15 @@ var (
 	// The runs of all users and versions meet in share_dir.
 	FormatSlots = Format{"a claim of slots", 3}
 	FormatCores = Format{"a claim of cores", 1}
+	// The programs of a user meet in the state directory.
+	FormatRunIndex = Format{"an entry of the index of runs", 1}
 )
 
 // Formats lists all formats. A test checks that each of them is refused in a newer version.
 var Formats = []*Format{&FormatRun, &FormatSpecs, &FormatOwner, &FormatLive, &FormatMirror, &FormatStandby,
 	&FormatClaim, &FormatSentinel, &FormatTemplate, &FormatRequest, &FormatStream, &FormatSocket,
-	&FormatSpool, &FormatSpoolJob, &FormatSpoolConfig, &FormatSlots, &FormatCores}
+	&FormatSpool, &FormatSpoolJob, &FormatSpoolConfig, &FormatSlots, &FormatCores,
+	&FormatRunIndex}
 
 // VersionError reports a version of a format that this program does not know.
 type VersionError struct {

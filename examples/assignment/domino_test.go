@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"dcs-tui/internal/progtest"
 )
 
 // smaller is examples/assignment.txt with fewer settings.
@@ -60,7 +62,7 @@ func TestHarderSettingsAreSkipped(t *testing.T) {
 	}
 	run := exec.CommandContext(t.Context(), filepath.Join(dir, "dcs-tui"), "grid", "--no-tui", "--json", "--max-slots",
 		"1", "--run-dir", filepath.Join(dir, "run"), template)
-	run.Dir, run.Env = dir, append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+filepath.Join(dir, "config"))
+	run.Dir, run.Env = dir, append(os.Environ(), progtest.HomeEnv(dir)...)
 	var out, said bytes.Buffer
 	run.Stdout, run.Stderr = &out, &said
 	var exit *exec.ExitError

@@ -122,6 +122,7 @@ var allowedImports = map[string][]string{
 	"tui":              {"internal/platform", "internal/text", "jobs", "jobs/action", "jobs/live", "jobs/query", "jobs/results", "observe/runview"},
 	"internal/text":    {},
 	"observe/ask":      {"internal/text", "jobs", "jobs/action", "jobs/journal", "jobs/live", "jobs/rundir"},
+	"observe/runindex": {"jobs", "jobs/rundir"},
 	"dispatch/inbox":   {"dispatch", "dispatch/sched", "dispatch/socket", "internal/text", "jobs", "jobs/action", "jobs/rundir"},
 	"dispatch/run": {"grid/search", "dispatch", "hosts/files", "dispatch/inbox", "dispatch/publish", "dispatch/sched", "dispatch/socket", "hosts", "hosts/mirror", "internal/platform", "internal/text",
 		"jobs", "jobs/action", "jobs/attempts", "jobs/journal", "jobs/live", "jobs/metrics", "jobs/query", "jobs/results", "jobs/rundir"},

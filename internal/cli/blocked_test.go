@@ -16,6 +16,7 @@ import (
 
 	"dcs-tui/hosts/hosttest"
 	"dcs-tui/internal/polltest"
+	"dcs-tui/internal/progtest"
 )
 
 // fullPipe returns a pipe of one page that nobody reads.
@@ -38,7 +39,8 @@ func programCommand(t *testing.T, dir string, args ...string) *exec.Cmd {
 	must(t, err)
 	cmd := exec.Command(path, args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "LANG=C.UTF-8", "HOME="+dir, "TEST_BASES="+filepath.Join(dir, "base"))
+	cmd.Env = append(os.Environ(), "LANG=C.UTF-8", "TEST_BASES="+filepath.Join(dir, "base"))
+	cmd.Env = append(cmd.Env, progtest.HomeEnv(dir)...)
 	return cmd
 }
 

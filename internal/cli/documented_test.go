@@ -44,6 +44,7 @@ func TestJSONFieldsAreDocumented(t *testing.T) {
 	}{
 		{"## Results: `--json`", append(always, "id", "output", "output_error")},
 		{"## Status of a run: `status --json`", jsonFields(statusJSON{})},
+		{"## Runs: `runs list --json`", jsonFields(runEntry{})},
 		{"## Events: `events --json`", jsonFields(runview.EventJSON{})},
 		{"## A job: `why --json`", append(jsonFields(whyJSON{}), jsonFields(logLine{})...)},
 		{"## Copied outputs: `fetch --json`", append(jsonFields(fetchJSON{}), jsonFields(fetchHostJSON{})...)},

@@ -172,6 +172,7 @@ var manFiles = [][2]string{
 	{"./hosts.toml, ~/.config/dcs-tui/hosts.toml, /etc/dcs-tui/hosts.toml",
 		"the inventory; the first one that exists is used (dcs-tui help hosts.toml)"},
 	{"./dcs-runs/NAME", "the directory of a run, with its journal, results, and outputs (dcs-tui help run-directory)"},
+	{"~/.local/state/dcs-tui/runs", "the index of your runs, for dcs-tui runs list --all (dcs-tui help run-directory)"},
 	{".dcsignore", "what --send does not copy, in the syntax of .gitignore (dcs-tui help files)"},
 	{"~/.ssh/config, ~/.ssh/known_hosts", "how hosts are reached, and their keys, as for ssh (dcs-tui help ssh)"},
 	{"~/.dcs-tui", "on a host: the program, and what running jobs need; work_dir in the inventory names another place"},
@@ -181,6 +182,7 @@ var manFiles = [][2]string{
 // manEnvironment are the variables of the manual's section ENVIRONMENT.
 var manEnvironment = [][2]string{
 	{"XDG_CONFIG_HOME", "directory of dcs-tui/hosts.toml and dcs-tui/config.toml instead of ~/.config"},
+	{"XDG_STATE_HOME", "directory of dcs-tui/runs instead of ~/.local/state"},
 	{"SSH_AUTH_SOCK", "socket of the agent that has keys for ssh"},
 	{"PAGER, LESS", "what shows pages of the help, and the output of a job, and its options"},
 	{"NO_COLOR", "if set, no colors are used"},

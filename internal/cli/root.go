@@ -44,6 +44,7 @@ type app struct {
 	starter          *run.Starter                          // the screen that started this process in the background; nil: none
 	questions        *run.Questions                        // asks attached screens for secrets; nil: use the terminal
 	slowOnce         sync.Once                             // see reportSlow
+	otherRuns        *otherRuns                            // see others
 	openRundir       func(dir string) (*rundir.Run, error) // nil: rundir.Open; for tests
 	watchesDir       bool                                  // openDir watches the directory of a run
 	pages            fs.FS                                 // docs/*.md and otherPages

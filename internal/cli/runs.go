@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,7 +17,6 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/observe/runview"
 	"dcs-tui/tui"
@@ -25,47 +25,59 @@ import (
 func (a *app) runsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "runs",
-		Short: "List the runs in ./dcs-runs, or remove old ones",
-		Long:  "List the runs in ./dcs-runs, or remove old ones. Without a command, list the newest runs.",
+		Short: "List your runs, or remove old ones",
+		Long: `List the runs in ./dcs-runs, or remove old ones. Without a command, list the newest runs here. dcs-tui runs
+list --all lists those in other directories, too.`,
 		Example: `dcs-tui runs
+dcs-tui runs list --all
 dcs-tui runs prune --older 30d`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return unknownCommand(cmd, args[0])
 			}
-			return a.runRunsList(defaultLimit)
+			return a.runRunsList(listFlags{limit: defaultLimit})
 		},
 	}
-	var limit int
+	var flags listFlags
 	list := &cobra.Command{
 		Use:   "list [flags]",
-		Short: "List the runs in ./dcs-runs",
-		Long:  "List the runs in ./dcs-runs, the newest first: when each was made, who dispatches it, and its jobs by state.",
+		Short: "List the runs in ./dcs-runs, or in all directories",
+		Long: `List the runs in ./dcs-runs, the newest first: when each was made, who dispatches it, and its jobs by state.
+With --all, your runs in other directories follow. NAME is then the path of the run, which all commands accept.`,
 		Example: `dcs-tui runs list
-dcs-tui runs list --limit 0`,
+dcs-tui runs list --all --limit 0`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return a.runRunsList(limit) },
+		RunE: func(*cobra.Command, []string) error { return a.runRunsList(flags) },
 	}
-	list.Flags().IntVar(&limit, "limit", defaultLimit, "list at most `N` runs; 0: all")
+	fs := list.Flags()
+	fs.BoolVar(&flags.all, "all", false, "also list your runs in other directories")
+	fs.IntVar(&flags.limit, "limit", defaultLimit, "list at most `N` runs, and as many of other directories; 0: all")
+	fs.BoolVar(&flags.json, "json", false, "print one JSON object per run")
 	cmd.AddCommand(list, a.pruneCmd())
 	return cmd
 }
 
-// runWithoutCommand runs dcs-tui without a command. If there are runs, it lists them, on a terminal
-// with keys for commands; otherwise it prints the help.
+// runWithoutCommand runs dcs-tui without a command. On a terminal, it lists the runs here and in other
+// directories, with keys for commands; otherwise only those here. If there are none, it prints the help.
 func (a *app) runWithoutCommand(cmd *cobra.Command, args []string) error {
 	for {
 		list, err := rundir.List(rundir.Base)
-		if len(args) > 0 || err != nil || len(list) == 0 {
+		if len(args) > 0 || err != nil {
 			return needsCommand(cmd, args)
 		}
-		if !isTerminal(a.stdout) || plainTerminal() {
-			return a.runRunsList(defaultLimit)
+		var keys *os.File
+		if isTerminal(a.stdout) && !plainTerminal() {
+			keys, _ = a.keyboard()
 		}
-		keys, err := a.keyboard()
-		if err != nil {
-			return a.runRunsList(defaultLimit)
+		switch {
+		case keys == nil && len(list) == 0:
+			return needsCommand(cmd, args)
+		case keys == nil:
+			return a.runRunsList(listFlags{limit: defaultLimit})
+		case len(list) == 0 && len(a.others().runChoices().Rows) == 0:
+			keys.Close()
+			return needsCommand(cmd, args)
 		}
 		o, err := a.screenOptions(screenFlags{})
 		if err != nil {
@@ -73,7 +85,7 @@ func (a *app) runWithoutCommand(cmd *cobra.Command, args []string) error {
 			return err
 		}
 		o.In, o.Out = keys, a.stdout
-		name, key, err := tui.Choose(context.Background(), o, runChoices,
+		name, key, err := tui.Choose(context.Background(), o, a.others().runChoices,
 			tui.ChoiceKey{Key: "enter", Help: "show the screen of the run"},
 			tui.ChoiceKey{Key: "R", Help: "resume the run: start a dispatcher"},
 			tui.ChoiceKey{Key: "P", Help: "remove the run and its outputs", Question: "remove the run and its outputs:"})
@@ -81,7 +93,7 @@ func (a *app) runWithoutCommand(cmd *cobra.Command, args []string) error {
 		if err != nil {
 			return err
 		}
-		dir := filepath.Join(rundir.Base, name)
+		dir := dirOfChoice(name)
 		switch key {
 		case "":
 			return nil
@@ -94,95 +106,6 @@ func (a *app) runWithoutCommand(cmd *cobra.Command, args []string) error {
 			a.printError(err)
 		}
 	}
-}
-
-// runChoices returns the list of runs as they are now.
-func runChoices() tui.Choices {
-	list, _ := rundir.List(rundir.Base) // a directory that cannot be read now has no rows
-	rows, older := runRows(list, defaultLimit)
-	c := tui.Choices{Title: rows[0], Footer: "enter attach  R resume  P prune  q leave  ? keys   dcs-tui --help lists the commands"}
-	if older > 0 {
-		c.Footer = fmt.Sprintf("and %d older  %s", older, c.Footer)
-	}
-	for i, row := range rows[1:] {
-		c.Rows = append(c.Rows, tui.Choice{ID: list[i].Name, Text: row})
-	}
-	return c
-}
-
-// defaultLimit is the number of runs that are listed by default. Listing a run reads its journal.
-const defaultLimit = 20
-
-func (a *app) runRunsList(limit int) error {
-	runs, err := rundir.List(rundir.Base)
-	if err != nil {
-		return err
-	}
-	if len(runs) == 0 {
-		a.con.Line("there are no runs in ./" + rundir.Base)
-		return nil
-	}
-	rows, older := runRows(runs, limit)
-	for _, row := range rows {
-		if _, err := fmt.Fprintln(a.stdout, row); err != nil {
-			return err
-		}
-	}
-	if older > 0 {
-		a.con.Line(fmt.Sprintf("and %d older; --limit 0 lists all", older))
-	}
-	return nil
-}
-
-// runRows returns the header and a row for each run, and the number of runs beyond the limit.
-func runRows(runs []rundir.Entry, limit int) (rows []string, older int) {
-	if limit > 0 && len(runs) > limit {
-		runs, older = runs[:limit], len(runs)-limit
-	}
-	rows = []string{"NAME\tMADE\tDISPATCHED\tJOBS"}
-	for _, e := range runs {
-		dispatched, line, err := listedRun(e.Dir)
-		if err != nil {
-			line = firstLine(err.Error())
-		}
-		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%s", text.Line(e.Name), e.Made.Local().Format("2006-01-02 15:04"),
-			dispatched, text.Line(line)))
-	}
-	return alignColumns(rows), older
-}
-
-// listedRun returns where a run is dispatched, and its progress in a line that is not cleaned.
-func listedRun(dir string) (dispatched, line string, err error) {
-	run, err := rundir.Open(dir)
-	if err != nil {
-		return "", "", err
-	}
-	r := journal.NewReader(run, nil)
-	_ = r.Watch(true) // a file that cannot be read shows nothing
-	if r.IsDispatched() {
-		dispatched = "on " + text.Line(r.Owner.Host)
-	}
-	table, err := listedTable(run, r.IsDispatched())
-	if err != nil {
-		return dispatched, "", err
-	}
-	p, cut := runview.ProgressOf(table, r), ""
-	p.Requests, _ = run.NumWaitingRequests(table) // likewise
-	if input, err := run.ReadInput(); err == nil && input.Cut() && !p.More {
-		cut = "input not read to its end"
-	}
-	return dispatched, p.Line(cut), nil
-}
-
-// listedTable returns the table of a run for a list. If the run has ended, the table may have only
-// counts.
-func listedTable(run *rundir.Run, isDispatched bool) (*jobs.Table, error) {
-	if names, _, err := run.RequestNames(); err == nil && len(names) == 0 && !isDispatched {
-		if t := journal.ReadCounts(run); t != nil {
-			return t, nil
-		}
-	}
-	return replayTable(run)
 }
 
 // pruneFlags holds the flags of runs prune.
@@ -201,7 +124,7 @@ func (a *app) pruneCmd() *cobra.Command {
 		Long: `Remove finished runs with their journals and the outputs of their jobs: the RUNs, or the runs in ./dcs-runs that
 --older and --keep select. A run that may be dispatched is never removed, and a run with unfinished jobs only with
 --unfinished. Files of the runs in work_dir on this machine are removed, too; for other hosts, the commands that
-remove them are printed.`,
+remove them are printed. Runs in other directories are removed only if RUNs name them, by their paths.`,
 		Example: `dcs-tui runs prune --older 30d
 dcs-tui runs prune --keep 10 --yes
 dcs-tui runs prune --unfinished sweep-20260314-1502`,
@@ -270,6 +193,7 @@ func (a *app) runPrune(args []string, p *pruneFlags) error {
 			continue
 		}
 		removed++
+		_ = forgetRun(runDir) // otherwise a list of runs does it
 		for _, l := range left {
 			a.con.Line("  " + text.Line(l))
 		}

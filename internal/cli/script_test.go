@@ -35,7 +35,10 @@ func (s scriptSuite) Run() int {
 		panic(err)
 	}
 	defer os.RemoveAll(home)
-	os.Setenv("HOME", home)
+	for _, v := range progtest.HomeEnv(home) {
+		name, value, _ := strings.Cut(v, "=")
+		os.Setenv(name, value)
+	}
 	os.Setenv("TEST_BASES", filepath.Join(home, "base"))
 	os.Setenv("SSH_AUTH_SOCK", "")
 	syscall.Umask(0o022)        // the program refuses scripts that a group can write
@@ -79,7 +82,8 @@ func TestScripts(t *testing.T) {
 			}
 			e.Setenv("EXAMPLES", examples)
 			e.Values[backgroundKey{}] = map[string]*exec.Cmd{}
-			e.Setenv("HOME", e.WorkDir)
+			e.Vars = append(e.Vars, progtest.HomeEnv(e.WorkDir)...)
+			e.Setenv("XDG_STATE_HOME", e.WorkDir+"/.tmp/state") // scripts list their directory
 			e.Setenv("TEST_BASES", e.WorkDir+"/base")
 			e.Setenv("LANG", "C.UTF-8")
 			e.Setenv(runShareEnv, "off")
@@ -148,7 +152,8 @@ func start(ts *testscript.TestScript, args []string) {
 	ts.Check(err)
 	cmd := exec.Command(path, args[2:]...)
 	cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{runShareEnv, "GORACE", "HOME", "LANG", "PATH", "TEST_BASES", "TMPDIR", "WORK"} {
+	for _, name := range []string{runShareEnv, "GORACE", "HOME", "LANG", "PATH", "TEST_BASES", "TMPDIR", "WORK",
+		"XDG_STATE_HOME"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
 	out, err := os.Create(ts.MkAbs(args[0] + ".out"))

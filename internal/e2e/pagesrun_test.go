@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"dcs-tui/internal/polltest"
+	"dcs-tui/internal/progtest"
 )
 
 // TestPages executes the code blocks of README.md and of the pages in docs/, in the order of each
@@ -112,7 +113,7 @@ func newReader(t *testing.T, blocks []*pageBlock) *reader {
 	}
 	// A reader at a terminal is asked, and answers yes.
 	r.script("dcs-tui", `case "$READER_SAYS_YES" in "${1-none}") set -- "$@" --yes ;; esac; exec `+program+` "$@"`)
-	r.env = append(os.Environ(), "HOME="+l.path("home"), "XDG_CONFIG_HOME=", "LANG=C.UTF-8", "TERM=dumb",
+	r.env = append(append(os.Environ(), progtest.HomeEnv(l.path("home"))...), "LANG=C.UTF-8", "TERM=dumb",
 		"PATH="+l.path("bin")+":"+os.Getenv("PATH"), "REPOSITORY="+l.repoPath("."),
 		"PYTHONDONTWRITEBYTECODE=1", "GOFLAGS="+os.Getenv("GOFLAGS")+" -buildvcs=false")
 	if len(l.servers) == 0 {

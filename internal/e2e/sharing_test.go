@@ -116,8 +116,8 @@ func (u *testUser) run(t *testing.T, dir, name string, share, hosts, slots int) 
 	cmd := exec.Command(filepath.Join(dir, "dcs-tui"), "run", "--no-tui", "--hosts", name+".toml", "--run-share",
 		strconv.Itoa(share),
 		"--run-dir", name, name+".txt")
-	cmd.Dir, cmd.Env = u.home, []string{"HOME=" + u.home, "USER=" + u.name, "PATH=" + os.Getenv("PATH"),
-		"TMPDIR=" + u.home}
+	cmd.Dir, cmd.Env = u.home, append(progtest.HomeEnv(u.home), "USER="+u.name, "PATH="+os.Getenv("PATH"),
+		"TMPDIR="+u.home)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &u.cred, Setsid: true}
 	var out progtest.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

@@ -17,6 +17,7 @@ import (
 
 	"dcs-tui/hosts/hosttest"
 	"dcs-tui/internal/polltest"
+	"dcs-tui/internal/progtest"
 )
 
 // snakemakeLab is a lab with two hosts and a workflow, whose directory has a space in its name.
@@ -66,8 +67,8 @@ func (l *snakemakeLab) snakemake(args ...string) *process {
 	args = append([]string{"-m", "snakemake", "--executor", "dcs-tui", "--jobs", "4", "--dcs-tui-hosts", "hosts.toml",
 		"--dcs-tui-flags=--ssh-config=" + l.servers[0].ConfigFile, "--dcs-tui-program", program}, args...)
 	cmd := exec.Command(l.python, args...)
-	cmd.Env = append(os.Environ(), "PYTHONPATH="+l.site, "HOME="+l.dir, "XDG_CACHE_HOME="+l.path("cache"),
-		`TOKEN=it's $5 "now"`)
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+l.site, "XDG_CACHE_HOME="+l.path("cache"), `TOKEN=it's $5 "now"`)
+	cmd.Env = append(cmd.Env, progtest.HomeEnv(l.dir)...)
 	return l.startCommand(cmd)
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"dcs-tui/hosts/hosttest"
 	"dcs-tui/internal/polltest"
+	"dcs-tui/internal/progtest"
 )
 
 // startExample starts a run over the lab's hosts that is kept open, in a copy of an example.
@@ -28,7 +29,8 @@ func (l *lab) startExample(example string) *process {
 func (l *lab) runTool(name string, args ...string) {
 	l.t.Helper()
 	cmd := exec.Command(name, args...)
-	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"), "HOME="+l.dir, "MAKEFLAGS=")
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"), "MAKEFLAGS=")
+	cmd.Env = append(cmd.Env, progtest.HomeEnv(l.dir)...)
 	l.startCommand(cmd).mustSucceed()
 }
 

@@ -59,7 +59,7 @@ func programCommand(s *namespaces, args ...string) *exec.Cmd {
 	args = append(append(s.prefix(), "env", "-C", sharedDir, binDir+"/dcs-tui"), args...)
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C",
-		"USER=root", "DCS_TUI_RUN_SHARE=off"}
+		"USER=root", "DCS_TUI_RUN_SHARE=off", "XDG_STATE_HOME=/dev/null"} // /root is that of this machine
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd

@@ -17,7 +17,7 @@ import (
 // The compiler's messages go to standard error. env is added to the compiler's environment. Callers
 // must import internal/cli, so that a change of it invalidates the cached results of their tests.
 // Runs of this process do not share slots with others on this machine unless they request it,
-// because tests run concurrently.
+// because tests run concurrently, and are not in the index of runs of whoever tests.
 func Main(m *testing.M, program *string, env ...string) int {
 	dir, err := os.MkdirTemp("", "dcs-progtest-")
 	if err != nil {
@@ -26,6 +26,7 @@ func Main(m *testing.M, program *string, env ...string) int {
 	}
 	defer os.RemoveAll(dir)
 	os.Setenv("DCS_TUI_RUN_SHARE", "off")
+	os.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state"))
 	*program = filepath.Join(dir, "dcs-tui")
 	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", *program, "dcs-tui")
 	build.Env = append(os.Environ(), env...)

@@ -41,3 +41,28 @@ func TestAloneListsTheRuns(t *testing.T) {
 		t.Errorf("the terminal was %s and is %s", was, is)
 	}
 }
+
+// TestAloneListsRunsOfOtherDirectories checks that the list also has the user's runs in other
+// directories, with the ends of their paths, after those here; that its keys work on them; and that
+// `?` lists the keys.
+func TestAloneListsRunsOfOtherDirectories(t *testing.T) {
+	t.Parallel()
+	x := openTerminal(t, 80, 24)
+	x.writeFile("ok.txt", "true\n")
+	x.enterLine("mkdir p q; cd p; dcs-tui run --hosts ../hosts.toml --no-tui --name there ../ok.txt; echo exit=$?", `exit=0`)
+	x.enterLine("cd ../q; clear; dcs-tui", `(?s)NAME +MADE.*> \.\.\.\S*/p/dcs-runs/there .*enter attach`)
+	x.press("?", `P +remove the run and its outputs`)
+	x.press("?", `enter attach`)
+	x.press("Enter", `\[1 Jobs`)
+	x.press("q", `all jobs succeeded`)
+	x.awaitGone(`\[1 Jobs`)
+
+	x.enterLine("clear; dcs-tui run --hosts ../hosts.toml --no-tui --name here ../ok.txt; echo exit=$?", `exit=0`)
+	x.enterLine("clear; dcs-tui", `(?s)> here .*1 of 1 ok.*\n +\.\.\.\S*/p/dcs-runs/there `)
+	x.press("j", `> \.\.\.`)
+	x.press("P", `remove the run and its outputs: /`)
+	x.press("n", `enter attach`)
+	x.press("P", `remove the run and its outputs: /`)
+	x.press("y", `(?s)1 run removed.*> here `)
+	x.press("q", `prompt>`)
+}

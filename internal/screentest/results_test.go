@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"dcs-tui/internal/polltest"
+	"dcs-tui/internal/progtest"
 )
 
 // sweepTemplate is a grid whose jobs print a metric. One prints nan, one prints none, and one keeps
@@ -81,7 +82,7 @@ func (x *terminal) checkRows(args ...string) {
 	x.awaitScreen("the numbers of dcs-tui results "+strings.Join(args, " "), func(shown string) bool {
 		// Run again each time: it may have read fewer results than the screen.
 		cmd := exec.Command(program, append([]string{"results", "r"}, args...)...)
-		cmd.Dir, cmd.Env = x.dir, append(os.Environ(), "HOME="+x.dir)
+		cmd.Dir, cmd.Env = x.dir, append(os.Environ(), progtest.HomeEnv(x.dir)...)
 		out, err := cmd.Output()
 		if err != nil {
 			x.t.Fatal(err)

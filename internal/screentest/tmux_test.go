@@ -47,8 +47,8 @@ func openTerminal(t *testing.T, w, h int, env ...string) *terminal {
 	conf := x.writeFile("tmux.conf", "set -g remain-on-exit on\nset -g allow-rename on\nset -g automatic-rename off\nset -g set-titles on\nset -g set-clipboard on\nset -g status off\nset -g escape-time 5\n")
 	args := []string{"-S", x.socket, "-f", conf, "-u", "new-session", "-d", "-x", fmt.Sprint(w), "-y", fmt.Sprint(h),
 		"-c", x.dir, "env"}
-	args = append(args, env...)
-	args = append(args, "PS1=prompt>", "HOME="+x.dir, "XDG_CONFIG_HOME=", "HISTFILE=", "PATH="+filepath.Dir(program)+
+	args = append(append(args, env...), progtest.HomeEnv(x.dir)...)
+	args = append(args, "PS1=prompt>", "HISTFILE=", "PATH="+filepath.Dir(program)+
 		":"+os.Getenv("PATH"), "bash", "--norc", "--noprofile", "-i")
 	cmd := exec.Command("tmux", args...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "TMUX=")
@@ -70,7 +70,7 @@ func (x *terminal) close() {
 	defer cancel()
 	if runs, _ := filepath.Glob(filepath.Join(x.dir, "dcs-runs", "*")); len(runs) > 0 {
 		cmd := exec.CommandContext(ctx, program, "cancel", "--all", "--yes", runs[0])
-		cmd.Dir, cmd.Env = x.dir, append(os.Environ(), "HOME="+x.dir)
+		cmd.Dir, cmd.Env = x.dir, append(os.Environ(), progtest.HomeEnv(x.dir)...)
 		cmd.Run()
 		x.awaitNoDispatcher(runs[0])
 	}

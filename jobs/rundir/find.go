@@ -39,12 +39,8 @@ func list(d Disk, base string) ([]Entry, error) {
 	}
 	var found []Entry
 	for _, name := range names {
-		dir := filepath.Join(base, name)
-		if made, ok := isRun(d, dir); ok {
-			found = append(found, Entry{Name: name, Dir: dir, Made: made})
-		} else if err := lostError(d, dir); err != nil && !strings.HasPrefix(name, ".") { // otherwise it is being removed
-			found = append(found, Entry{Name: name, Dir: dir, Made: madeAt(d, dir, NonceFile, JournalDir, AttemptsDir),
-				Lost: err})
+		if e, ok := entryAt(d, filepath.Join(base, name)); ok {
+			found = append(found, e)
 		}
 	}
 	slices.SortFunc(found, func(a, b Entry) int {
@@ -54,6 +50,23 @@ func list(d Disk, base string) ([]Entry, error) {
 		return strings.Compare(b.Name, a.Name)
 	})
 	return found, nil
+}
+
+// EntryAt returns the run in a directory, as List does. ok is false if there is none, or if it is not
+// visible now.
+func EntryAt(dir string) (e Entry, ok bool) { return entryAt(OS, dir) }
+
+func entryAt(d Disk, dir string) (e Entry, ok bool) {
+	e = Entry{Name: filepath.Base(dir), Dir: dir}
+	if e.Made, ok = isRun(d, dir); ok {
+		return e, true
+	}
+	e.Lost = lostError(d, dir)
+	if e.Lost == nil || strings.HasPrefix(e.Name, ".") { // it is being removed
+		return Entry{}, false
+	}
+	e.Made = madeAt(d, dir, NonceFile, JournalDir, AttemptsDir)
+	return e, true
 }
 
 // namesOf lists a directory. If the directory is not visible, namesOf lists its parent and tries
