@@ -10,6 +10,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
 	"dcs-tui/observe/runview"
 )
