@@ -14,7 +14,7 @@ HOMEPAGE ?= https://example.org/dcs-tui
 PREFIX ?= /usr/local
 export SYSTEMS HOMEPAGE
 
-.PHONY: build cross test faults sweep lint comments lines sim mutations vuln fuzz fuzz-parsers bench papers screenshots man notices install dist dist-check clean
+.PHONY: build cross test faults sweep lint comments lines sim mutations vuln fuzz fuzz-parsers bench papers compare screenshots man notices install dist dist-check clean
 
 build: ## the static program, ./dcs-tui, with the programs that it copies to hosts
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && scripts/host-programs "$$dir" && \
@@ -103,6 +103,12 @@ bench: build ## throughput, gaps, efficiency, memory beside xargs -P; the screen
 papers: build ## the papers' experiments at SCALE of their length (0.1); writes docs/papers.md
 	@scripts/need-sshd
 	go run ./bench -papers -rounds 1 -scale $(SCALE)
+
+compare: build ## the same jobs through dcs-tui, GNU parallel, xargs, HyperQueue, dask, Parsl, and pools of Python; writes the table of docs/compare.md
+	@scripts/need-sshd
+	@scripts/need-package parallel sh -c 'parallel --version | grep -q "^GNU parallel"'
+	@scripts/compare-pools .compare
+	go run ./bench -compare -rounds 3 -o docs/compare.md
 
 screenshots: ## docs/screens: pictures of the screen from a real run on a lab of sshd servers
 	@scripts/screenshots

@@ -11,6 +11,8 @@
 //	go run ./bench -papers -scale 0.1
 //	                                the experiments of the papers, at a tenth of their length;
 //	                                writes docs/papers.md
+//	go run ./bench -compare -o docs/compare.md
+//	                                the same jobs through dcs-tui and other programs
 //	go run ./bench -bigrun N DIR    write a run of N ended jobs to DIR, to measure commands on it
 package main
 
@@ -92,6 +94,9 @@ func main() {
 	ofPapers := flag.Bool("papers", false, "the experiments of the papers, and docs/papers.md, instead")
 	flag.Float64Var(&o.scale, "scale", 0.1, "length of the papers' experiments, as a part of theirs")
 	flag.StringVar(&o.bin, "bin", "./dcs-tui", "the program to measure")
+	withOthers := flag.Bool("compare", false, "compare with other programs instead; -o is a page with the markers of the table")
+	programs := flag.String("programs", "", "comma-separated programs of the comparison; all when empty")
+	python := flag.String("python", ".compare/bin/python", "interpreter that has the Python packages of the comparison")
 	numEnded := flag.Int("bigrun", 0, "write a run of `N` ended jobs to the directory that is the argument, instead")
 	flag.Parse()
 	if *numEnded > 0 {
@@ -108,7 +113,11 @@ func main() {
 	} else if o.hosts, err = numbers(*hosts, 4); err == nil {
 		o.slots, err = numbers(*slots, 1024)
 	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case *withOthers:
+		err = compare(o, *python, *only, *programs, *out)
+	default:
 		if *only == "" {
 			*out = cmp.Or(*out, set.file)
 		}
@@ -132,26 +141,38 @@ func numbers(list string, most int) (all []int, err error) {
 	return all, nil
 }
 
-func measure(o options, set *suite, only, out string) (err error) {
-	if o.bin, err = filepath.Abs(o.bin); err != nil {
-		return err
+// prepare returns a lab whose hosts have the program.
+func prepare(o options) (*lab, error) {
+	bin, err := filepath.Abs(o.bin)
+	if err != nil {
+		return nil, err
 	}
+	o.bin = bin
 	l, err := newLab(o)
+	if err != nil {
+		return nil, err
+	}
+	// The first connection to a host uploads the program.
+	if _, err := timed(l.dcs(len(l.sshd), 1, l.runDir(),
+		l.file("first.txt", strings.Repeat("true\n", len(l.sshd))))); err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func measure(o options, set *suite, only, out string) error {
+	l, err := prepare(o)
 	if err != nil {
 		return err
 	}
 	defer l.close()
-	// The first connection to a host uploads the program.
-	if _, err := timed(l.dcs(len(l.sshd), 1, l.runDir(),
-		l.file("first.txt", strings.Repeat("true\n", len(l.sshd))))); err != nil {
-		return err
-	}
 	r := &report{suite: set}
 	if out == "" {
 		set.charts = ""
 	}
 	for _, e := range set.list {
-		if only != "" && !strings.Contains(","+only+",", ","+e.name+",") {
+		if !isChosen(e.name, only) {
 			continue
 		}
 		fmt.Fprintf(os.Stderr, "== %s: %s\n", e.name, e.what)

@@ -24,21 +24,9 @@ func queued(l *lab, r *report) error {
 		if err := cmd.Start(); err != nil {
 			return err
 		}
-		pid := cmd.Process.Pid
-		// Wait until its memory and CPU time have stopped growing.
-		var p proc
-		for quiet := 0; quiet < 4; {
-			time.Sleep(500 * time.Millisecond)
-			q, err := readProc(pid)
-			if err != nil {
-				return err
-			}
-			if q.cpu-p.cpu < 20*time.Millisecond && q.rss <= p.rss+1<<20 {
-				quiet++
-			} else {
-				quiet = 0
-			}
-			p = q
+		p, err := settled(cmd.Process.Pid)
+		if err != nil {
+			return err
 		}
 		first, err := firstInstant(dir, 1)
 		if err != nil {
@@ -52,6 +40,29 @@ func queued(l *lab, r *report) error {
 		os.RemoveAll(dir)
 	}
 	return nil
+}
+
+// settled waits until the memory and the CPU time of processes have stopped growing, for two minutes
+// at most, and returns their sums.
+func settled(pids ...int) (sum proc, err error) {
+	const interval, limit = 500 * time.Millisecond, 240
+	for quiet, i := 0, 0; quiet < 4 && i < limit; i++ {
+		time.Sleep(interval)
+		var now proc
+		for _, pid := range pids {
+			p, err := readProc(pid)
+			if err != nil {
+				return now, err
+			}
+			now.cpu, now.rss, now.peak = now.cpu+p.cpu, now.rss+p.rss, now.peak+p.peak
+		}
+		quiet++
+		if now.cpu-sum.cpu >= 20*time.Millisecond || now.rss > sum.rss+1<<20 {
+			quiet = 0
+		}
+		sum = now
+	}
+	return sum, nil
 }
 
 // cancelFile tells the dispatcher of a run to cancel everything.
