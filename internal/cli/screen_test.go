@@ -121,7 +121,7 @@ func TestAttachToAHeadlessRun(t *testing.T) {
 	dir := tempDir(t)
 	writeFile(t, dir, "jobs.txt", gated)
 	lines := startOnTerminal(t, dir, "run", "--no-tui", "--name", "r", "jobs.txt")
-	lines.Until("0/1  1 running")
+	lines.Until("0 of 1 ok, 1 running")
 	p := startOnScreen(t, dir, "attach")
 	p.Until("while")
 	p.Person.WriteString("q")

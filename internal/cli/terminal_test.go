@@ -88,7 +88,7 @@ func TestTheTerminalIsClosed(t *testing.T) {
 	dir := tempDir(t)
 	writeFile(t, dir, "jobs.txt", gated+"echo 2\n")
 	p := startOnTerminal(t, dir, "run", "--no-tui", "--name", "r", "jobs.txt")
-	p.Until("0/2  1 running")
+	p.Until("0 of 2 ok, 1 running")
 	p.Person.Close()
 	const log = "dcs-runs/r/dispatcher.log"
 	awaitFile(t, filepath.Join(dir, log), "the terminal is gone")
@@ -106,7 +106,7 @@ func TestCtrlCEndsNoJob(t *testing.T) {
 	dir := tempDir(t)
 	writeFile(t, dir, "jobs.txt", gated+"echo 2\n")
 	p := startOnTerminal(t, dir, "run", "--no-tui", "--name", "r", "jobs.txt")
-	p.Until("0/2  1 running")
+	p.Until("0 of 2 ok, 1 running")
 	p.Person.WriteString("\x03")
 	p.Until("waiting for 1 running job; Ctrl-C again")
 	writeFile(t, dir, "gate", "")
