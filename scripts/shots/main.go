@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -79,7 +80,7 @@ func run(bin, out string) error {
 		cancel.Run()
 		t.do("kill-server")
 	}()
-	if err := t.until("[1 Jobs"); err != nil {
+	if err := t.until(`\[1 Jobs`); err != nil {
 		return err
 	}
 	time.Sleep(45 * time.Second) // wait for some history
@@ -97,7 +98,7 @@ func run(bin, out string) error {
 		name string
 		w, h int
 		keys []string
-		wait string // the keys are sent once the screen contains this text
+		wait string // the keys are sent once the screen matches this regular expression
 	}{
 		{"jobs", 160, 48, []string{"g", "j", "j"}, ""},
 		{"failed", 160, 48, []string{"3"}, ""},
@@ -105,7 +106,7 @@ func run(bin, out string) error {
 		{"hosts", 80, 24, []string{"Escape", "2"}, ""},
 		{"details", 80, 24, []string{"1", "/state=failed\n", "g", "Enter"}, ""},
 		{"results", 80, 24, []string{"Escape", "Escape", "Escape", "4", ":sort acc desc\n", ":best acc:max\n", "g"},
-			"done 7"},
+			`7\d ok`},
 		{"heat", 80, 24, []string{"h", "j", "j", "j", "j", "Right", "Right"}, ""},
 	}
 	for _, s := range shots {
@@ -205,13 +206,14 @@ func (t *tmux) out(args ...string) ([]byte, error) {
 
 func (t *tmux) do(args ...string) error { _, err := t.out(args...); return err }
 
-// until waits for a text on the screen.
-func (t *tmux) until(text string) error {
+// until waits until the screen matches a regular expression.
+func (t *tmux) until(expr string) error {
+	wanted := regexp.MustCompile(expr)
 	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
-		if shown, _ := t.out("capture-pane", "-p"); strings.Contains(string(shown), text) {
+		if shown, _ := t.out("capture-pane", "-p"); wanted.Match(shown) {
 			return nil
 		}
 	}
 	shown, _ := t.out("capture-pane", "-p")
-	return fmt.Errorf("the screen does not come to show %q:\n%s", text, shown)
+	return fmt.Errorf("the screen does not come to show %q:\n%s", expr, shown)
 }
