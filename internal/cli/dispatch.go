@@ -130,7 +130,9 @@ func (d *dispatchSession) runToEnd(owned *run.Owned) (code int, err error) {
 		owned.Release()
 		return 0, err
 	}
-	defer indexRun(owned.Run)()
+	if !d.flags.standby { // it leaves nothing on its host
+		defer indexRun(owned.Run)()
+	}
 	if d.flags.json || d.flags.output {
 		d.printer = newResultPrinter(d.app, d.flags, d.run)
 	}
