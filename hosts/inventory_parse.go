@@ -32,13 +32,13 @@ func Parse(data []byte, file string) (*Inventory, []string, error) {
 	var root map[string]any
 	if _, err := toml.Decode(string(data), &root); err != nil {
 		if pe, ok := errors.AsType[toml.ParseError](err); ok {
-			line := pe.Position.Line
+			lines := strings.Split(string(data), "\n")
+			line := min(max(pe.Position.Line, 1), len(lines)) // 0 for an error at the end of the text
 			// Line is one too far when a line end was not expected
 			if at := pe.Position.Start; at > 0 && at <= len(data) {
 				line = min(line, 1+bytes.Count(data[:at], []byte("\n")))
 			}
-			n.addProblem(line, "%s", syntaxProblem(strings.Split(string(data), "\n")[line-1],
-				strings.ReplaceAll(pe.Message, "\n", " ")))
+			n.addProblem(line, "%s", syntaxProblem(lines[line-1], strings.ReplaceAll(pe.Message, "\n", " ")))
 		} else {
 			n.addProblem(0, "%s", strings.ReplaceAll(strings.TrimPrefix(err.Error(), "toml: "), "\n", " "))
 		}
