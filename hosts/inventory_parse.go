@@ -49,9 +49,8 @@ func Parse(data []byte, file string) (*Inventory, []string, error) {
 	return r.inventory(data)
 }
 
-// syntaxProblem describes the syntax error of a line. It finds missing quotes, and characters that are
-// not what they look like, and returns the
-// message of the library for other errors.
+// syntaxProblem describes the syntax error of a line. It finds missing quotes, and characters that
+// are not what they look like, and returns the message of the library for other errors.
 func syntaxProblem(line, message string) string {
 	code, _, _ := strings.Cut(line, "#")
 	if _, why := jobs.Ambiguous(code); why != "" {
