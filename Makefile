@@ -83,7 +83,7 @@ lines: ## lines of each package, with and without tests, and the totals
 sim: ## simulate worlds with about 50 faults each, and a fifth as many each whose journals end early, and with bad hosts: make sim SEEDS=100000 FIRST=1
 	go test ./dispatch/sim -run 'TestSeeds|TestCuts|TestBadHosts' -v -timeout 0 -seeds $(SEEDS) -first $(FIRST)
 
-mutations: ## deliberate defects, which the simulator must find; docs/mutations.md is the table
+mutations: ## deliberate defects, which the simulator must find; docs/internals/mutations.md is the table
 	go test ./dispatch/sim -run TestMutations -v -count=1 -timeout 3h
 
 vuln: ## known vulnerabilities (needs the vulnerability database)

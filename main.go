@@ -17,7 +17,7 @@ import (
 
 // pages are the files that dcs-tui help shows.
 //
-//go:embed docs/*.md hosts.toml.example LICENSE THIRD_PARTY_NOTICES
+//go:embed docs/*.md docs/reference/*.md docs/internals/*.md hosts.toml.example LICENSE THIRD_PARTY_NOTICES
 var pages embed.FS
 
 func main() {

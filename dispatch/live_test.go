@@ -175,7 +175,7 @@ func busyEngine(tb testing.TB, numHosts, numJobs int) *engine {
 	return e
 }
 
-// TestLiveFileIsAsSmallAsDocumented checks the size that docs/live.md promises, for hosts
+// TestLiveFileIsAsSmallAsDocumented checks the size that docs/reference/live.md promises, for hosts
 // that each have a note and jobs that each report progress.
 func TestLiveFileIsAsSmallAsDocumented(t *testing.T) {
 	e := busyEngine(t, 1000, 100_000)

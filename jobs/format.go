@@ -8,7 +8,7 @@ import (
 )
 
 // Format is a format in which programs of several versions meet: a file that outlives the program
-// that wrote it, or a protocol. docs/formats.md states which versions a program reads.
+// that wrote it, or a protocol. docs/reference/formats.md states which versions a program reads.
 type Format struct {
 	Name    string // for people
 	Version int    // that this program reads and writes

@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Line is a line of a stream (docs/protocol.md): a job or, if Spec is nil, a StreamAsk.
+// Line is a line of a stream (docs/reference/protocol.md): a job or, if Spec is nil, a StreamAsk.
 type Line struct {
 	Spec *Spec
 	Ask  *StreamAsk

@@ -1,6 +1,6 @@
 // Package dcstui runs shell commands on the hosts of a dcs-tui run and returns their results in
 // completion order. It starts dcs-tui as a child process and speaks the protocol of
-// docs/protocol.md. If that process is killed, the client resumes the run, and every job still gets
+// docs/reference/protocol.md. If that process is killed, the client resumes the run, and every job still gets
 // one result.
 //
 // The package is this file and needs only the standard library, so it can be copied.
@@ -42,7 +42,7 @@ type Job struct {
 	ID      string // unique in the run; Submit chooses one if ""
 	Command string
 	Params  map[string]string
-	// Options are additional keys of a job in docs/protocol.md, such as "timeout": "2h".
+	// Options are additional keys of a job in docs/reference/protocol.md, such as "timeout": "2h".
 	Options map[string]any
 }
 

@@ -214,7 +214,7 @@ func (r *Run) storeInputMark(ctx context.Context, i rundir.Input) {
 	}
 }
 
-// Reply answers a line of the input that is not a job; docs/protocol.md describes it.
+// Reply answers a line of the input that is not a job; docs/reference/protocol.md describes it.
 type Reply struct {
 	V     int    `json:"v"`
 	Line  int    `json:"line"`

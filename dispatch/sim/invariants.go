@@ -23,7 +23,7 @@ func invariant(text string) string {
 	return text
 }
 
-// The names of the invariants. Messages and docs/mutations.md use these texts.
+// The names of the invariants. Messages and docs/internals/mutations.md use these texts.
 var (
 	OneResult           = invariant("one result a round")
 	SeqWithoutGaps      = invariant("result numbers without gaps")

@@ -19,7 +19,7 @@ import (
 //
 // A world whose journal is damaged keeps its machines. There, the reports of any machine behind a
 // name count, because the record that names the right machine may have been lost
-// (docs/reliability.md, what is not proved).
+// (docs/internals/reliability.md, what is not proved).
 
 // newMachine creates a machine that can be behind a name, and returns it with its address.
 func (w *World) newMachine(name string, gpus int) (h *host, address string) {

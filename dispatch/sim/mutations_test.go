@@ -15,9 +15,9 @@ import (
 )
 
 var (
-	updateDoc     = flag.Bool("update", false, "write docs/mutations.md")
+	updateDoc     = flag.Bool("update", false, "write docs/internals/mutations.md")
 	someMutations = flag.String("mutation", "",
-		"only the defects with this in their names; docs/mutations.md is left alone")
+		"only the defects with this in their names; docs/internals/mutations.md is left alone")
 )
 
 // mutation is a deliberate defect and how to find it.
@@ -49,7 +49,7 @@ func (wd *mutation) apply(root string) (string, error) {
 	return text, nil
 }
 
-const mutationsDoc = "../../docs/mutations.md"
+const mutationsDoc = "../../docs/internals/mutations.md"
 
 // TestMutations checks that the simulator finds every deliberate defect. Each defect is built for
 // this test alone. An invariant that no defect breaks would prove nothing.
@@ -82,12 +82,12 @@ func TestMutations(t *testing.T) {
 }
 
 // TestMutationsTable checks, without a build, that every defect still fits its file, and that
-// docs/mutations.md lists every defect and every invariant. These mistakes make TestMutations fail
+// docs/internals/mutations.md lists every defect and every invariant. These mistakes make TestMutations fail
 // late. The column that names the invariant is not compared, because any change of the core may
 // change which invariant notices a defect first.
 func TestMutationsTable(t *testing.T) {
 	if *updateDoc {
-		t.Skip("docs/mutations.md is being written")
+		t.Skip("docs/internals/mutations.md is being written")
 	}
 	doc, err := os.ReadFile(mutationsDoc)
 	if err != nil {
@@ -96,7 +96,7 @@ func TestMutationsTable(t *testing.T) {
 	wantListed := func(t *testing.T, text string) {
 		t.Helper()
 		if !strings.Contains(string(doc), text) {
-			t.Errorf("docs/mutations.md lacks %q: go test ./dispatch/sim -run TestMutations -update", text)
+			t.Errorf("docs/internals/mutations.md lacks %q: go test ./dispatch/sim -run TestMutations -update", text)
 		}
 	}
 	for _, wd := range mutations {
@@ -172,7 +172,7 @@ func (wd *mutation) try(t *testing.T, root, dir string) string {
 	return ""
 }
 
-// writeDoc writes docs/mutations.md. caught holds, for each defect, the invariant that noticed it.
+// writeDoc writes docs/internals/mutations.md. caught holds, for each defect, the invariant that noticed it.
 func writeDoc(t *testing.T, caught []string) {
 	var b strings.Builder
 	b.WriteString(mutationsHead)

@@ -131,7 +131,7 @@ func (l *dispatcher) takeOver() error {
 
 // inventory returns the hosts of one dispatcher. A person may have removed one host from its
 // inventory. A host of which damage destroyed every record is not removed, because nothing can be
-// known of it (docs/reliability.md, what is not proved).
+// known of it (docs/internals/reliability.md, what is not proved).
 func (w *World) inventory(t *jobs.Table) []*hosts.Host {
 	list := w.hostSet(t)
 	if len(list) < 2 || w.losesHosts || !w.oneInWhileFaults(8) {

@@ -4,7 +4,7 @@
 // explain why a job waits, and read output that only a host has. Everything else is in the run
 // directory. Listen starts a Server, and Dial returns a Client.
 //
-// Both sides send lines of JSON of bounded length, which docs/socket.md documents. The
+// Both sides send lines of JSON of bounded length, which docs/reference/socket.md documents. The
 // server sends a Hello first. A client that sends too much or reads too slowly is disconnected and
 // delays nobody else. The last line of a server that ends is its goodbye: calls without an answer
 // by then had no effect.

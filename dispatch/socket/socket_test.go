@@ -236,7 +236,7 @@ func TestCallsAndAnswersArriveUnchanged(t *testing.T) {
 	}
 }
 
-// TestLinesAreAsDocumented checks that the protocol lines are those that docs/socket.md
+// TestLinesAreAsDocumented checks that the protocol lines are those that docs/reference/socket.md
 // shows.
 func TestLinesAreAsDocumented(t *testing.T) {
 	s := startServer(t, &fakeHandler{wake: func(context.Context, string) error { return nil }})

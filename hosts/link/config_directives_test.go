@@ -14,37 +14,54 @@ import (
 	"dcs-tui/hosts/hosttest"
 )
 
-var updatePage = flag.Bool("update", false, "write docs/ssh-settings.md")
+var updatePage = flag.Bool("update", false, "write the tables of docs/ssh.md")
 
-// settingsPage is the page that lists every directive.
-const settingsPage = "../../docs/ssh-settings.md"
-
-// TestSettingsAreDocumented checks that the page of settings agrees with the table.
+// TestSettingsAreDocumented checks that docs/ssh.md has the table of directives. Directives with the
+// same note share a row.
 func TestSettingsAreDocumented(t *testing.T) {
-	var b strings.Builder
-	b.WriteString("# The settings of OpenSSH\n\n" +
-		"What the built-in ssh client does with each setting of ssh_config(5). With\n" +
-		"`link = \"ssh {name}\"`, your own ssh applies all of them. See [ssh](ssh.md).\n")
-	sections := []struct{ title, intro string }{
-		honored:  {"Honored", "These have the effect that they have with ssh."},
-		unneeded: {"Without effect", "These do not matter for what is done here, so they are ignored silently."},
-		warned: {"With a warning", "These have an effect with ssh that they lack here. A warning names each one that applies to\n" +
-			"a host with another value than OpenSSH's default."},
+	const file, begin, end = "../../docs/ssh.md", "<!-- keys of ssh_config -->\n", "<!-- end of keys -->\n"
+	page := read(t, file)
+	before, rest, found := strings.Cut(page, begin)
+	_, after, closed := strings.Cut(rest, end)
+	if !found || !closed {
+		t.Fatalf("%s has no tables of settings", file)
 	}
+	sections := []struct{ intro, note string }{
+		honored:  {"These have the effect that they have with ssh:", ""},
+		unneeded: {"These do not matter for what is done here, and are ignored:", "because"},
+		warned: {"These have an effect with ssh that they lack here. A warning names each one that applies to\n" +
+			"a host with another value than OpenSSH's default:", "instead"},
+	}
+	var b strings.Builder
+	b.WriteString(before + begin)
 	for kind, section := range sections {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| setting | note |\n|---|---|\n", section.title, section.intro)
+		var notes []string
+		names := map[string][]string{}
 		for _, d := range sortedDirectives() {
 			if d.support != support(kind) {
 				continue
 			}
-			fmt.Fprintf(&b, "| %s | %s |\n", d.name, d.note)
+			if names[d.note] == nil {
+				notes = append(notes, d.note)
+			}
+			names[d.note] = append(names[d.note], d.name)
+		}
+		fmt.Fprintf(&b, "%s\n\n| settings | %s |\n|---|---|\n", section.intro, section.note)
+		for _, note := range notes {
+			fmt.Fprintf(&b, "| %s | %s |\n", strings.Join(names[note], ", "), note)
+		}
+		if kind < len(sections)-1 {
+			b.WriteString("\n")
 		}
 	}
+	b.WriteString(end + after)
 	if *updatePage {
-		must(t, os.WriteFile(settingsPage, []byte(b.String()), 0o644))
+		must(t, os.WriteFile(file, []byte(b.String()), 0o644))
+		return
 	}
-	if page, err := os.ReadFile(settingsPage); err != nil || string(page) != b.String() {
-		t.Errorf("%s is not the table of directives (%v): go test ./hosts/link -run TestSettingsAreDocumented -args -update", settingsPage, err)
+	if page != b.String() {
+		t.Errorf("%s does not list the directives as they are: go test ./hosts/link -run TestSettingsAreDocumented "+
+			"-args -update", file)
 	}
 }
 

@@ -13,10 +13,10 @@ import (
 )
 
 // TestEachActionIsComplete checks that each action has a row in
-// docs/requests.md, an effect without a dispatcher there, and an event of the core that the simulator
+// docs/reference/requests.md, an effect without a dispatcher there, and an event of the core that the simulator
 // sends.
 func TestEachActionIsComplete(t *testing.T) {
-	page, err := os.ReadFile("../../docs/requests.md")
+	page, err := os.ReadFile("../../docs/reference/requests.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestEachActionIsComplete(t *testing.T) {
 		q := &action.Request{Do: a.Name, Jobs: jobs.One(1), Host: "a", Edit: new(jobs.Change)}
 		for what, text := range map[string]string{"effect": effects, "row": rest} {
 			if !strings.Contains(text, fmt.Sprintf("`%s`", a.Name)) {
-				t.Errorf("docs/requests.md has no %s of %s", what, a.Name)
+				t.Errorf("docs/reference/requests.md has no %s of %s", what, a.Name)
 			}
 		}
 		events := append(sched.RequestFor("r", q, 1).Do, others[a.Name]...)

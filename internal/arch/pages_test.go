@@ -53,7 +53,8 @@ func TestMessagesNameNoFileOfTheRepository(t *testing.T) {
 
 // isPageOrCommand reports whether dcs-tui help shows something for a word.
 func isPageOrCommand(word string) bool {
-	for _, file := range []string{strings.TrimSuffix(word, ".md"), "commands/" + word} {
+	word = strings.TrimSuffix(word, ".md")
+	for _, file := range []string{word, "reference/" + word, "internals/" + word, "commands/" + word} {
 		if _, err := os.Stat("../../docs/" + file + ".md"); err == nil {
 			return true
 		}

@@ -116,8 +116,10 @@ func TestCommandsAreDocumented(t *testing.T) {
 func TestEachFlagIsOnAPage(t *testing.T) {
 	files, err := filepath.Glob("../../docs/*.md")
 	must(t, err)
+	reference, err := filepath.Glob("../../docs/reference/*.md")
+	must(t, err)
 	var pages []byte
-	for _, file := range append(files, "../../README.md") {
+	for _, file := range slices.Concat(files, reference, []string{"../../README.md"}) {
 		page, err := os.ReadFile(file)
 		must(t, err)
 		pages = append(pages, page...)

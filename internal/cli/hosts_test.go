@@ -22,10 +22,10 @@ import (
 	"dcs-tui/observe/runview"
 )
 
-// TestHostsCheckJSONIsDocumented checks that docs/formats.md lists exactly the fields of hosts
+// TestHostsCheckJSONIsDocumented checks that docs/reference/formats.md lists exactly the fields of hosts
 // check --json.
 func TestHostsCheckJSONIsDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../docs/formats.md")
+	text, err := os.ReadFile("../../docs/reference/formats.md")
 	must(t, err)
 	_, section, _ := strings.Cut(string(text), "`hosts check --json`\n")
 	section, _, _ = strings.Cut(section, "\n## ")
@@ -45,7 +45,7 @@ func TestHostsCheckJSONIsDocumented(t *testing.T) {
 	must(t, json.Unmarshal(b, &fields))
 	for name := range fields {
 		if !slices.Contains(documented, name) {
-			t.Errorf("docs/formats.md does not document %s", name)
+			t.Errorf("docs/reference/formats.md does not document %s", name)
 		}
 	}
 	if len(documented) != len(fields) {

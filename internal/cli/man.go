@@ -176,7 +176,7 @@ var manFiles = [][2]string{
 	{".dcsignore", "what --send does not copy, in the syntax of .gitignore (dcs-tui help files)"},
 	{"~/.ssh/config, ~/.ssh/known_hosts", "how hosts are reached, and their keys, as for ssh (dcs-tui help ssh)"},
 	{"~/.dcs-tui", "on a host: the program, and what running jobs need; work_dir in the inventory names another place"},
-	{"~/.dcs-busy, ~/.dcs-suspend", "on a host: files with which its owner keeps jobs away (dcs-tui help owners)"},
+	{"~/.dcs-busy, ~/.dcs-suspend", "on a host: files with which its owner keeps jobs away (dcs-tui help sharing)"},
 }
 
 // manEnvironment are the variables of the manual's section ENVIRONMENT.
@@ -191,5 +191,5 @@ var manEnvironment = [][2]string{
 	{"TZ", "time zone of the times that are shown"},
 	{"SHELL", "the shell that runs a ProxyCommand of ssh"},
 	{runShareEnv, "default of --run-share"},
-	{"DCS_JOB_ID, DCS_ATTEMPT, DCS_RUN, DCS_HOST, DCS_SLOT, and more", "set for each job (dcs-tui help jobs)"},
+	{"DCS_JOB_ID, DCS_ATTEMPT, DCS_RUN, DCS_HOST, DCS_SLOT, and more", "set for each job (dcs-tui help environments)"},
 }

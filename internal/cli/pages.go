@@ -29,25 +29,43 @@ var otherPages = map[string]string{
 	"hosts.toml": "hosts.toml.example", "license": "LICENSE", "notices": "THIRD_PARTY_NOTICES",
 }
 
+// pageDirs are the directories of the pages. The name of a page is in only one of them.
+var pageDirs = []struct{ dir, title string }{
+	{"docs", "Guide"}, {"docs/reference", "Reference"}, {"docs/internals", "For developers"},
+}
+
 // findPage returns the file of a page of the help: query or query.md for docs/query.md. It returns
 // "" if there is none.
 func (a *app) findPage(name string) string {
-	file := cmp.Or(otherPages[name], "docs/"+strings.TrimSuffix(name, ".md")+".md")
-	if _, err := fs.Stat(a.pages, file); err != nil || name == "README" {
-		return ""
+	files := []string{otherPages[name]}
+	for _, d := range pageDirs {
+		files = append(files, d.dir+"/"+strings.TrimSuffix(name, ".md")+".md")
 	}
-	return file
+	for _, file := range files {
+		if _, err := fs.Stat(a.pages, file); err == nil && name != "README" {
+			return file
+		}
+	}
+	return ""
 }
 
-// pageNames returns the names of the pages, without those outside docs/. The name of a page about
-// the same thing as a command ends in .md.
-func (a *app) pageNames(root *cobra.Command) []string {
-	files, _ := fs.Glob(a.pages, "docs/*.md") // the pattern is valid
+// pageNames returns the names of the pages in a directory. The name of a page about the same thing
+// as a command ends in .md.
+func (a *app) pageNames(root *cobra.Command, dir string) []string {
+	files, _ := fs.Glob(a.pages, dir+"/*.md") // the pattern is valid
 	var names []string
 	for _, file := range files {
 		if name := helpName(root, path.Base(file)); name != "" {
 			names = append(names, name)
 		}
+	}
+	return names
+}
+
+// allPageNames returns the names of the pages in all directories.
+func (a *app) allPageNames(root *cobra.Command) (names []string) {
+	for _, d := range pageDirs {
+		names = append(names, a.pageNames(root, d.dir)...)
 	}
 	return names
 }
@@ -72,13 +90,16 @@ func helpName(root *cobra.Command, file string) string {
 // listPages returns a list of the pages.
 func (a *app) listPages(root *cobra.Command) string {
 	var b strings.Builder
-	b.WriteString("# Pages\n\n`dcs-tui help NAME` shows a page.\n\n| | |\n|---|---|\n")
-	for _, name := range a.pageNames(root) {
-		page, _ := fs.ReadFile(a.pages, a.findPage(name)) // it was found in the same files
-		title, _, _ := strings.Cut(strings.TrimPrefix(string(page), "# "), "\n")
-		b.WriteString("| `" + name + "` | " + title + " |\n")
+	b.WriteString("# Pages\n\n`dcs-tui help NAME` shows a page..\n")
+	for _, d := range pageDirs {
+		b.WriteString("\n## " + d.title + "\n\n| | |\n|---|---|\n")
+		for _, name := range a.pageNames(root, d.dir) {
+			page, _ := fs.ReadFile(a.pages, a.findPage(name)) // it was found in the same files
+			title, _, _ := strings.Cut(strings.TrimPrefix(string(page), "# "), "\n")
+			b.WriteString("| `" + name + "` | " + title + " |\n")
+		}
 	}
-	b.WriteString("| `hosts.toml` | An inventory with all keys |\n| `license` | The license of dcs-tui |\n" +
+	b.WriteString("\n## Other files\n\n| | |\n|---|---|\n| `hosts.toml` | An inventory with all keys |\n| `license` | The license of dcs-tui |\n" +
 		"| `notices` | The licenses of the libraries in it |\n")
 	return b.String()
 }
@@ -168,6 +189,6 @@ dcs-tui help query`
 
 // helpWords returns the words for which help shows a page.
 func (a *app) helpWords(root *cobra.Command) []string {
-	return slices.Sorted(slices.Values(slices.Concat(a.pageNames(root), slices.Collect(maps.Keys(otherPages)),
+	return slices.Sorted(slices.Values(slices.Concat(a.allPageNames(root), slices.Collect(maps.Keys(otherPages)),
 		[]string{"pages"})))
 }

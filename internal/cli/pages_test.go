@@ -18,7 +18,7 @@ func TestPagesFitTheTerminal(t *testing.T) {
 	a := newApp()
 	a.pages = os.DirFS("../..")
 	root := a.root()
-	for _, name := range a.pageNames(root) {
+	for _, name := range a.allPageNames(root) {
 		text, err := fs.ReadFile(a.pages, a.findPage(name))
 		must(t, err)
 		page := hidden.ReplaceAllString(string(text), "")

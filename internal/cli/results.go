@@ -48,7 +48,7 @@ func (a *app) resultsCmd() *cobra.Command {
 		Short: "Print the results of the jobs of a run",
 		Long: `Print one line per finished job, in the order of the jobs file. If the run has parameters, or with any flag other
 than --json and --failed, print a table of parameters, metrics, state, time, and host instead. dcs-tui help
-results.md explains metrics and groups. ` + runHelp,
+metrics and dcs-tui help results.md explain metrics and groups. ` + runHelp,
 		Example: `dcs-tui results --failed
 dcs-tui results sweep-20260314-1502 --json | jq -r 'select(.exit == 3) | .stderr'
 dcs-tui results --result acc --sort acc:desc

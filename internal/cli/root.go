@@ -47,7 +47,7 @@ type app struct {
 	otherRuns        *otherRuns                            // see others
 	openRundir       func(dir string) (*rundir.Run, error) // nil: rundir.Open; for tests
 	watchesDir       bool                                  // openDir watches the directory of a run
-	pages            fs.FS                                 // docs/*.md and otherPages
+	pages            fs.FS                                 // of pageDirs, and otherPages
 	exitCode         int                                   // exit code, unless main gets an error
 }
 

@@ -24,8 +24,12 @@ import (
 // page, in a home directory of its own. The hosts are this machine; without -short a real ssh
 // server. Each block has a marker, which says how it is executed or why it is not.
 func TestPages(t *testing.T) {
-	pages, err := filepath.Glob("../../docs/*.md")
-	must(t, err)
+	var pages []string
+	for _, pattern := range []string{"docs/*.md", "docs/reference/*.md", "docs/internals/*.md"} {
+		files, err := filepath.Glob("../../" + pattern)
+		must(t, err)
+		pages = append(pages, files...)
+	}
 	var notRun []string
 	for _, file := range append([]string{"../../README.md"}, pages...) {
 		text, err := os.ReadFile(file)
@@ -250,10 +254,10 @@ func (r *reader) ignoreLoad() {
 	must(r.t, os.WriteFile(file, text, 0o600))
 }
 
-// checkRunDirectories checks that docs/run-directory.md lists each file of the runs of the page.
+// checkRunDirectories checks that docs/reference/run-directory.md lists each file of the runs of the page.
 func (r *reader) checkRunDirectories() {
 	r.t.Helper()
-	page := r.readFile("../../docs/run-directory.md")
+	page := r.readFile("../../docs/reference/run-directory.md")
 	_, table, _ := strings.Cut(page, "## The files\n")
 	_, table, _ = strings.Cut(table, "|---|---|\n")
 	table, _, _ = strings.Cut(table, "\n\n")
@@ -274,7 +278,7 @@ func (r *reader) checkRunDirectories() {
 		}
 	}
 	if len(patterns) < 20 {
-		r.t.Fatalf("the table of docs/run-directory.md lists only %q", patterns)
+		r.t.Fatalf("the table of docs/reference/run-directory.md lists only %q", patterns)
 	}
 	documented := regexp.MustCompile("^(" + strings.Join(patterns, "|") + ")$")
 	must(r.t, filepath.WalkDir(r.dir, func(path string, d os.DirEntry, err error) error {
@@ -288,7 +292,7 @@ func (r *reader) checkRunDirectories() {
 				return nil
 			}
 			if !documented.MatchString(name) && !documented.MatchString(filepath.Dir(name)+"/") {
-				r.t.Errorf("docs/run-directory.md does not list the file %s of a run", name)
+				r.t.Errorf("docs/reference/run-directory.md does not list the file %s of a run", name)
 			}
 			return nil
 		})

@@ -21,7 +21,7 @@ import (
 // schemas returns the schemas of the input and output lines of the protocol.
 func schemas(t *testing.T) (input, output *jsonschema.Schema) {
 	t.Helper()
-	const file = "../../docs/protocol.schema.json"
+	const file = "../../docs/reference/protocol.schema.json"
 	c := jsonschema.NewCompiler()
 	for name, to := range map[string]**jsonschema.Schema{"input": &input, "output": &output} {
 		s, err := c.Compile(file + "#/$defs/" + name)
@@ -47,7 +47,7 @@ type outputLine struct {
 }
 
 // TestProtocolMatchesItsSchema checks jobs as shell lines and as objects, ids, cancel and requeue,
-// and answers to wrong lines. All lines must match the schema of docs/protocol.md.
+// and answers to wrong lines. All lines must match the schema of docs/reference/protocol.md.
 func TestProtocolMatchesItsSchema(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)

@@ -18,7 +18,7 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// These tests hold the rule of docs/formats.md#versions.
+// These tests hold the rule of docs/reference/formats.md#versions.
 
 // copyRun copies a run directory into the lab and returns its path. Git keeps no modes and no empty
 // directories.

@@ -3,7 +3,7 @@
 // them. Jobs run on Linux only (see RunsJobs), and what only a host needs is in hosts/helper/remote.
 //
 // platform_linux.go, platform_darwin.go, and platform_freebsd.go have the differences, and
-// platform_bsd.go what the latter two share. docs/platforms.md describes them for users.
+// platform_bsd.go what the latter two share. docs/internals/platforms.md describes them for users.
 package platform
 
 import (

@@ -93,9 +93,9 @@ func TestStateIsReadBack(t *testing.T) {
 	}
 }
 
-// TestFieldsAreDocumented checks that docs/live.md lists each field and no other.
+// TestFieldsAreDocumented checks that docs/reference/live.md lists each field and no other.
 func TestFieldsAreDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../docs/live.md")
+	page, err := os.ReadFile("../../docs/reference/live.md")
 	must(t, err)
 	documented := map[string]bool{}
 	for line := range strings.Lines(string(page)) {
@@ -113,12 +113,12 @@ func TestFieldsAreDocumented(t *testing.T) {
 	addFields(want, "", reflect.TypeFor[State]())
 	for name := range want {
 		if !documented[name] {
-			t.Errorf("docs/live.md does not document the field %s", name)
+			t.Errorf("docs/reference/live.md does not document the field %s", name)
 		}
 	}
 	for name := range documented {
 		if !want[name] {
-			t.Errorf("docs/live.md documents %s, which is not a field", name)
+			t.Errorf("docs/reference/live.md documents %s, which is not a field", name)
 		}
 	}
 }

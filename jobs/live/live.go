@@ -1,7 +1,7 @@
 // Package live defines live.json, in which a dispatcher publishes what the journal does not
 // contain: host reports, rates, why launching is held back, and the progress of running jobs. Write
 // writes a State, and Read reads it. SampleLog records samples of the hosts in other files.
-// docs/live.md documents live.json for scripts.
+// docs/reference/live.md documents live.json for scripts.
 //
 // The file describes the moment State.At. Ages and delays in it are relative to that moment, so a
 // reader need not compare clocks. It is never fsynced: after a crash only the journal counts.

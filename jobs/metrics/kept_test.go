@@ -75,7 +75,7 @@ func TestKeptOfAHostWithoutAPlace(t *testing.T) {
 }
 
 // TestKeptToTheByte checks that a value that a job printed is kept byte for byte, even if it is not
-// UTF-8, and that a line has the form of docs/run-directory.md.
+// UTF-8, and that a line has the form of docs/reference/run-directory.md.
 func TestKeptToTheByte(t *testing.T) {
 	l := farLab(t, 1)
 	r := l.reader("acc", "raw")

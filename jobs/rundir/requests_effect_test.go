@@ -10,7 +10,7 @@ import (
 	"dcs-tui/jobs/action"
 )
 
-// requestEffects are the effects that docs/requests.md promises for each kind of request, in a
+// requestEffects are the effects that docs/reference/requests.md promises for each kind of request, in a
 // run that nobody dispatches: with jobs left, and after all jobs have ended.
 var requestEffects = map[string]struct {
 	q                 action.Request

@@ -1,4 +1,4 @@
-"""The executor: it starts dcs-tui as a child process and speaks the protocol of docs/protocol.md."""
+"""The executor: it starts dcs-tui as a child process and speaks the protocol of docs/reference/protocol.md."""
 import atexit
 import asyncio
 import collections
@@ -23,7 +23,7 @@ _INLINE = 8192  # longer calls travel in files: dcs-tui keeps the commands in me
 
 
 class Job:
-    """A command, or a function, with options of docs/protocol.md.
+    """A command, or a function, with options of docs/reference/protocol.md.
 
     >>> Job("./sim", slots=4, timeout="2h").options
     {'slots': 4, 'timeout': '2h'}

@@ -9,7 +9,7 @@ from . import _worker
 
 
 class Result:
-    """What became of a command: the fields of a result in docs/formats.md.
+    """What became of a command: the fields of a result in docs/reference/formats.md.
 
     >>> r = Result({"job": 7, "state": "failed", "exit": 3})
     >>> r, r.exit

@@ -173,7 +173,10 @@ func lockIn(dirfd int, dir string, device int, need gpuNeed) (heldFile, error) {
 	return l, nil
 }
 
-func lockPrefix(device int) string { return "gpu" + strconv.Itoa(device) + "." }
+// gpuPrefix and the number of a device begin the name of the file of a GPU in use.
+const gpuPrefix = "gpu"
+
+func lockPrefix(device int) string { return gpuPrefix + strconv.Itoa(device) + "." }
 
 // lockedByOthers returns errTaken if the files other than ours (nil: none) leave too little of the
 // device, or if one of them is for the same half.
@@ -221,7 +224,7 @@ func (g *gpuClaim) shareOf(f *sharedFile) (jobs.GPUs, error) {
 // eachGPU calls look for each locked file of a device whose name begins with prefix.
 func eachGPU(dirfd int, dir, prefix string, look func(*gpuClaim)) error {
 	return eachShared(dirfd, dir, prefix, func(f *sharedFile) {
-		number, rest, dot := strings.Cut(strings.TrimPrefix(f.name, "gpu"), ".")
+		number, rest, dot := strings.Cut(strings.TrimPrefix(f.name, gpuPrefix), ".")
 		n, err := strconv.Atoi(number)
 		if !dot || err != nil || n < 0 || n >= jobs.MaxGPUs {
 			return
@@ -264,7 +267,7 @@ func lockedGPUs(dir string) (use gpuUse) {
 	}
 	defer closeFile(dirfd, dir)
 	var used [jobs.MaxGPUs]jobs.GPUs
-	eachGPU(dirfd, dir, "gpu", func(g *gpuClaim) { used[g.device] = min(used[g.device]+g.share, jobs.WholeGPU) })
+	eachGPU(dirfd, dir, gpuPrefix, func(g *gpuClaim) { used[g.device] = min(used[g.device]+g.share, jobs.WholeGPU) })
 	for n, share := range used {
 		switch {
 		case share == jobs.WholeGPU:
@@ -279,7 +282,7 @@ func lockedGPUs(dir string) (use gpuUse) {
 // gpuUsers returns the devices in use, by user.
 func gpuUsers(dirfd int, dir string) map[int][]int {
 	users := map[int][]int{}
-	eachGPU(dirfd, dir, "gpu", func(g *gpuClaim) {
+	eachGPU(dirfd, dir, gpuPrefix, func(g *gpuClaim) {
 		if !slices.Contains(users[g.user], g.device) {
 			users[g.user] = append(users[g.user], g.device)
 		}

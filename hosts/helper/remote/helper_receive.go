@@ -57,7 +57,10 @@ type heldLaunch struct {
 	needsOwn bool // its own files
 }
 
-func filesDir(workDir, host string) string { return filepath.Join(workDir, "files."+host) }
+// filesPrefix plus the host's name is the directory of the files that were sent to the host.
+const filesPrefix = "files."
+
+func filesDir(workDir, host string) string { return filepath.Join(workDir, filesPrefix+host) }
 
 func newReceiver(dir string) *receiver {
 	r := &receiver{

@@ -26,6 +26,7 @@ func (s spool) path(parts ...string) string {
 }
 
 const (
+	dirRuns  = "runs"  // the spools of all runs: RUN/HOST
 	dirIn    = "in"    // waiting specs: GENERATION-ATTEMPT
 	dirTaken = "taken" // specs that a supervisor has taken: ATTEMPT@SLOT.PID.START
 	dirFree  = "free"  // files of finished specs, for reuse
@@ -45,7 +46,7 @@ const (
 // makeSpool creates base/runs/run/host unless it exists. Nobody else may enter any level.
 func makeSpool(base, run, host string) (spool, error) {
 	dir := base
-	for _, part := range []string{"runs", run, host} {
+	for _, part := range []string{dirRuns, run, host} {
 		dir = filepath.Join(dir, part)
 		if err := makeOwnDir(dir); err != nil {
 			return spool{}, err
