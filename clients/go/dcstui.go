@@ -66,7 +66,8 @@ type Result struct {
 	MaxRSSBytes    int64   `json:"max_rss_bytes"`
 	Stdout, Stderr string  // paths of files; host:path if only the host has them
 	Output         string  // set with Options.Output
-	OutputError    string  `json:"output_error"`
+	OutputError    string  `json:"output_error"` // why there is no Output
+	OutputBytes    int64   `json:"output_bytes"` // its size if it is too large; Stdout has it
 }
 
 // OK reports whether the job succeeded.

@@ -42,7 +42,7 @@ func TestJSONFieldsAreDocumented(t *testing.T) {
 		heading string
 		fields  []string
 	}{
-		{"## Results: `--json`", append(always, "id", "output", "output_error")},
+		{"## Results: `--json`", append(always, "id", "output", "output_error", "output_bytes")},
 		{"## Status of a run: `status --json`", jsonFields(statusJSON{})},
 		{"## Runs: `runs list --json`", jsonFields(runEntry{})},
 		{"## Events: `events --json`", jsonFields(runview.EventJSON{})},

@@ -26,7 +26,8 @@ type runFlags struct {
 	screen        screenFlags
 	json          bool
 	output        bool
-	order         bool // of output
+	maxOutput     int64 // bytes of an output in a result of --json; 0: the default
+	order         bool  // of output
 	tag           bool
 	shuf          bool
 	joblog        string
@@ -60,6 +61,14 @@ func (f *runFlags) addNewRunFlags(fs *pflag.FlagSet, file string) {
 	fs.BoolVarP(&f.order, "keep-order", "k", false, "print output in the order of the jobs (implies --output)")
 	fs.BoolVar(&f.tag, "tag", false, "begin each line of output with the job's values or name, and a tab (implies --output)")
 	endGroup(fs, titleOutput)
+}
+
+// check refuses values and combinations that no parser of a single flag refuses.
+func (f *runFlags) check() error {
+	if f.maxOutput > 0 && !(f.json && f.output) {
+		return text.Errorf("--output-max limits the outputs in results: it needs --json and --output")
+	}
+	return f.options.check()
 }
 
 // checkNewRun checks the flags before anything is read.
@@ -231,6 +240,8 @@ func (f *runFlags) addOutputFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.json, "json", false, "print one JSON object per finished job on stdout, in completion order")
 	fs.BoolVar(&f.output, "output", false,
 		"print the whole stdout of each job when it ends; with --json, as a field of its result")
+	fs.Var(newFlag(&f.maxOutput, "SIZE", jobs.ParseSize), "output-max",
+		"with --json --output: leave an output larger than SIZE out of the result, which has its size instead (default 32M)")
 	fs.Var((*pathFlag)(&f.joblog), "joblog", "write a job log in GNU parallel's format to `FILE`")
 	f.screen.addFlags(fs)
 	fs.Uint64Var(&f.Seed, "seed", 0, "seed of the jitter")

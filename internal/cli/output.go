@@ -33,6 +33,7 @@ type resultPrinter struct {
 	run        *run.Run
 	buf        []byte
 	withOutput bool       // with json: each result has the output of its job
+	maxOutput  int64      // bytes; larger outputs are left out
 	mu         sync.Mutex // serializes writes to out
 	tag        bool       // begin each line of output with the values of the job
 
@@ -44,7 +45,7 @@ type resultPrinter struct {
 
 func newResultPrinter(a *app, flags *runFlags, r *run.Run) *resultPrinter {
 	return &resultPrinter{out: a.stdout, con: a.con, tty: isTerminal(a.stdout), json: flags.json,
-		withOutput: flags.json && flags.output, run: r,
+		withOutput: flags.json && flags.output, maxOutput: cmp.Or(flags.maxOutput, maxOutput), run: r,
 		tag: flags.tag, inOrder: flags.order, held: map[jobs.ID]*results.Result{}, nextJob: 1}
 }
 
@@ -81,7 +82,7 @@ func (p *resultPrinter) printNow(r *results.Result) error {
 	if p.json {
 		if p.withOutput && r.Stdout != "" {
 			own := *r // r is shared
-			own.Output, own.OutputErr = p.wholeOutput(r)
+			p.addOutput(&own)
 			r = &own
 		}
 		p.buf = r.AppendJSON(p.buf[:0])
@@ -105,24 +106,28 @@ func (p *resultPrinter) printReply(r *run.Reply) error {
 	return p.write(line.Bytes())
 }
 
-// maxOutput bounds the output in a result, in bytes.
+// maxOutput is the default of --output-max, in bytes.
 const maxOutput = 32 << 20
 
-// wholeOutput returns the standard output of a job.
-func (p *resultPrinter) wholeOutput(r *results.Result) ([]byte, error) {
+// addOutput adds the standard output of a job to its result, or the size of an output that is too
+// large.
+func (p *resultPrinter) addOutput(r *results.Result) {
 	out := []byte{}
 	for {
 		piece, size, err := p.readOutput(r, int64(len(out)))
-		switch {
-		case err != nil:
-			return nil, err
-		case size > maxOutput:
-			return nil, fmt.Errorf("the output has %d bytes, more than %d MiB: read it from the file in stdout", size,
-				maxOutput>>20)
+		if err == nil && size > p.maxOutput {
+			r.OutputBytes = size
+			err = fmt.Errorf("the output has %d bytes, more than --output-max %s: it is in %s", size,
+				jobs.FormatSize(p.maxOutput), r.Stdout)
+		}
+		if err != nil {
+			r.OutputErr = err
+			return
 		}
 		out = append(out, piece...)
 		if len(piece) == 0 || int64(len(out)) >= size {
-			return out, nil
+			r.Output = out
+			return
 		}
 	}
 }

@@ -307,9 +307,10 @@ if __name__ == "__main__":
     open("input/a", "w").write("read ")
     with Executor("--ssh-config", os.environ["SSH"], "--hosts", os.environ["HOSTS"], program=os.environ["DCS"], python=sys.executable,
                   send=["input"], log=sys.stderr) as executor:
-        print(executor.submit(read, os.urandom(100000)).result(), len(executor.submit(os.urandom, 6 << 20).result()))
+        print(executor.submit(read, os.urandom(100000)).result(), len(executor.submit(os.urandom, 6 << 20).result()),
+              len(executor.submit("head -c 3000000 /dev/zero | tr '\\0' x").result().output))
 `)
 	l.runApart("\nmkdir apart/deep; cd apart/deep; " + python + " -B ../../apart.py " + l.repoPath("clients/python") +
 		" > ../../py.out")
-	l.checkFiles(map[string]string{"py.out": "read 100000 6291456\n"})
+	l.checkFiles(map[string]string{"py.out": "read 100000 6291456 3000000\n"})
 }

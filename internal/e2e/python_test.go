@@ -213,6 +213,11 @@ class Color(enum.Enum):
 class Block(bytearray):
     def __reduce_ex__(self, protocol):
         return Block, (pickle.PickleBuffer(self),)
+class View:
+    def __init__(self, data):
+        self.view = memoryview(data)
+    def __reduce_ex__(self, protocol):
+        return View, (pickle.PickleBuffer(self.view),)
 def block(n):
     return [Block(b"a" * n), Block(b"b" * n)]
 def color():
@@ -234,6 +239,17 @@ with executor() as e:
     assert a == b"a" * (20 << 20) and b == b"b" * (20 << 20)
     assert e.submit(size, [a, b]).result() == [20 << 20] * 2
     assert len(e.submit(bytes, 40 << 20).result()) == 40 << 20
+    for n in 100, 4 << 20:
+        view = e.submit(View, bytearray(b"v") * n).result().view
+        view[0] = 0
+        assert len(view) == n and view[1] == ord("v"), view
+    large = e.submit("head -c 3000000 /dev/zero | tr '\\0' x").result()
+    assert "output" not in vars(large) and large.output_bytes == 3000000, vars(large)
+    again = pickle.loads(pickle.dumps(large))
+    assert large.output == again.output == "x" * 3000000 and large.buffer()[:3] == b"xxx"
+    error = e.submit(Job("head -c 3000000 /dev/zero; exit 3", tries=1)).exception()
+    assert "exit 3" in str(error) and error.result.output == "\0" * 3000000, error
+    assert e.submit("printf '\\377'").result().buffer()[:] == b"\377"
     assert e.submit(color).result() is Color.RED
     for function, text in (lock, "ValueError: <unlocked"), (foreign, "Own: text"):
         error = e.submit(function).exception()
@@ -244,6 +260,7 @@ with executor() as e:
         assert False
     except TypeError as error:
         assert "cannot be sent" in str(error), error
+assert [r.output for r in e.results() if r.command.startswith("printf")] == ["\ufffd"]
 `)
 	l.pythonIn(python, "", "results.py")
 }

@@ -58,6 +58,9 @@ func (r *Result) AppendJSON(b []byte) []byte {
 		w.text("output", string(r.Output), true)
 	case r.OutputErr != nil:
 		w.text("output_error", r.OutputErr.Error(), true)
+		if r.OutputBytes > 0 {
+			w.number("output_bytes", r.OutputBytes, true)
+		}
 	}
 	return append(w.b, '}', '\n')
 }

@@ -38,6 +38,8 @@ type Result struct {
 
 	Output    []byte // output of the job, if requested; nil: not requested, or see OutputErr
 	OutputErr error
+	// The size of an output that was left out because it is too large. OutputErr is set, too.
+	OutputBytes int64
 
 	Created jobs.Stamp    // when the job was accepted, by the dispatcher's clock
 	Outcome *jobs.Outcome // nil: the job never ran, or its end was not observed

@@ -19,6 +19,7 @@ from typing import (IO, Any, AsyncIterator, Callable, Deque, Dict, Generator, It
 from . import _map, _notebook, _results, _ship, _worker
 from ._results import JobError, Result, StoppedError
 
+_MAX_OUTPUT = "2M"  # larger outputs are read from their files
 _INLINE = 8192  # longer calls travel in files: dcs-tui keeps the commands in memory
 
 
@@ -58,7 +59,7 @@ class Future(concurrent.futures.Future):  # type: ignore[type-arg]
         if "error" in fields:
             return self.stop(JobError(fields["error"]))
         try:
-            value, error = self._outcome(Result(fields))
+            value, error = self._outcome(self._executor._result(fields))
         except BaseException as e:
             value, error = None, e
         _results.finish(self, value, error)
@@ -68,9 +69,10 @@ class Future(concurrent.futures.Future):  # type: ignore[type-arg]
 
     def _outcome(self, result: Result) -> _results.Outcome:
         if not self._function:
-            ok = result.state == "succeeded" and "output_error" not in vars(result)
+            lacks = "output_error" in vars(result) and "output_bytes" not in vars(result)
+            ok = result.state == "succeeded" and not lacks
             return (result, None) if ok else (None, JobError(_results.describe(result), result))
-        for _, _, kind, blocks in _worker.records(self._executor._output(result)):
+        for _, _, kind, blocks in _worker.records(result.buffer()):
             value, error = _results.outcome(kind, blocks)
             if kind == "refused":
                 error = JobError(str(error), result)
@@ -173,7 +175,7 @@ class Executor(concurrent.futures.Executor):
         if done.returncode != 0:
             raise RuntimeError("the results of %s cannot be read: %s"
                                % (self.dir, done.stderr.decode(errors="replace").strip()))
-        return _notebook.Table(Result(json.loads(line)) for line in done.stdout.splitlines())
+        return _notebook.Table(self._result(json.loads(line)) for line in done.stdout.splitlines())
 
     def _repr_html_(self) -> str:
         try:
@@ -319,7 +321,8 @@ class Executor(concurrent.futures.Executor):
             words = ["resume", self._path]
         with self._write:
             self._process = subprocess.Popen(
-                [self._program, words[0], "--no-tui", "--json", "--output"] + words[1:] + ["-"], cwd=self._cwd,
+                [self._program, words[0], "--no-tui", "--json", "--output", "--output-max", _MAX_OUTPUT] + words[1:] +
+                ["-"], cwd=self._cwd,
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             listener = threading.Thread(target=self._listen, args=(self._process,), daemon=True)
             listener.start()
@@ -392,8 +395,8 @@ class Executor(concurrent.futures.Executor):
             pass
         taken.take(fields)
 
-    def _output(self, result: Result) -> Any:
-        return _results.open_output(result, self._program, self._path)
+    def _result(self, fields: Dict[str, Any]) -> Result:
+        return Result(fields, self._program, self._path)
 
 
 class _Text:

@@ -57,11 +57,11 @@ class Group:
         """Give the calls what became of them; what has not run goes back to the queue."""
         if "error" in fields:
             return self.stop(_results.JobError(fields["error"]))
-        executor, result = self.owner.executor, _results.Result(fields)
+        result = self.owner.executor._result(fields)
         calls = {call.index: call for call in self.calls}
         seconds, count, refusal = 0.0, 0, None
         try:
-            for index, took, kind, blocks in _worker.records(executor._output(result)):
+            for index, took, kind, blocks in _worker.records(result.buffer()):
                 if kind == "refused":
                     refusal = bytes(blocks[0]).decode()
                 elif index in calls:

@@ -1,11 +1,15 @@
 """What becomes of commands and calls."""
 import concurrent.futures
+import json
 import mmap
 import os
 import subprocess
+import time
 from typing import Any, Dict, List, Optional, Tuple
 
 from . import _worker
+
+_FETCH_SECONDS = 60  # how long an output that only its host has is looked for
 
 
 class Result:
@@ -25,12 +29,22 @@ class Result:
     name: str
     stdout: Optional[str]
     stderr: Optional[str]
-    output: str
     reason: Optional[str]
     elapsed_seconds: Optional[float]
 
-    def __init__(self, fields: Dict[str, Any]) -> None:
+    def __init__(self, fields: Dict[str, Any], program: str = "dcs-tui", run_dir: str = "") -> None:
         self.__dict__.update(fields)
+        self._program, self._run_dir = program, run_dir
+
+    @property
+    def output(self) -> str:
+        """What the job printed. A large output is read from its file each time."""
+        text: Optional[str] = vars(self).get("output")
+        return str(self.buffer(), "utf-8", "replace") if text is None else text
+
+    def buffer(self) -> Any:
+        """Return what the job printed, as bytes. A large output is a map of its file."""
+        return open_output(self)
 
     def __getattr__(self, name: str) -> Any:  # a field that this version of dcs-tui does not have
         raise AttributeError("a result of dcs-tui has no field %s" % name)
@@ -69,32 +83,40 @@ class RemoteTraceback(Exception):
 def describe(result: Result) -> str:
     """Say how a job ended that did not succeed."""
     fields = vars(result)
-    cause = fields.get("reason") or fields.get("signal") or fields.get("output_error") or "exit %s" % result.exit
+    cause = fields.get("reason") or fields.get("signal")
+    if not cause:
+        cause = "exit %s" % result.exit if result.exit else fields.get("output_error") or "exit %s" % result.exit
     text = "job %d is %s: %s" % (result.job, result.state, cause)
     return text + "; see " + str(result.stderr) if result.stderr else text
 
 
-def open_output(result: Result, program: str, run_dir: str) -> Any:
+def open_output(result: Result) -> Any:
     """Return what an attempt printed: a text in the result, or a map of its file."""
     text = vars(result).get("output")
-    if text is not None and " raw" not in text:
+    if text is not None and " raw" not in text and "\ufffd" not in text:
         return text.encode()
-    attempt = result.attempt
+    attempt, run_dir = vars(result).get("attempt"), result._run_dir
     if not attempt:
         return b""  # it never ran
     paths = [result.stdout or "", os.path.join(run_dir, "attempts", "%03d" % (result.job // 1000), attempt + ".out")]
-    if not any(os.path.exists(p) for p in paths):  # only the host has it
-        done = subprocess.run([program, "fetch", run_dir, str(result.job)], stdin=subprocess.DEVNULL,
-                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+    end, is_known = time.monotonic() + _FETCH_SECONDS, False
+    while not is_known and not any(os.path.exists(p) for p in paths) and time.monotonic() < end:  # only the host has it
+        done = subprocess.run([result._program, "fetch", "--json", run_dir, str(result.job)], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
         if done.returncode != 0:
             raise JobError("the result of job %d was not fetched: %s"
                            % (result.job, done.stderr.decode(errors="replace").strip()), result)
+        did = json.loads(done.stdout)
+        is_known = did["fetched"] + did["here"] + sum(host["removed"] for host in did["hosts"]) > 0
+        time.sleep(0 if is_known else 0.1)  # fetch sees the end of a job up to a second later
     for path in paths:
         if os.path.exists(path):
             with open(path, "rb") as f:
                 if os.fstat(f.fileno()).st_size == 0:
                     return b""
                 return mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_COPY)
+    if result.state == "succeeded":
+        raise JobError("the output of job %d is not on its host any more" % result.job, result)
     return b""
 
 

@@ -34,6 +34,7 @@ if sys.version_info < (3, 8):
 import _dcs_tui_worker
 _dcs_tui_worker.main(sys.argv[1:])
 """
+_OWN = ("__main__", "__mp_main__", "dcs_tui", "_dcs_tui_worker", "cloudpickle")  # these do not travel as modules
 _lock = threading.RLock()  # of cloudpickle's list of modules
 
 
@@ -65,7 +66,7 @@ def _modules_below(_number: int, paths: Tuple[str, ...]) -> List[types.ModuleTyp
     stdlib, found = os.path.join(sysconfig.get_path("stdlib"), ""), []
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        if not isinstance(file, str) or name.split(".")[0] in ("__main__", "__mp_main__", "dcs_tui", "cloudpickle"):
+        if not isinstance(file, str) or name.split(".")[0] in _OWN:
             continue
         file = os.path.abspath(file)
         if any(file.startswith(os.path.join(p, "")) for p in paths) and not file.startswith(stdlib) and \
@@ -87,13 +88,12 @@ def _cloudpickle() -> Any:
 @functools.lru_cache(maxsize=1)
 def _pickler(module: Any) -> Any:
     """Return cloudpickle's pickler, which also keeps the file names of code for tracebacks."""
-    class Pickler(module.Pickler):  # type: ignore[misc]
-        def reducer_override(self, value: Any) -> Any:
-            if type(value) is types.CodeType:
-                make, args = self.dispatch_table[types.CodeType](value)
-                return make, tuple(value.co_filename if a == "<dynamic-code>" else a for a in args)
-            return super().reducer_override(value)
-    return Pickler
+    def reducer_override(self: Any, value: Any) -> Any:
+        if type(value) is types.CodeType:
+            make, args = self.dispatch_table[types.CodeType](value)
+            return make, tuple(value.co_filename if a == "<dynamic-code>" else a for a in args)
+        return module.Pickler.reducer_override(self, value)
+    return type("Pickler", (module.Pickler,), {"reducer_override": reducer_override})
 
 
 @contextlib.contextmanager
@@ -150,11 +150,11 @@ def _archive() -> bytes:
     packages = [(os.path.dirname(__file__), "dcs_tui")]
     if cloudpickle is not None:
         packages.append((os.path.dirname(cloudpickle.__file__), "cloudpickle"))
-    for folder, name in packages:
-        for file in sorted(os.listdir(folder)):
-            if file.endswith(".py"):
+    for top, package in packages:
+        for folder, _, names in sorted(os.walk(top)):
+            for file in sorted(n for n in names if n.endswith(".py")):
                 with open(os.path.join(folder, file), encoding="utf-8") as f:
-                    files[name + "/" + file] = f.read()
+                    files[os.path.join(package, os.path.relpath(folder, top), file).replace("/./", "/")] = f.read()
     files["_dcs_tui_worker.py"] = files["dcs_tui/_worker.py"]
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:

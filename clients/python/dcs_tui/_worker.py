@@ -18,7 +18,7 @@ import traceback
 import zlib
 from typing import Any, BinaryIO, Callable, Dict, Iterator, List, Optional, Tuple
 
-MAX_TEXT = 4 << 20  # larger records are raw
+MAX_TEXT = 1 << 20  # larger records are raw
 _ALIGN = 64
 
 Record = Tuple[int, float, str, List[Any]]  # index, seconds, kind, blocks
@@ -66,23 +66,17 @@ def records(data: Any) -> Iterator[Record]:
             if at > len(view):
                 return
         else:
-            text, begin = memoryview(zlib.decompress(base64.b64decode(words[5]))), 0
+            text, begin = memoryview(bytearray(zlib.decompress(base64.b64decode(words[5])))), 0
             for n in sizes:
                 blocks.append(text[begin:begin + n])
                 begin += n
         yield int(words[1]), float(words[2]), words[3].decode(), blocks
 
 
-class _Unpickler(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        if module == "_dcs_tui_worker":
-            return globals()[name]
-        return super().find_class(module, name)
-
-
 def loads(blocks: List[Any]) -> Any:
     """Return the object of blocks. Its arrays stay where the blocks are."""
-    return _Unpickler(io.BytesIO(blocks[0]), buffers=blocks[1:]).load()
+    sys.modules.setdefault("_dcs_tui_worker", sys.modules[__name__])  # its name on the hosts
+    return pickle.loads(blocks[0], buffers=blocks[1:])
 
 
 def dumps(value: Any, pickler: Any, apart: bool = True) -> List[Any]:
@@ -134,13 +128,12 @@ def _result(value: Any) -> List[Any]:
         if cloudpickle is None:
             raise
 
-        class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-            def reducer_override(self, value: Any) -> Any:
-                if isinstance(value, type) and value in _received:
-                    return find, _received[value]
-                return super().reducer_override(value)
+        def reducer_override(self: Any, value: Any) -> Any:
+            if isinstance(value, type) and value in _received:
+                return find, _received[value]
+            return cloudpickle.Pickler.reducer_override(self, value)
 
-        return dumps(value, Pickler)
+        return dumps(value, type("Pickler", (cloudpickle.Pickler,), {"reducer_override": reducer_override}))
 
 
 def rebuild(kind: Any, args: Tuple[Any, ...], state: Dict[str, Any]) -> BaseException:
