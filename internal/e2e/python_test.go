@@ -341,46 +341,78 @@ e._process.wait()
 	l.run("cancel", l.path("second"), "--yes")
 }
 
-// TestPythonSubmitit checks the interface of submitit: results, an array, a failure, and a function
-// that continues after its timeout. With DCS_LONG=1, and where the real package is installed, all but the last, which takes
-// minutes there, have the same output with it.
+// TestPythonSubmitit checks the interface of submitit: results, arrays, batches, what functions print,
+// commands, sequences, and failures. With DCS_LONG=1, and where the real package is installed, its
+// output is the same.
 func TestPythonSubmitit(t *testing.T) {
 	t.Parallel()
 	python := needPython(t)
 	l := newLocalLab(t, 2, "")
 	l.writeFile("example.py", `
-import os, sys, time
+import asyncio, os, sys, time
 if sys.argv[1] == "real":
-    import submitit
+    import logging, submitit
+    logging.getLogger("submitit").setLevel(logging.CRITICAL)
     more = {"cluster": "local"}
 else:
     from dcs_tui import submitit
     more = {"program": os.environ["DCS"], "python": os.environ["PYTHON"], "flags": ["--hosts", os.environ["HOSTS"]]}
 def add(a, b):
+    print("adding", a, b)
     return a + b
 def bad(x):
     raise ValueError(x)
-class Count(submitit.helpers.Checkpointable):
-    def __init__(self):
-        self.n = 0
-    def __call__(self, x):
-        self.n += 1
-        while self.n < 2:
-            time.sleep(0.01)
-        return self.n, x
-executor = submitit.AutoExecutor(folder=sys.argv[1] + "-log", **more)
-executor.update_parameters(timeout_min=5, slurm_partition="dev", name="adds")
+def where():
+    here = submitit.JobEnvironment()
+    return (here.job_id, here.num_tasks, here.num_nodes, here.node, here.global_rank, here.local_rank,
+            here.hostname == here.hostnames[0], here.activated())
+executor = submitit.AutoExecutor(folder=sys.argv[1] + "-log/%j", slurm_max_num_timeout=2, **more)
+executor.update_parameters(timeout_min=5, slurm_partition="dev", slurm_array_parallelism=2, name="adds", mem_gb=None)
 job = executor.submit(add, 5, 7)
-print(job.result(), job.exception(), job.done(), job.state)
+print(job.result(), job.exception(), job.done(), job.state, job.num_tasks, job.task(0) is job)
+print("adding 5 7" in job.stdout(), job.paths.stdout.name == job.job_id + "_0_log.out",
+      job.paths.folder.name == job.job_id, job.paths.stderr.exists())
+print(job.submission().function.__name__, job.submission().args, job.submission().kwargs)
+print(asyncio.run(job.awaitable().result()))
 print([job.result() for job in executor.map_array(add, [1, 2, 3], [10, 20, 30])])
+print([job.result() for job in executor.submit_array([where, dict])][1])
 jobs = []
 with executor.batch():
     for i in range(3):
         jobs.append(executor.submit(add, i, b=1))
-print(sorted(job.result() for job in submitit.helpers.as_completed(jobs)), jobs[0].results())
+        try:
+            jobs[0].job_id
+        except AttributeError as e:
+            print(type(e).__name__)
+    try:
+        executor.update_parameters(timeout_min=1)
+    except RuntimeError as e:
+        print(type(e).__name__)
+print(sorted(job.result() for job in submitit.helpers.as_completed(jobs, poll_frequency=0.1)), jobs[0].results())
+try:
+    with executor.batch():
+        executor.submit(add, 1, 1)
+        raise KeyError
+except KeyError:
+    print("nothing is submitted")
+job = executor.submit(where)
+found = job.result()
+print(found[0] == job.job_id, found[1:])
+try:
+    submitit.JobEnvironment()
+except RuntimeError as e:
+    print(type(e).__name__)
+command = submitit.helpers.CommandFunction(["echo", "a"], verbose=False)
+print(command("here"), "|", executor.submit(command, "b", c=1).result())
+job = executor.submit(submitit.helpers.CommandFunction(["sh", "-c", "echo no >&2; exit 3"]))
+print(type(job.exception()).__name__, "no" in job.stderr())
+sequence = submitit.helpers.FunctionSequence()
+sequence.add(add, 1, 2)
+sequence.add(pow, 2, 5)
+print(executor.submit(sequence).result())
 job = executor.submit(bad, "x")
 e = job.exception()
-print(type(e).__name__, "ValueError: x" in str(e), "in bad" in str(e))
+print(type(e).__name__, "ValueError: x" in str(e), "in bad" in str(e), "ValueError: x" in job.stderr())
 try:
     job.result()
 except RuntimeError as e:
@@ -389,13 +421,29 @@ try:
     executor.update_parameters(nonsense=1)
 except NameError as e:
     print(type(e).__name__)
-if sys.argv[1] != "real":
-    executor.update_parameters(timeout_min=0.05)
-    n, x = executor.submit(Count(), "x").result()
-    assert n >= 2 and x == "x", n
 `)
 	ours := l.pythonIn(python, "", "example.py", "ours")
-	want := "12 None True FINISHED\n[11, 22, 33]\n[1, 2, 3] [1]\nFailedJobError True True\nFailedJobError\nNameError\n"
+	want := `12 None True FINISHED 1 True
+True True True True
+add (5, 7) {}
+12
+[11, 22, 33]
+{}
+AttributeError
+AttributeError
+AttributeError
+RuntimeError
+[1, 2, 3] [1]
+nothing is submitted
+True (1, 1, 0, 0, 0, True, True)
+RuntimeError
+a here | a b --c=1
+FailedJobError True
+[3, 32]
+FailedJobError True True True
+FailedJobError
+NameError
+`
 	if ours != want {
 		t.Errorf("got\n%swant\n%s", ours, want)
 	}
@@ -404,6 +452,63 @@ if sys.argv[1] != "real":
 	} else if real := l.pythonIn(python, "", "example.py", "real"); real != ours {
 		t.Errorf("the real package prints\n%sours\n%s", real, ours)
 	}
+}
+
+// TestPythonSubmititDiffers checks what the real package lacks or takes minutes for: a function that
+// continues after its timeout, one that does not want to, and errors that name what is not available.
+func TestPythonSubmititDiffers(t *testing.T) {
+	t.Parallel()
+	python := needPython(t)
+	l := newLocalLab(t, 2, "")
+	l.writeFile("differs.py", `
+import os, pickle, time
+from dcs_tui import submitit
+from dcs_tui.submitit.helpers import Checkpointable
+class Count(Checkpointable):
+    def __init__(self):
+        self.n = 0
+    def __call__(self, x):
+        self.n += 1
+        while self.n < 2:
+            time.sleep(0.01)
+        return self.n, x
+class Never:
+    def __call__(self):
+        time.sleep(600)
+    def checkpoint(self):
+        return None
+executor = submitit.AutoExecutor(folder="log", program=os.environ["DCS"], python=os.environ["PYTHON"],
+                                 flags=["--hosts", os.environ["HOSTS"]])
+executor.update_parameters(timeout_min=0.05)
+n, x = executor.submit(Count(), "x").result()
+assert n >= 2 and x == "x", n
+e = executor.submit(Never()).exception()
+assert type(e) is submitit.helpers.UncompletedJobError and "returned None" in str(e), repr(e)
+executor.update_parameters(timeout_min=60, stderr_to_stdout=True)
+job = executor.submit(time.sleep, 600)
+for what in (lambda: job.paths.result_pickle, lambda: job._interrupt(), lambda: submitit.SlurmExecutor,
+             lambda: submitit.helpers.RsyncSnapshot("x"), lambda: submitit.AutoExecutor("log", cluster="debug")):
+    try:
+        what()
+        assert False
+    except NotImplementedError as e:
+        assert "dcs" in str(e), e
+try:
+    pickle.dumps(job)
+    assert False
+except TypeError as e:
+    assert "dcs-tui resume" in str(e), e
+try:
+    executor.update_parameters(nodes=2)
+    assert False
+except ValueError as e:
+    assert "one process on one host" in str(e), e
+final = job._call.final
+job.cancel_at_deletion()
+del job
+assert "canceled" in str(final.exception()), final.exception()
+`)
+	l.pythonIn(python, "", "differs.py")
 }
 
 // TestPythonPackage runs the doctests and the first lines of the README, and checks types, the oldest
@@ -415,8 +520,8 @@ func TestPythonPackage(t *testing.T) {
 	if got := l.pythonIn(python, `
 import doctest, importlib, pkgutil, dcs_tui
 tried = 0
-for module in pkgutil.iter_modules(dcs_tui.__path__):
-    failed, n = doctest.testmod(importlib.import_module("dcs_tui." + module.name))
+for module in pkgutil.walk_packages(dcs_tui.__path__, "dcs_tui."):
+    failed, n = doctest.testmod(importlib.import_module(module.name))
     assert not failed
     tried += n
 print(tried >= 10)

@@ -1,0 +1,1 @@
+"""Modules with the names that they have in submitit.core."""
