@@ -46,7 +46,7 @@ func fleet(l *lab, r *report) error {
 	}
 	next := 0
 	running, err := run.Start(context.Background(), owned, run.Options{
-		Hosts: list, Policy: sched.Config{},
+		Inventory: &hosts.Inventory{Hosts: list}, Policy: sched.Config{},
 		Connector: func(func(host, line string)) (hosts.Connector, error) { return fleetConnector{}, nil },
 		Lines: run.JobLines(func() (*jobs.Spec, error) {
 			if next == numJobs {

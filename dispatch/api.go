@@ -28,7 +28,7 @@ type Config struct {
 	Created jobs.Stamp
 
 	Sched     sched.Config
-	Hosts     []*hosts.Host
+	Inventory *hosts.Inventory
 	Connector hosts.Connector
 	Journal   Journal
 	Table     *jobs.Table
@@ -60,11 +60,11 @@ type Config struct {
 	// may be nil.
 	OnResults func([]*Result)
 	OnReport  func(job jobs.ID, over bool, text string) []jobs.Reported
-	// OnInventoryRequest receives the requests of people to add or remove a host. The dispatcher's
-	// goroutine calls it, so it must not block. The caller answers with SetHosts. It may be nil.
+	// OnInventoryRequest receives the durable requests of people to add or remove a host, which are
+	// carried out already. The dispatcher's goroutine calls it, so it must not block. It may be nil.
 	OnInventoryRequest func(host string, q jobs.HostRequest)
 	// RereadInventory asks for the inventory to be read again. The dispatcher's goroutine calls it,
-	// so it must not block. The caller answers with SetHosts if it has changed. It may be nil.
+	// so it must not block. The caller answers with SetInventory if it has changed. It may be nil.
 	RereadInventory func()
 }
 

@@ -102,11 +102,11 @@ func (d *Dispatcher) Epoch() int { return d.cfg.Open.Epoch }
 // Do sends an event to the core: a Request, or a decision of the program itself.
 func (d *Dispatcher) Do(ev sched.Event) { d.send(input{ev: ev}) }
 
-// SetHosts sets the complete set of hosts of the run; see sched.SetHosts. It blocks until the core
-// has it. The error is that of ctx, or reports that the dispatcher has ended. The caller must not
-// change the hosts afterwards.
-func (d *Dispatcher) SetHosts(ctx context.Context, list []*hosts.Host) error {
-	return d.call(ctx, func(e *engine) { e.step(sched.SetHosts{Hosts: list}) })
+// SetInventory sets the inventory of the run; see sched.SetInventory. It blocks until the core has
+// it. The error is that of ctx, or reports that the dispatcher has ended. The caller must not change
+// the inventory afterwards.
+func (d *Dispatcher) SetInventory(ctx context.Context, inv *hosts.Inventory) error {
+	return d.call(ctx, func(e *engine) { e.step(sched.SetInventory{Inventory: inv}) })
 }
 
 // Snapshot returns the current state of the run, or nil after its end.

@@ -51,7 +51,8 @@ func (r *rig) start(table *jobs.Table, names ...string) *rig {
 		hs = append(hs, fakeHost(n))
 	}
 	d, err := Start(Config{
-		RunUID: "u1", RunName: "test", RunDir: "/run", Sched: sched.Config{Seed: 1}, Hosts: hs,
+		RunUID: "u1", RunName: "test", RunDir: "/run", Sched: sched.Config{Seed: 1},
+		Inventory: &hosts.Inventory{Hosts: hs},
 		Connector: cmp.Or[hosts.Connector](r.connector, r.hosts), Journal: r.journal, Table: table,
 		IsDeleted: r.deleted, Files: r.files,
 		StoreSpecs: func([]*jobs.Spec) error { return nil },

@@ -71,7 +71,7 @@ const maxBatch = 1024
 func newEngine(d *Dispatcher) *engine {
 	e := &engine{d: d, cfg: &d.cfg, start: time.Now(), ownedAt: time.Now(), inspectToken: make(chan struct{}, 1),
 		agents: map[string]*agent{}, fenceClaims: map[string]int{}, clockOffsets: map[string]time.Duration{}, inputOpen: true}
-	e.core = sched.New(d.cfg.Sched, d.cfg.Table, d.cfg.Hosts)
+	e.core = sched.New(d.cfg.Sched, d.cfg.Table, d.cfg.Inventory)
 	e.loop = commit.New(e.core, d.cfg.Journal)
 	e.writer = newWriter(d)
 	e.loop.OnRecord = e.onRecord
@@ -79,7 +79,7 @@ func newEngine(d *Dispatcher) *engine {
 		e.notify(Notice{At: time.Now(), Text: text})
 	}
 	e.history.hosts = map[string]*hostHistory{}
-	for _, h := range d.cfg.Hosts {
+	for _, h := range e.core.HostSpecs() {
 		e.addAgent(h)
 	}
 	return e

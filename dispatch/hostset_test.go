@@ -19,7 +19,7 @@ func TestHostsAreAddedAndRemovedDuringARun(t *testing.T) {
 		r.submit(60)
 		time.Sleep(5 * time.Second)
 		give := func(list ...*hosts.Host) {
-			if err := r.d.SetHosts(context.Background(), list); err != nil {
+			if err := r.d.SetInventory(context.Background(), &hosts.Inventory{Hosts: list}); err != nil {
 				t.Fatal(err)
 			}
 		}

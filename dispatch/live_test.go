@@ -126,9 +126,9 @@ func busyEngine(tb testing.TB, numHosts, numJobs int) *engine {
 	}
 	d := &Dispatcher{signals: newSignals(), inputs: make(chan input, 1), done: make(chan struct{}),
 		finished: make(chan struct{}), results: newCompletions(),
-		cfg: Config{RunUID: "abcdefghjkmn", Table: table, Open: hosts.Open{Epoch: 1}}}
+		cfg: Config{RunUID: "abcdefghjkmn", Table: table, Inventory: new(hosts.Inventory), Open: hosts.Open{Epoch: 1}}}
 	for i := range numHosts {
-		d.cfg.Hosts = append(d.cfg.Hosts, &hosts.Host{Name: fmt.Sprintf("compute-node-%d", i+1),
+		d.cfg.Inventory.Hosts = append(d.cfg.Inventory.Hosts, &hosts.Host{Name: fmt.Sprintf("compute-node-%d", i+1),
 			Slots: hosts.SlotRule{Fixed: 16}})
 	}
 	e := newEngine(d)
@@ -140,7 +140,7 @@ func busyEngine(tb testing.TB, numHosts, numJobs int) *engine {
 	e.start = time.Now().Add(-time.Hour)
 	e.history.nextAt = e.now().Mono
 	step(sched.Submit{Specs: table.Specs, Last: true})
-	for _, h := range d.cfg.Hosts {
+	for _, h := range d.cfg.Inventory.Hosts {
 		step(sched.HostUp{Host: h.Name, Hello: &hosts.Hello{Slots: 16, Cores: 16, MemBytes: 1 << 36}})
 	}
 	running := map[string]*hosts.Started{}
@@ -157,7 +157,7 @@ func busyEngine(tb testing.TB, numHosts, numJobs int) *engine {
 			heartbeats[a.Host].Progress[a.ID.String()] = "epoch 17 of 50"
 		}
 	}
-	for _, h := range d.cfg.Hosts {
+	for _, h := range d.cfg.Inventory.Hosts {
 		if m := running[h.Name]; m != nil {
 			step(sched.AttemptsStarted{Host: h.Name, Msg: m})
 			step(sched.HostHeartbeat{Host: h.Name, Heartbeat: heartbeats[h.Name]})

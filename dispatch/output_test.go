@@ -27,7 +27,7 @@ func TestOutputOfAHostThatHasLeft(t *testing.T) {
 		d, err := Start(Config{RunUID: "u1", RunName: "test", RunDir: dir, Sched: sched.Config{Seed: 1},
 			Connector: r.hosts, Journal: r.journal,
 			Table: r.d.cfg.Table, Open: hosts.Open{Run: "u1", Epoch: 2}, HostDirs: map[string]string{"a": "a:/kept"},
-			Hosts: []*hosts.Host{fakeHost("b")}})
+			Inventory: &hosts.Inventory{Hosts: []*hosts.Host{fakeHost("b")}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -142,8 +142,7 @@ func (e *engine) carryOut(out commit.Out) {
 			if e.cfg.RereadInventory != nil {
 				e.cfg.RereadInventory()
 			}
-		case sched.CreateInstance, sched.TerminateInstance, sched.ListInstances, sched.FetchInstance,
-			sched.UseInstances:
+		case sched.CreateInstance, sched.TerminateInstance, sched.ListInstances, sched.FetchInstance:
 			if e.cfg.Provide != nil {
 				e.cfg.Provide(o)
 			}

@@ -173,7 +173,8 @@ type Inventory struct {
 	// Number of tokens of each kind that jobs may hold together, by name; Count may be 0.
 	Tokens []jobs.Token
 
-	defaults *draft // [defaults]; nil: none
+	defaults *draft    // [defaults]; nil: none
+	slots    *SlotRule // slots of each host; nil: as the file says
 }
 
 // GPUNumbers returns the sorted numbers of the devices that may be used. hello is nil if it is not

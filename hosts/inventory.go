@@ -180,7 +180,18 @@ func (inv *Inventory) Add(name, options string) (*Host, error) {
 	}
 	h := r.hosts[0]
 	h.File, h.Line = "", 0
+	if inv.slots != nil {
+		h.Slots = *inv.slots
+	}
 	return h, nil
+}
+
+// SetSlots sets the slots of all hosts but those of providers, also of hosts that Add returns later.
+func (inv *Inventory) SetSlots(rule SlotRule) {
+	inv.slots = &rule
+	for _, h := range inv.Hosts {
+		h.Slots = rule
+	}
 }
 
 // optionValue returns the value of an option as a value of TOML.
@@ -243,9 +254,9 @@ func AddedText(name, options string) string {
 }
 
 // With returns the hosts that a run uses: those of the inventory that were not removed on
-// request, those that were added on request, and those of providers. added holds those that
-// it made, and errs an error for each that could not be made.
-func (inv *Inventory) With(asked map[string]jobs.HostRequest, provided []*Host) (list, added []*Host, errs []error) {
+// request, those that were added on request, and those of providers. errs holds an error for each
+// host that was added on request and cannot be made.
+func (inv *Inventory) With(asked map[string]jobs.HostRequest, provided []*Host) (list []*Host, errs []error) {
 	names := map[string]bool{}
 	add := func(h *Host) {
 		if !names[h.Name] && !asked[h.Name].Removed {
@@ -265,13 +276,12 @@ func (inv *Inventory) With(asked map[string]jobs.HostRequest, provided []*Host) 
 			errs = append(errs, fmt.Errorf("the host %s, which was added on request, is not used: %w", name, err))
 			continue
 		}
-		added = append(added, h)
 		add(h)
 	}
 	for _, h := range provided {
 		add(h)
 	}
-	return list, added, errs
+	return list, errs
 }
 
 // UnknownText returns the error text for a host that is not one of those with the known names.

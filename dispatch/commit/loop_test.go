@@ -25,7 +25,7 @@ type loopDriver struct {
 func newLoopDriver(t *testing.T) *loopDriver {
 	d := &loopDriver{t: t, journal: new(jobstest.Journal)}
 	h := &hosts.Host{Name: "a", Slots: hosts.SlotRule{Fixed: 2}}
-	core := sched.New(sched.Config{Seed: 1}, &jobs.Table{}, []*hosts.Host{h})
+	core := sched.New(sched.Config{Seed: 1}, &jobs.Table{}, &hosts.Inventory{Hosts: []*hosts.Host{h}})
 	d.loop = New(core, d.journal)
 	d.loop.Notify = func(s string) { d.messages = append(d.messages, s) }
 	return d

@@ -61,7 +61,7 @@ func newStage(t *testing.T) *stage {
 	s := &stage{t: t, run: run, journal: new(jobstest.Journal)}
 	table := &jobs.Table{Requests: map[string]bool{oldName: true}, Epoch: 2}
 	d, err := dispatch.Start(dispatch.Config{RunUID: run.UID(), RunDir: run.Dir,
-		Hosts:     []*hosts.Host{{Name: "a", Link: "ssh"}},
+		Inventory: &hosts.Inventory{Hosts: []*hosts.Host{{Name: "a", Link: "ssh"}}},
 		Connector: deadConnector{}, Journal: s.journal, Table: table, StoreSpecs: run.AppendSpecs, Open: hosts.Open{Epoch: 2}})
 	must(t, err)
 	must(t, d.Submit(jobstest.Specs(3), false))

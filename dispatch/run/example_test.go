@@ -38,10 +38,10 @@ func startHere(t *testing.T, dir *rundir.Run, base string) *run.Run {
 	if err != nil {
 		t.Fatal(err)
 	}
-	here := hosts.Local().Hosts
-	here[0].Slots = hosts.SlotRule{Fixed: 2}
+	here := hosts.Local()
+	here.SetSlots(hosts.SlotRule{Fixed: 2})
 	r, err := run.Start(t.Context(), owned, run.Options{
-		Hosts: here,
+		Inventory: here,
 		Connector: func(log func(host, line string)) (hosts.Connector, error) {
 			return helper.New(helper.Options{Opener: hosts.Router{"local": link.LocalOpener{}}, Log: log, Bases: base}),
 				nil

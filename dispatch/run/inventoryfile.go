@@ -2,7 +2,6 @@ package run
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,34 +27,30 @@ const (
 	settleTime = 5 * time.Second
 )
 
-// Inventory is the set of hosts of a run: the hosts of the inventory file, which is read again
-// when it changes, with the changes that people requested and the instances of providers. When
-// the set changes, Inventory passes all of it to the dispatcher.
+// Inventory is the inventory of a run. Its file is read again when it changes, and then goes to the
+// dispatcher. Inventory stores it for later commands, with the hosts that people added.
 type Inventory struct {
 	run     *rundir.Run
 	file    string // absolute path; "": the run has no inventory file
-	print   func(string)
 	warn    func(string)
-	record  func(string)        // records an event about the file; it may block
-	wake    chan struct{}       // holds a signal to check the file
-	prepare func([]*hosts.Host) // nil: hosts are not changed
+	record  func(string)           // records an event about the file; it may block
+	wake    chan struct{}          // holds a signal to check the file
+	prepare func(*hosts.Inventory) // nil: the inventory is used as it was read
 
 	mu             sync.Mutex
 	inv            *hosts.Inventory
+	changed        bool // inv is not passed to the dispatcher yet
 	requests       map[string]jobs.HostRequest
-	providedHosts  []*hosts.Host
 	handledContent []byte // last handled content of the file, valid or not
 	pendingContent []byte // content seen once, which an editor may not have completed
 	info           fs.FileInfo
 	problem        string
 	events         []string // to record when mu is released
-
-	providersChanged bool // the providers or the tokens of the file have changed
 }
 
-func newInventory(run *rundir.Run, o *Options, t *jobs.Table, print, warn, record func(string)) *Inventory {
+func newInventory(run *rundir.Run, o *Options, t *jobs.Table, warn, record func(string)) *Inventory {
 	inv := o.Inventory
-	in := &Inventory{run: run, inv: inv, file: o.InventoryFile, prepare: o.PrepareHosts, print: print, warn: warn,
+	in := &Inventory{run: run, inv: inv, file: o.InventoryFile, prepare: o.PrepareInventory, warn: warn,
 		record: record, wake: make(chan struct{}, 1), requests: maps.Clone(t.Inventory),
 		handledContent: []byte(inv.Text)}
 	if in.requests == nil {
@@ -68,34 +63,15 @@ func newInventory(run *rundir.Run, o *Options, t *jobs.Table, print, warn, recor
 	return in
 }
 
-// Hosts returns the set: the hosts of the file that nobody has removed, then those that people
-// added, and then those of providers.
+// Hosts returns the hosts that are not instances of a provider, which come and go.
 func (in *Inventory) Hosts() []*hosts.Host {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	return in.hosts()
-}
-
-func (in *Inventory) hosts() []*hosts.Host {
-	list, added, errs := in.inv.With(in.requests, in.providedHosts)
-	for _, err := range errs {
-		in.print(err.Error())
-	}
-	if in.prepare != nil {
-		in.prepare(added)
-	}
+	list, _ := in.inv.With(in.requests, nil) // the core reports the errors
 	return list
 }
 
-// Provide sets the hosts of providers.
-func (in *Inventory) Provide(list []*hosts.Host) {
-	in.mu.Lock()
-	in.providedHosts = slices.Clone(list)
-	in.mu.Unlock()
-	dispatch.Signal(in.wake)
-}
-
-// HandleRequest handles the request of a person to add or remove a host. It does not block.
+// HandleRequest stores the request of a person to add or remove a host. It does not block.
 func (in *Inventory) HandleRequest(name string, q jobs.HostRequest) {
 	in.mu.Lock()
 	in.requests[name] = q
@@ -139,9 +115,9 @@ func (in *Inventory) Reread() {
 	in.info = nil
 }
 
-// serve calls give with the set when it has changed, until the run is over.
-func (in *Inventory) serve(over <-chan struct{}, give func(context.Context, []*hosts.Host) error,
-	provide func(*hosts.Inventory)) {
+// serve calls give with the inventory when its file has changed, until the run is over or give
+// returns an error.
+func (in *Inventory) serve(over <-chan struct{}, give func(*hosts.Inventory) error) {
 	every := time.NewTicker(inventoryInterval)
 	defer every.Stop()
 	for {
@@ -155,13 +131,10 @@ func (in *Inventory) serve(over <-chan struct{}, give func(context.Context, []*h
 		case <-in.wake:
 		}
 		in.mu.Lock()
-		inv, changed := in.inv, in.providersChanged
-		in.providersChanged = false
+		inv, changed := in.inv, in.changed
+		in.changed = false
 		in.mu.Unlock()
-		if changed {
-			provide(inv)
-		}
-		if give(context.Background(), in.Hosts()) != nil {
+		if changed && give(inv) != nil {
 			return
 		}
 		in.store()
@@ -192,8 +165,7 @@ func (in *Inventory) store() {
 	}
 }
 
-// check reads the file if it may have changed, and reports whether the set of hosts may have
-// changed. New content counts when it was read twice in a row, or immediately if now is set.
+// check reads the file if it may have changed, and reports whether the inventory has changed. New content counts when it was read twice in a row, or immediately if now is set.
 func (in *Inventory) check(now bool) bool {
 	changed := in.read(now)
 	in.mu.Lock()
@@ -261,18 +233,16 @@ func (in *Inventory) read(now bool) bool {
 	}
 	in.setProblem("")
 	if in.prepare != nil {
-		in.prepare(inv.Hosts)
+		in.prepare(inv)
 	}
 	changes := hosts.Changes(in.inv.Hosts, inv.Hosts)
 	if !slices.EqualFunc(in.inv.Providers, inv.Providers, (*hosts.Provider).Equal) {
-		in.providersChanged = true
 		changes = strings.TrimPrefix(changes+"; changed providers", "; ")
 	}
 	if !slices.Equal(in.inv.Tokens, inv.Tokens) {
-		in.providersChanged = true
 		changes = strings.TrimPrefix(changes+"; changed tokens", "; ")
 	}
-	in.inv, in.handledContent = inv, content
+	in.inv, in.changed, in.handledContent = inv, true, content
 	for _, w := range warnings {
 		in.warn(w)
 	}

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,7 +8,6 @@ import (
 	"time"
 
 	"dcs-tui/hosts"
-	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/rundir/disktest"
@@ -33,11 +31,11 @@ func newChangingInventory(t *testing.T, text string, asked map[string]jobs.HostR
 	c.run = disktest.NewRun(t)
 	unexpected := func(text string) { t.Errorf("unexpected text: %s", text) }
 	c.Inventory = newInventory(c.run, &Options{Inventory: inv, InventoryFile: c.file,
-		PrepareHosts: func(list []*hosts.Host) {
-			for _, h := range list {
+		PrepareInventory: func(inv *hosts.Inventory) {
+			for _, h := range inv.Hosts {
 				h.Nice = 17
 			}
-		}}, &jobs.Table{Inventory: asked}, unexpected, unexpected, func(text string) { c.said = append(c.said, text) })
+		}}, &jobs.Table{Inventory: asked}, unexpected, func(text string) { c.said = append(c.said, text) })
 	return c
 }
 
@@ -154,36 +152,22 @@ func TestRequestsSurviveAReloadOfTheInventory(t *testing.T) {
 	}
 }
 
-// TestProvidersChangeBeforeHosts checks that changed providers and tokens are passed to the
-// dispatcher before the hosts are, and only if they have changed (P3, T7).
-func TestProvidersChangeBeforeHosts(t *testing.T) {
-	provider := func(max string) string {
-		return "[[provider]]\nname = \"cloud\"\ncreate = \"c {name}\"\nlist = \"l\"\nterminate = \"t {name}\"\nmax = " +
-			max + "\n"
-	}
-	c := newChangingInventory(t, inventoryOf("a")+provider("1"), nil)
-	over := make(chan struct{})
-	given, sets := make(chan *hosts.Inventory, 10), make(chan int, 10)
-	done := make(chan struct{})
+// TestChangedInventoryGoesToTheDispatcher checks that the inventory is passed to the dispatcher when
+// its file has changed, with its providers and tokens, and not after a request of a person, which
+// the dispatcher knows (B5, P3, T7).
+func TestChangedInventoryGoesToTheDispatcher(t *testing.T) {
+	c := newChangingInventory(t, inventoryOf("a"), nil)
+	over, given, done := make(chan struct{}), make(chan *hosts.Inventory), make(chan struct{})
 	go func() {
 		defer close(done)
-		c.serve(over, func(_ context.Context, list []*hosts.Host) error { sets <- len(list); return nil },
-			func(inv *hosts.Inventory) { given <- inv })
+		c.serve(over, func(inv *hosts.Inventory) error { given <- inv; return nil })
 	}()
-	c.reload(inventoryOf("a", "b") + provider("1"))
-	if n := <-sets; n != 2 || len(given) != 0 {
-		t.Errorf("%d hosts, and %d changes of providers; want 2 and none", n, len(given))
-	}
-	c.reload(inventoryOf("a", "b") + provider("7"))
-	polltest.Until(t, "the set", func() bool { return len(sets) > 0 })
-	if inv := <-given; len(inv.Providers) != 1 || inv.Providers[0].Max != 7 {
-		t.Errorf("providers %+v", inv.Providers)
-	}
-	<-sets
-	c.reload(inventoryOf("a", "b") + provider("7") + "[tokens]\nmatlab = 3\n")
-	<-sets
-	if inv := <-given; len(inv.Tokens) != 1 || inv.Tokens[0].Count != 3 {
-		t.Errorf("tokens %v", inv.Tokens)
+	c.HandleRequest("late", jobs.HostRequest{Options: "slots=2"})
+	provider := "[[provider]]\nname = \"cloud\"\ncreate = \"c {name}\"\nlist = \"l\"\nterminate = \"t {name}\"\nmax = 7\n"
+	c.reload(inventoryOf("a", "b") + provider + "[tokens]\nmatlab = 3\n")
+	inv := <-given
+	if len(inv.Hosts) != 2 || len(inv.Providers) != 1 || len(inv.Tokens) != 1 {
+		t.Errorf("given %+v, want two hosts, a provider, and tokens", inv)
 	}
 	close(over)
 	<-done

@@ -23,7 +23,7 @@ func (r *Run) filesOfRun(o *Owned) (dispatch.Files, error) {
 		Send:      settings.Send, Return: settings.Return, Protected: r.protected(o),
 	}
 	f.IsUsed = len(settings.Send)+len(settings.Return) > 0 ||
-		slices.ContainsFunc(r.opts.Hosts, sendsFiles) ||
+		slices.ContainsFunc(r.inventory.Hosts(), sendsFiles) ||
 		slices.ContainsFunc(o.Specs(), hasFiles)
 	counts := func(attempt string) bool {
 		id, err := jobs.ParseAttemptID(attempt)

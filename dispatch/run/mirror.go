@@ -32,20 +32,10 @@ func pollsOf(dir *rundir.Run, connector hosts.Connector, list func() []*hosts.Ho
 		Open: hosts.Open{Version: hosts.ProtocolVersion, Run: dir.UID(), RunName: dir.Name(), Nonce: dir.Nonce}}
 }
 
-// voters returns the hosts that are not instances of a provider, which come and go.
-func (r *Run) voters() []*hosts.Host {
-	in := r.inventory
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(in.hosts()), func(h *hosts.Host) bool {
-		return slices.ContainsFunc(in.providedHosts, func(p *hosts.Host) bool { return p.Name == h.Name })
-	})
-}
-
 // newMirror returns the Primary of this run, which has no mirror yet.
 func (r *Run) newMirror() *mirror.Primary {
 	p := mirror.New(mirror.Options{
-		Run: r.dir, Journal: r.journal, Polls: pollsOf(r.dir, r.connector, r.voters), Env: r.secretEnv(),
+		Run: r.dir, Journal: r.journal, Polls: pollsOf(r.dir, r.connector, r.inventory.Hosts), Env: r.secretEnv(),
 		Say: r.printText, Warn: r.printWarning,
 		Show: func(standby string) { r.publisher.SetStandby(standby) },
 	})
@@ -55,7 +45,7 @@ func (r *Run) newMirror() *mirror.Primary {
 
 // ownMirror makes sure that no standby takes the run over from a mirror of an earlier dispatcher.
 func (r *Run) ownMirror(ctx context.Context) error {
-	p := pollsOf(r.dir, r.connector, r.voters)
+	p := pollsOf(r.dir, r.connector, r.inventory.Hosts)
 	err := mirror.Recover(ctx, r.dir, r.journal.Epoch(), &p, func(name string) *hosts.Host {
 		for _, h := range slices.Concat(r.opts.Standby, r.inventory.Hosts()) {
 			if h.Name == name {

@@ -28,15 +28,14 @@ type instances struct {
 	tokens    chan struct{}   // holds a token for each running command
 	running   sync.WaitGroup
 
-	mu        sync.Mutex
-	hostsOf   map[string][]*hosts.Host // hosts of each instance, according to the last list
-	usedNames []string                 // instances that must be hosts of the run
+	mu      sync.Mutex
+	hostsOf map[string][]*hosts.Host // hosts of each instance, according to the last list
 }
 
 func newInstances(r *Run) *instances {
 	m := &instances{r: r, prefix: hosts.InstancePrefix(r.dir.UID()), providers: map[string]*hosts.Provider{},
 		started: make(chan struct{}), tokens: make(chan struct{}, maxCommands), hostsOf: map[string][]*hosts.Host{}}
-	m.addProviders(r.opts.Providers)
+	m.addProviders(r.opts.Inventory.Providers)
 	return m
 }
 
@@ -49,12 +48,6 @@ func (m *instances) addProviders(list []*hosts.Provider) {
 	}
 }
 
-// setProviders replaces the providers of the inventory file.
-func (m *instances) setProviders(list []*hosts.Provider) {
-	m.addProviders(list)
-	m.r.d.Do(sched.SetProviders{Providers: list})
-}
-
 func (m *instances) provider(name string) *hosts.Provider {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -63,11 +56,6 @@ func (m *instances) provider(name string) *hosts.Provider {
 
 // carryOut starts to carry out a command.
 func (m *instances) carryOut(o sched.Command) {
-	if o, ok := o.(sched.UseInstances); ok {
-		m.mu.Lock()
-		m.usedNames = o.Names
-		m.mu.Unlock()
-	}
 	m.running.Go(func() {
 		<-m.started
 		select {
@@ -96,8 +84,6 @@ func (m *instances) answer(ctx context.Context, o sched.Command) sched.Event {
 		return m.list(ctx, o.Provider)
 	case sched.FetchInstance:
 		return sched.InstanceFetched{Name: o.Name, Err: errorText(m.fetch(ctx, o))}
-	case sched.UseInstances:
-		m.r.inventory.Provide(m.hosts())
 	}
 	return nil
 }
@@ -114,25 +100,16 @@ func (m *instances) list(ctx context.Context, name string) sched.Event {
 	if err != nil {
 		return sched.InstancesListed{Provider: name, Err: err.Error()}
 	}
-	ev := sched.InstancesListed{Provider: name, Pending: map[string]string{}, Left: map[string]time.Duration{}}
+	ev := sched.InstancesListed{Provider: name, Hosts: map[string][]*hosts.Host{}, Pending: map[string]string{},
+		Left: map[string]time.Duration{}}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, in := range list {
 		ev.Names = append(ev.Names, in.Name)
-		ev.Pending[in.Name], ev.Left[in.Name] = in.Pending, in.Left
+		ev.Hosts[in.Name], ev.Pending[in.Name], ev.Left[in.Name] = in.Hosts, in.Pending, in.Left
 		m.hostsOf[in.Name] = in.Hosts
 	}
 	return ev
-}
-
-// hosts returns the hosts of the instances that must be hosts of the run.
-func (m *instances) hosts() (list []*hosts.Host) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, name := range m.usedNames {
-		list = append(list, m.hostsOf[name]...)
-	}
-	return list
 }
 
 // fetch copies outputs that only the instance has into the run directory.

@@ -26,19 +26,17 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// Options configures Start. Only Hosts and Connector must be set.
+// Options configures Start. Only Inventory and Connector must be set.
 type Options struct {
-	Hosts     []*hosts.Host
-	Providers []*hosts.Provider // of hosts on demand
-	Inventory *hosts.Inventory  // source of Hosts; nil: made of Hosts
-	// PrepareHosts changes the hosts of an inventory file that was read again, in the same way as
-	// the caller has changed Hosts. It may be nil.
-	PrepareHosts func([]*hosts.Host)
+	Inventory *hosts.Inventory
+	// PrepareInventory changes an inventory that was read again from its file, in the same way as
+	// the caller has changed Inventory. It may be nil.
+	PrepareInventory func(*hosts.Inventory)
 	// Absolute path of the inventory file, which is read again when it changes; "": there is none.
 	InventoryFile string
 	// Connector makes the connector to the hosts. log receives the output of their helpers.
 	Connector func(log func(host, line string)) (hosts.Connector, error)
-	// Start sets Found and, if it is 0, Seed, and adds the tokens of the inventory.
+	// Start sets Found, InstancePrefix, and, if it is 0, Seed.
 	Policy sched.Config
 	Env    []jobs.EnvVar
 	// Hosts on one of which a standby dispatcher is kept; empty: no standby.
@@ -188,13 +186,8 @@ func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
 	if err := r.openJobLogs(); err != nil {
 		return nil, err
 	}
-	if opts.Inventory == nil {
-		opts.Inventory = &hosts.Inventory{Hosts: opts.Hosts}
-	}
-	r.inventory = newInventory(o.Run, &opts, o.Table, r.printText, r.printWarning,
+	r.inventory = newInventory(o.Run, &opts, o.Table, r.printWarning,
 		func(text string) { r.d.Do(sched.Log{Text: text}) })
-	opts.Hosts = r.inventory.Hosts()
-	r.opts.Hosts, r.opts.Inventory = opts.Hosts, opts.Inventory
 	r.instances = newInstances(r)
 	if opts.Search != nil {
 		r.searcher = newSearcher(r, o, opts.Search)
@@ -212,7 +205,7 @@ func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
 	if opts.Signals != nil {
 		go r.signals.listen(opts.Signals(), interrupts{cancelFirst: opts.InterruptCancels})
 	}
-	earlier := o.resultsOnHosts(opts.Hosts) // Start takes the table
+	earlier := o.resultsOnHosts(r.inventory.Hosts()) // Start takes the table
 	if r.d, err = dispatch.Start(cfg); err != nil {
 		r.closeSocket()
 		return nil, err
@@ -243,8 +236,7 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 	if policy.Seed == 0 {
 		policy.Seed = uint64(time.Now().UnixNano())
 	}
-	policy.Tokens = opts.Inventory.TokensWith(policy.Tokens)
-	policy.Providers, policy.InstancePrefix = opts.Providers, r.instances.prefix
+	policy.InstancePrefix = r.instances.prefix
 	r.connector, r.instances.connector = connector, storingConnector{connector, &r.hostDirs}
 	r.mirror = r.newMirror()
 	if policy.Found, err = o.foundAttempts(); err != nil {
@@ -266,7 +258,7 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 	cfg = dispatch.Config{
 		Files:  sent,
 		RunUID: r.dir.UID(), RunName: r.dir.Name(), RunDir: r.dir.Dir, Created: jobs.StampOf(settings.Created),
-		Sched: policy, Inspect: o.inspect, IsDeleted: r.location.Deleted, Hosts: opts.Hosts,
+		Sched: policy, Inspect: o.inspect, IsDeleted: r.location.Deleted, Inventory: opts.Inventory,
 		Connector: r.instances.connector, Provide: r.instances.carryOut, Journal: mirroredJournal{r.journal,
 			r.mirror}, Table: o.Table,
 		StoreSpecs: r.checkFiles(o.storeSpecs()),
@@ -318,12 +310,12 @@ func (r *Run) begin() {
 	go r.carryOutRequests()
 	r.removals.Go(func() { r.inbox.Serve(r.over) })
 	go r.storeStatus()
-	go r.inventory.serve(r.over, r.d.SetHosts, func(inv *hosts.Inventory) {
+	go r.inventory.serve(r.over, func(inv *hosts.Inventory) error {
 		if slices.ContainsFunc(inv.Hosts, sendsFiles) {
 			r.refuseMirror()
 		}
-		r.d.Do(sched.SetTokens{Tokens: inv.TokensWith(r.opts.Policy.Tokens)})
-		r.instances.setProviders(inv.Providers)
+		r.instances.addProviders(inv.Providers)
+		return r.d.SetInventory(context.Background(), inv)
 	})
 	// The run may end before all jobs are submitted. In that case the feeder must end, too.
 	go func() {

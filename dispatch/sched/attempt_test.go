@@ -108,7 +108,7 @@ func BenchmarkDomino(b *testing.B) {
 			Timeout: time.Minute, Priority: -1})
 	}
 	for b.Loop() {
-		c := New(Config{}, &jobs.Table{}, []*hosts.Host{testHost("melon1", bars)})
+		c := New(Config{}, &jobs.Table{}, inventoryOf(testHost("melon1", bars)))
 		now := Time{Wall: wallStart}
 		specs := specsOf(1, slices.Concat(hardest, all)...)
 		begin := time.Now()

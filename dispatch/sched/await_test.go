@@ -133,7 +133,7 @@ func TestStopOfASilentHostEndsTheWait(t *testing.T) {
 		{"stop", DrainHost{Host: "a", On: true, Now: true}, jobs.OnLostDefault, false},
 		{"stop, on_lost=wait", DrainHost{Host: "a", On: true, Now: true}, jobs.OnLostWait, true},
 		{"drain", DrainHost{Host: "a", On: true}, jobs.OnLostDefault, true},
-		{"remove", SetHosts{[]*hosts.Host{testHost("b", 1), testHost("c", 1)}}, jobs.OnLostDefault, false},
+		{"remove", setHosts(testHost("b", 1), testHost("c", 1)), jobs.OnLostDefault, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := silentStage(t, Config{OnLost: tt.onLost}, 20*time.Second, "gate")

@@ -57,7 +57,7 @@ func newBusyHosts(table *jobs.Table) *busyHosts {
 	for i := range f.running {
 		f.hosts = append(f.hosts, &hosts.Host{Name: fmt.Sprintf("melon%d", i+1), Slots: hosts.SlotRule{Fixed: 16}})
 	}
-	f.c = New(Config{}, table, f.hosts)
+	f.c = New(Config{}, table, inventoryOf(f.hosts...))
 	return f
 }
 

@@ -243,7 +243,7 @@ func (c *Core) updateFits(cl *class) {
 	switch {
 	case cl.exceeds != "":
 		cl.unsatisfiable = cl.exceeds
-	case cl.numCanRun > 0, len(c.hostSpecs()) == 0, c.hasProviderFor(cl):
+	case cl.numCanRun > 0, len(c.HostSpecs()) == 0, c.hasProviderFor(cl):
 	case len(c.hosts) == 1:
 		cl.unsatisfiable = c.hosts[0].whyCannotRun(cl)
 	default:

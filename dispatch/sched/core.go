@@ -32,7 +32,7 @@ type Config struct {
 	OnLost        jobs.OnLost // default for jobs; zero value: requeue
 	// Maximum number of busy slots over all hosts; 0: no limit.
 	MaxSlots int
-	Tokens   []jobs.Token // how many tokens there are of each kind (reserve.go)
+	Tokens   []jobs.Token // of the command line, instead of those of the inventory (reserve.go)
 	// How long hosts must stay busy without this dispatcher; 0: less than 1 s.
 	Buffer time.Duration
 	Halt   Halt // when to drain because of results
@@ -56,7 +56,6 @@ type Config struct {
 	RunShare   int
 	MaxBackoff time.Duration // maximum delay between connection attempts; 0: 1 min
 
-	Providers []*hosts.Provider // of hosts on demand
 	// Prefix of the names of the run's instances, without the dash; see hosts.InstancePrefix.
 	InstancePrefix string
 }
@@ -68,6 +67,7 @@ type Core struct {
 	table *jobs.Table
 	rng   *rand.Rand
 	fleet
+	hostInputs
 	// Machines with open or lost attempts that cannot be queried (hostset.go).
 	absent []*host
 	byName map[string]*host // those in hosts
@@ -127,11 +127,13 @@ type step struct {
 //
 // A resumed run gets Submit{Last: true} like any other run, without jobs if there are no new ones.
 // Until then the core waits for more jobs.
-func New(cfg Config, t *jobs.Table, hs []*hosts.Host) *Core {
+func New(cfg Config, t *jobs.Table, inv *hosts.Inventory) *Core {
+	hs, _ := inv.With(t.Inventory, nil) // the first Step reports the errors
 	c := &Core{
 		cfg: cfg, table: t,
-		rng:    rand.New(rand.NewPCG(cfg.Seed, 0x64637374)),
-		byName: make(map[string]*host, len(hs)),
+		rng:        rand.New(rand.NewPCG(cfg.Seed, 0x64637374)),
+		hostInputs: hostInputs{inventory: inv},
+		byName:     make(map[string]*host, len(hs)),
 		attempts: attempts{
 			inFlight:     make(map[jobs.AttemptID]*inFlight),
 			orphaned:     make(map[jobs.AttemptID]bool),
@@ -153,7 +155,7 @@ func New(cfg Config, t *jobs.Table, hs []*hosts.Host) *Core {
 	c.cfg.HalfLife = orDefault(cfg.HalfLife, defaultHalfLife)
 	c.cfg.MaxBackoff = orDefault(cfg.MaxBackoff, time.Minute)
 	c.slots = pool{unit: "slot", rule: "--max-slots allows", limit: cmp.Or(cfg.MaxSlots, -1)}
-	SetTokens{cfg.Tokens}.apply(c)
+	c.setTokens()
 	for _, s := range hs {
 		h := newHost(s, len(c.hosts))
 		h.machine = t.At[s.Name]

@@ -56,7 +56,7 @@ func measureFleet(b *testing.B, numHosts, slots, shapes int) {
 	for i := range list {
 		list[i] = &hosts.Host{Name: fmt.Sprint("h", i), Slots: hosts.SlotRule{Fixed: slots}}
 	}
-	c := New(Config{}, &jobs.Table{Specs: specs, Jobs: make([]jobs.Job, 0, len(specs))}, list)
+	c := New(Config{}, &jobs.Table{Specs: specs, Jobs: make([]jobs.Job, 0, len(specs))}, inventoryOf(list...))
 	now, longest := Time{Wall: wallStart}, time.Duration(0)
 	running := make([][]jobs.AttemptID, numHosts)
 	number := make(map[string]int, numHosts)

@@ -90,7 +90,7 @@ func TestHostSettingsApplyToTheNextDispatcher(t *testing.T) {
 
 	// The end of 2.1 is not reported because the dispatcher dies.
 	table := s.c.Table()
-	s.c = New(Config{}, table, []*hosts.Host{testHost("a", 1), testHost("b", 1), testHost("c", 1)})
+	s.c = New(Config{}, table, inventoryOf(testHost("a", 1), testHost("b", 1), testHost("c", 1)))
 	o := s.step(Tick{})
 	want(t, "commands", formatCommands[Launch](o), "")
 	want(t, "told", events(s.records), "a is still drained, as a person asked\n"+
@@ -136,7 +136,7 @@ func TestPauseAppliesToTheNextDispatcher(t *testing.T) {
 	want(t, "launched after a hold", launchedOn(s.up("a"), "a"), "")
 
 	table := s.c.Table()
-	s.c = New(Config{}, table, []*hosts.Host{testHost("a", 1)})
+	s.c = New(Config{}, table, inventoryOf(testHost("a", 1)))
 	s.step(Tick{})
 	wantContains(t, "told", events(s.records), "launching is still paused, as a person asked")
 	want(t, "launched by the next one", launchedOn(s.up("a"), "a"), "")

@@ -17,17 +17,24 @@ import (
 // launched there. Only that machine can settle the attempt. Another machine under the same name
 // knows nothing about it.
 
-// SetHosts sets the complete set of hosts of the run. The core keeps the hosts and does not change
-// them.
+// hostInputs are the inputs from which the core composes the set of hosts. Two more are
+// Table.Inventory, with what people have added and removed, and the instances of providers.
+type hostInputs struct {
+	inventory *hosts.Inventory
+	badHosts  string // why hosts that people have added cannot be used; "": they can
+}
+
+// SetInventory sets the hosts, providers, and tokens of the inventory. The core keeps it and does not
+// change it. Any change of the set of hosts has these effects:
 //
 // The core connects to a new host. A host that is not in the set any more starts no jobs, and
 // leaves when no attempt is open there. If it is added again before that, it stays. A new address
 // is used when no attempt is open at the old one, and the host starts no jobs until then. Setup,
 // nice, pin, and share_dir apply from the next connection on, and everything else immediately.
-type SetHosts struct{ Hosts []*hosts.Host }
+type SetInventory struct{ Inventory *hosts.Inventory }
 
-// ChangeInventory records that a person added or removed a host, whatever the inventory file
-// contains. The sender of SetHosts reads these records from Table.Inventory.
+// ChangeInventory adds or removes a host on request of a person, whatever the inventory file
+// contains.
 type ChangeInventory struct {
 	Host    string
 	Change  int    // jobs.HostAdded or jobs.HostRemoved
@@ -75,6 +82,7 @@ func (e ChangeInventory) carryOut(c *Core) (refused string) {
 		return c.noHostText(e.Host)
 	}
 	c.emit(jobs.Record{Kind: jobs.KindInventory, Host: e.Host, Count: e.Change, Reason: e.Options})
+	c.updateHosts()
 	return ""
 }
 
@@ -82,7 +90,40 @@ func (e ChangeInventory) carryOut(c *Core) (refused string) {
 // because the next change may bring one that can.
 const unsatisfiableWait = 10 * time.Minute
 
-func (e SetHosts) apply(c *Core) { c.reclassify(hasAttempts, func() { c.applyHostSet(e.Hosts) }) }
+func (e SetInventory) apply(c *Core) {
+	was := c.inventory
+	c.inventory = e.Inventory
+	if !slices.EqualFunc(was.Providers, e.Inventory.Providers, (*hosts.Provider).Equal) {
+		c.setProviders()
+	}
+	if !slices.Equal(was.Tokens, e.Inventory.Tokens) {
+		c.setTokens()
+	}
+	c.updateHosts()
+}
+
+// updateHosts composes the set of hosts from the inventory, the requests of people, and the instances
+// that are used, and applies what has changed.
+func (c *Core) updateHosts() {
+	var provided []*hosts.Host
+	for _, in := range c.provisions.instances {
+		if in.used {
+			provided = append(provided, in.specs...)
+		}
+	}
+	set, errs := c.inventory.With(c.table.Inventory, provided)
+	bad := ""
+	for _, err := range errs {
+		bad += err.Error() + "\n"
+	}
+	if bad != c.badHosts {
+		c.badHosts = bad
+		for _, err := range errs {
+			c.logf("", 0, "%v", err)
+		}
+	}
+	c.reclassify(hasAttempts, func() { c.applyHostSet(set) })
+}
 
 func (c *Core) applyHostSet(set []*hosts.Host) {
 	place := make(map[string]int, len(set))
@@ -130,7 +171,7 @@ func (c *Core) handleHostSetChange() {
 		c.updateFits(cl)
 	}
 	// Classes include estimates only in a hybrid run.
-	if hybrid := hasLocalAndRemote(c.hostSpecs()); hybrid != c.hybrid {
+	if hybrid := hasLocalAndRemote(c.HostSpecs()); hybrid != c.hybrid {
 		c.reclassify(allJobs, func() { c.hybrid = hybrid })
 	}
 }
@@ -166,8 +207,8 @@ func (c *Core) reclassify(depends func(*jobs.Job) bool, change func()) {
 func allJobs(*jobs.Job) bool       { return true }
 func hasAttempts(j *jobs.Job) bool { return len(j.Attempts) > 0 }
 
-// hostSpecs returns the hosts that are not removed.
-func (c *Core) hostSpecs() []*hosts.Host {
+// HostSpecs returns the hosts that are not removed. The caller must not change them.
+func (c *Core) HostSpecs() []*hosts.Host {
 	var list []*hosts.Host
 	for h := range c.everyHost() {
 		if !h.removed {

@@ -21,7 +21,7 @@ func hostAt(name string, slots int, address string) *hosts.Host {
 	return h
 }
 
-func setHosts(list ...*hosts.Host) SetHosts { return SetHosts{Hosts: list} }
+func setHosts(list ...*hosts.Host) SetInventory { return SetInventory{inventoryOf(list...)} }
 
 // TestHostsAreAddedAndRemovedDuringARun checks that hosts can be added and removed while the run
 // continues (B5).

@@ -24,9 +24,6 @@ type (
 		Name     string
 		Attempts []jobs.AttemptID
 	}
-	// UseInstances sets the instances that must be hosts of the run, in addition to the other
-	// hosts.
-	UseInstances struct{ Names []string }
 )
 
 // The events about instances. Err is for people; "" means success.
@@ -37,30 +34,25 @@ type (
 	InstancesListed    struct {
 		Provider string
 		Names    []string                 // those of this run
+		Hosts    map[string][]*hosts.Host // of each instance; none while its allocation is pending
 		Pending  map[string]string        // why an allocation has not begun
 		Left     map[string]time.Duration // time until the end of an allocation; absent: not known
 		Err      string                   // if set, the other fields have no meaning
 	}
 )
 
-// SetProviders sets the complete set of providers. A provider that is not in it creates no more
-// instances, but still terminates its own.
-type SetProviders struct{ Providers []*hosts.Provider }
-
 // To returns "": the dispatcher itself carries these commands out.
 func (CreateInstance) To() string    { return "" }
 func (TerminateInstance) To() string { return "" }
 func (ListInstances) To() string     { return "" }
 func (FetchInstance) To() string     { return "" }
-func (UseInstances) To() string      { return "" }
 
 // provisions holds the state of providers and instances.
 type provisions struct {
 	providers []*provider
 	instances []*instance // instances that are not gone, in the order of their numbers
 	byName    map[string]*instance
-	highest   int      // number of the newest instance
-	used      []string // names in the last UseInstances
+	highest   int // number of the newest instance
 	nextAt    time.Duration
 	// Deadline of waiting for instances at the end of the run; 0: not at the end.
 	endBy    time.Duration
@@ -103,6 +95,8 @@ type instance struct {
 	// Since when it has been idle; 0: it is busy, or not up.
 	idleAt            time.Duration
 	outputs           map[string][]jobs.AttemptID // by host
+	specs             []*hosts.Host               // its hosts, according to the last list
+	used              bool                        // specs are in the set of hosts
 	hosts             []*host                     // its hosts, as found by this Step
 	pending           string                      // why its allocation has not begun; "": it has
 	reportedPending   string                      // last reported value of pending
@@ -151,7 +145,7 @@ func (c *Core) wasUp(in *instance) bool { return c.table.Instances[in.name].Up !
 
 // beginProviding takes over the instances in the table.
 func (c *Core) beginProviding() {
-	SetProviders{c.cfg.Providers}.apply(c)
+	c.setProviders()
 	for _, name := range slices.Sorted(maps.Keys(c.table.Instances)) {
 		is := c.table.Instances[name]
 		n, _ := hosts.InstanceNumber(c.cfg.InstancePrefix, name)
@@ -162,17 +156,17 @@ func (c *Core) beginProviding() {
 	}
 }
 
-func (e SetProviders) apply(c *Core) {
-	all := slices.Clone(e.Providers)
+// setProviders follows the inventory. A provider that is not in it any more creates no more
+// instances, but still terminates its own.
+func (c *Core) setProviders() { c.reclassify(allJobs, c.updateProviders) }
+
+func (c *Core) updateProviders() {
 	for _, p := range c.provisions.providers {
-		if !slices.ContainsFunc(all, func(spec *hosts.Provider) bool { return spec.Name == p.spec.Name }) {
-			ends := *p.spec
-			ends.Max = 0
-			all = append(all, &ends)
-		}
+		ends := *p.spec
+		ends.Max = 0
+		p.spec = &ends
 	}
-	c.reclassify(allJobs, func() { c.cfg.Providers = all })
-	for _, spec := range all {
+	for _, spec := range c.inventory.Providers {
 		p := c.provider(spec.Name)
 		if p == nil {
 			p = &provider{spec: spec, startup: spec.Startup, slots: max(1, spec.Host.Slots.Fixed) * spec.Nodes()}
@@ -366,6 +360,7 @@ func (e InstancesListed) apply(c *Core) {
 		}
 		if listed[in.name] {
 			in.wasListed, in.numListsWithout = true, 0
+			in.setSpecs(e.Hosts[in.name])
 			c.updateAllocation(in, e.Pending[in.name], e.Left[in.name])
 			continue
 		}
@@ -389,14 +384,14 @@ func (e InstancesListed) apply(c *Core) {
 	})
 	for _, name := range e.Names {
 		if n, ok := hosts.InstanceNumber(c.cfg.InstancePrefix, name); ok && c.provisions.byName[name] == nil {
-			c.handleFoundInstance(p, name, n)
+			c.handleFoundInstance(p, name, n, e.Hosts[name])
 		}
 	}
 }
 
 // handleFoundInstance handles a listed instance without a record, or one that was assumed to be
 // gone. The create command of an earlier dispatcher may have ended late, or records may be lost.
-func (c *Core) handleFoundInstance(p *provider, name string, n int) {
+func (c *Core) handleFoundInstance(p *provider, name string, n int, specs []*hosts.Host) {
 	was, known := c.table.Instances[name]
 	if known && was.Provider != p.spec.Name {
 		return
@@ -405,7 +400,7 @@ func (c *Core) handleFoundInstance(p *provider, name string, n int) {
 		c.emit(jobs.Record{Kind: jobs.KindInstance, Host: name, How: string(jobs.InstanceCreating), Reason: p.spec.Name})
 	}
 	in := c.addInstance(p, name, n)
-	in.inherited, in.wasListed = true, true
+	in.inherited, in.wasListed, in.specs = true, true, specs
 	if !known {
 		c.logf(name, 0, "found the instance %s, of which there was no record", name)
 		return

@@ -14,7 +14,7 @@ import (
 // TestDelayBeforeAReconnect checks the delay before a reconnect (B1). It is random(0.5, 1) x
 // min(2^n s, cap), and is short while the host has been away for less than a minute.
 func TestDelayBeforeAReconnect(t *testing.T) {
-	c := New(Config{Seed: 3}, &jobs.Table{}, nil)
+	c := New(Config{Seed: 3}, &jobs.Table{}, inventoryOf())
 	for _, tt := range []struct {
 		n    int
 		away time.Duration
@@ -29,7 +29,7 @@ func TestDelayBeforeAReconnect(t *testing.T) {
 			wantBetween(t, fmt.Sprintf("%+v", tt), c.backoff(tt.n, tt.away), tt.most/2, tt.most)
 		}
 	}
-	c = New(Config{MaxBackoff: 4 * time.Second}, &jobs.Table{}, nil)
+	c = New(Config{MaxBackoff: 4 * time.Second}, &jobs.Table{}, inventoryOf())
 	wantBetween(t, "with a lower cap", c.backoff(20, time.Hour), 0, 4*time.Second)
 }
 
@@ -364,7 +364,7 @@ func TestHostIsSuspectByItsOwnTimes(t *testing.T) {
 	a, now := testHost("a", 1), testHost("a", 1)
 	a.Heartbeat, now.Heartbeat = 10*time.Second, time.Second
 	s := connectedStage(t, Config{}, a)
-	s.step(SetHosts{[]*hosts.Host{now}})
+	s.step(setHosts(now))
 	want(t, "silence before the next connection", s.c.byName["a"].suspectAfter, 50*time.Second)
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 2, Slots: 1}, Spec: now})
 	want(t, "silence after it", s.c.byName["a"].suspectAfter, 6*time.Second)

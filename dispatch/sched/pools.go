@@ -41,14 +41,12 @@ func (c *Core) tokenPool(kind string) *pool {
 	return c.tokens[len(c.tokens)-1]
 }
 
-// SetTokens sets how many tokens of each kind the run has.
-type SetTokens struct{ Tokens []jobs.Token }
-
-func (e SetTokens) apply(c *Core) {
+// setTokens sets how many tokens of each kind the run has.
+func (c *Core) setTokens() {
 	for _, p := range c.tokens {
 		p.limit = 0
 	}
-	for _, t := range e.Tokens {
+	for _, t := range c.inventory.TokensWith(c.cfg.Tokens) {
 		c.tokenPool(t.Name).limit = t.Count
 	}
 	if c.hasBegun && c.failUnsatisfiableAt == 0 {

@@ -64,16 +64,26 @@ func (c *Core) provide() {
 	for _, p := range v.providers {
 		c.requestInstanceList(p)
 	}
-	var used []string
+	changed := false
 	for _, in := range v.instances {
-		if in.wasListed && in.pending == "" && in.state < instanceLeaving && in.state != instanceFailed {
-			used = append(used, in.name)
-		}
+		changed = in.used != in.isUsable() || changed
+		in.used = in.isUsable()
 	}
-	if !slices.Equal(used, v.used) {
-		v.used = used
-		v.commands = append(v.commands, UseInstances{slices.Clone(used)})
+	if changed {
+		c.updateHosts()
+		c.moveHosts()
 	}
+}
+
+// isUsable reports whether the hosts of the instance must be hosts of the run.
+func (in *instance) isUsable() bool {
+	return in.wasListed && in.pending == "" && in.state < instanceLeaving && in.state != instanceFailed
+}
+
+// setSpecs sets the hosts of the instance.
+func (in *instance) setSpecs(list []*hosts.Host) {
+	in.used = in.used && slices.EqualFunc(list, in.specs, (*hosts.Host).Equal) // otherwise provide updates the set
+	in.specs = list
 }
 
 // manageInstance decides about an instance.

@@ -17,15 +17,31 @@ func testProvider() *hosts.Provider {
 		Host: hosts.Host{GPUs: -1, Link: "ssh", Slots: hosts.SlotRule{Fixed: 2}, Tags: []string{"cloud"}}}
 }
 
-func withProvider(cfg Config, p *hosts.Provider) Config {
-	cfg.Providers, cfg.InstancePrefix = []*hosts.Provider{p}, "dcs-r"
-	return cfg
+func inventoryWith(p *hosts.Provider, hs ...*hosts.Host) *hosts.Inventory {
+	return &hosts.Inventory{Hosts: hs, Providers: []*hosts.Provider{p}}
+}
+
+func newProviderStage(t *testing.T, cfg Config, p *hosts.Provider, hs ...*hosts.Host) *stage {
+	cfg.InstancePrefix = "dcs-r"
+	return newInventoryStage(t, cfg, inventoryWith(p, hs...))
+}
+
+// listOf returns a list of instances, whose hosts or nodes have two slots each.
+func (s *stage) listOf(names ...string) InstancesListed {
+	ev := InstancesListed{Provider: "cloud", Names: names, Hosts: map[string][]*hosts.Host{}}
+	for _, name := range names {
+		if s.nodes == nil {
+			ev.Hosts[name] = []*hosts.Host{testHost(name, 2)}
+		}
+		for _, node := range s.nodes {
+			ev.Hosts[name] = append(ev.Hosts[name], testHost(name+"."+node, 2))
+		}
+	}
+	return ev
 }
 
 // answerList answers a ListInstances command, even if there was none.
-func (s *stage) answerList(names ...string) []Command {
-	return s.step(InstancesListed{Provider: "cloud", Names: names})
-}
+func (s *stage) answerList(names ...string) []Command { return s.step(s.listOf(names...)) }
 
 // waitForListing lets time pass until the core requests a list of instances.
 func (s *stage) waitForListing(beating ...string) {
@@ -118,7 +134,7 @@ func TestInstancesAreCreatedOnlyIfNeeded(t *testing.T) {
 		}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newStage(t, withProvider(c.cfg, c.p), c.hosts...)
+			s := newProviderStage(t, c.cfg, c.p, c.hosts...)
 			c.do(s)
 			want(t, "before the list is known", s.instanceRecords("dcs-r-1"), "")
 			s.at += provideInterval
@@ -134,7 +150,7 @@ func TestInstancesAreCreatedOnlyIfNeeded(t *testing.T) {
 func TestKeptInstances(t *testing.T) {
 	p := testProvider()
 	p.Min = 2
-	s := newStage(t, withProvider(Config{}, p))
+	s := newProviderStage(t, Config{}, p)
 	s.at += provideInterval
 	want(t, "before there are jobs", formatCommands[CreateInstance](s.answerList()), "{cloud dcs-r-1} {cloud dcs-r-2}")
 	s.step(InstanceCreated{Name: "dcs-r-1"})
@@ -176,7 +192,7 @@ func TestQueueLengthRule(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := testProvider()
 			p.Rule = c.rule
-			s := newStage(t, withProvider(Config{}, p), testHost("a", 2))
+			s := newProviderStage(t, Config{}, p, testHost("a", 2))
 			s.up("a")
 			s.submitPlain(c.jobs)
 			s.at += provideInterval
@@ -198,7 +214,7 @@ func TestEagerInstances(t *testing.T) {
 		t.Run(rule.String(), func(t *testing.T) {
 			p, isEager := testProvider(), rule == hosts.Eager
 			p.Rule = rule
-			s := newStage(t, withProvider(Config{}, p), testHost("a", 2))
+			s := newProviderStage(t, Config{}, p, testHost("a", 2))
 			s.up("a")
 			s.submit(true, repeatOptions(40, &jobs.Options{Estimate: time.Second})...)
 			s.at += provideInterval
@@ -207,7 +223,7 @@ func TestEagerInstances(t *testing.T) {
 
 			only := testHost("a", 1)
 			only.Tags = []string{"only-a"}
-			s = newStage(t, withProvider(Config{}, p), only)
+			s = newProviderStage(t, Config{}, p, only)
 			s.up("a")
 			s.submit(true, &jobs.Options{Slots: 2}, &jobs.Options{Tags: only.Tags},
 				&jobs.Options{Tags: only.Tags, After: []jobs.ID{2}})
@@ -227,7 +243,7 @@ func TestEagerInstances(t *testing.T) {
 func TestEagerInstancesEndTogether(t *testing.T) {
 	p, only := testProvider(), testHost("a", 1)
 	p.Rule, only.Tags = hosts.Eager, []string{"only-a"}
-	s := newStage(t, withProvider(Config{}, p), only)
+	s := newProviderStage(t, Config{}, p, only)
 	s.up("a")
 	s.submit(true, &jobs.Options{Tags: only.Tags}, &jobs.Options{Tags: only.Tags})
 	s.at += provideInterval
@@ -243,11 +259,11 @@ func TestEagerInstancesEndTogether(t *testing.T) {
 // servedStage returns a stage with one instance that is up. shared is whether the instance shares
 // the run directory.
 func servedStage(t *testing.T, shared bool, jobsToDo int, last bool) *stage {
-	s := newStage(t, withProvider(Config{}, testProvider()))
+	s := newProviderStage(t, Config{}, testProvider())
 	s.submit(last, repeatOptions(jobsToDo, jobs.NoOptions)...)
 	wantContains(t, "commands", formatCommands[CreateInstance](s.answerList()), "{cloud dcs-r-1}")
 	s.step(InstanceCreated{Name: "dcs-r-1"})
-	want(t, "used", formatCommands[UseInstances](s.waitAndAnswerList("dcs-r-1")), "{[dcs-r-1]}")
+	want(t, "used", formatCommands[Connect](s.waitAndAnswerList("dcs-r-1")), "{dcs-r-1}")
 	s.connect("dcs-r-1", hosts.Hello{Cores: 3, Slots: 2, Shared: shared})
 	want(t, "records", s.instanceRecords("dcs-r-1"), "creating up")
 	return s
@@ -264,7 +280,7 @@ func TestUnneededInstancesAreTerminated(t *testing.T) {
 		want(t, "with an open attempt", formatCommands[TerminateInstance](append(s.ended("dcs-r-1", "1.1", ok),
 			s.wait(10*time.Second, "dcs-r-1")...)), "")
 		commands := s.ended("dcs-r-1", "2.1", ok)
-		want(t, "at the end", formatCommands[UseInstances](commands)+formatCommands[Leave](commands), "{[]}{dcs-r-1}")
+		want(t, "at the end", formatCommands[Leave](commands), "{dcs-r-1}")
 		want(t, "before it has left", formatCommands[TerminateInstance](commands), "")
 		want(t, "when it has left", formatCommands[TerminateInstance](s.wait(2*time.Second)), "{cloud dcs-r-1}")
 		want(t, "records", s.instanceRecords("dcs-r-1"), "creating up terminating")
@@ -337,7 +353,7 @@ func TestUnneededInstancesAreTerminated(t *testing.T) {
 // TestFailedCreationIsRetried checks that failed creations are retried with growing delays, and
 // that an instance that a failed command left behind is terminated.
 func TestFailedCreationIsRetried(t *testing.T) {
-	s := newStage(t, withProvider(Config{GiveUpAfter: time.Hour}, testProvider()))
+	s := newProviderStage(t, Config{GiveUpAfter: time.Hour}, testProvider())
 	s.submitPlain(1)
 	s.answerList()
 	s.step(InstanceCreated{Name: "dcs-r-1", Err: "quota"})
@@ -365,7 +381,7 @@ func TestFailedCreationIsRetried(t *testing.T) {
 // TestInstanceNeverAnswers checks that an instance that never answers is terminated after a limit,
 // and that observed startup times change the estimate.
 func TestInstanceNeverAnswers(t *testing.T) {
-	s := newStage(t, withProvider(Config{}, testProvider()))
+	s := newProviderStage(t, Config{}, testProvider())
 	s.submitPlain(1)
 	s.answerList()
 	s.step(InstanceCreated{Name: "dcs-r-1"})
@@ -388,7 +404,7 @@ func TestInstanceNeverAnswers(t *testing.T) {
 // TestUnansweredInstancesAreFew checks that instances that are created, but never answer, are created
 // one at a time with growing delays, and that the run is given up in the end.
 func TestUnansweredInstancesAreFew(t *testing.T) {
-	s := newStage(t, withProvider(Config{GiveUpAfter: time.Hour}, testProvider()))
+	s := newProviderStage(t, Config{GiveUpAfter: time.Hour}, testProvider())
 	s.submitPlain(100)
 	first := s.answerList()
 	var names []string // of the instances that exist
@@ -470,7 +486,7 @@ func TestNextDispatcherAdoptsInstances(t *testing.T) {
 		return jobs.Record{Kind: jobs.KindInstance, At: 1, Host: name, How: how, Reason: "cloud"}
 	}
 	start := func(tb *jobs.Table, hs ...*hosts.Host) *stage {
-		s := &stage{t: t, c: New(withProvider(Config{}, testProvider()), tb, hs), hosts: hs}
+		s := &stage{t: t, c: New(Config{InstancePrefix: "dcs-r"}, tb, inventoryWith(testProvider(), hs...))}
 		wantContains(t, "first", formatCommands[ListInstances](s.step(Tick{})), "{cloud}")
 		s.step(Submit{Last: true})
 		return s
@@ -478,7 +494,7 @@ func TestNextDispatcherAdoptsInstances(t *testing.T) {
 	t.Run("needed", func(t *testing.T) {
 		s := start(table(2, is("dcs-r-1", "creating"), is("dcs-r-1", "up")))
 		commands := s.answerList("dcs-r-1")
-		want(t, "used", formatCommands[UseInstances](commands), "{[dcs-r-1]}")
+		want(t, "used", formatCommands[Connect](commands), "{dcs-r-1}")
 		want(t, "terminated", formatCommands[TerminateInstance](commands), "")
 		want(t, "created, while it is on its way", formatCommands[CreateInstance](commands), "")
 	})
@@ -515,9 +531,8 @@ func TestNextDispatcherAdoptsInstances(t *testing.T) {
 				Outcome: &succeeded},
 			is("dcs-r-1", "gone")))
 		commands := s.answerList("dcs-r-1")
-		want(t, "used", formatCommands[UseInstances](commands), "{[dcs-r-1]}")
+		want(t, "used", formatCommands[Connect](commands), "{dcs-r-1}")
 		want(t, "terminated", formatCommands[TerminateInstance](append(commands, s.wait(10*time.Second)...)), "")
-		s.step(setHosts(&hosts.Host{Name: "dcs-r-1", Slots: hosts.SlotRule{Fixed: 2}}))
 		s.connectAs("dcs-r-1", "M")
 		commands = append(s.ended("dcs-r-1", "1.1", succeeded), s.step(Tick{})...)
 		want(t, "fetched when nothing is open", formatCommands[FetchInstance](commands), "{dcs-r-1 [2.1 1.1]}")
@@ -544,15 +559,16 @@ func TestChangedProviderTakesEffectAtOnce(t *testing.T) {
 	s = stageWithJobs(t, 100, Config{InstancePrefix: "dcs-r"}, testHost("a", 1))
 	s.started("a", "1.1")
 	s.wait(10*time.Minute, "a")
-	wantContains(t, "a new provider", formatCommands[ListInstances](append(s.step(SetProviders{[]*hosts.Provider{testProvider()}}), s.wait(time.Second, "a")...)), "{cloud}")
+	wantContains(t, "a new provider", formatCommands[ListInstances](append(s.step(SetInventory{inventoryWith(testProvider(), testHost("a", 1))}),
+		s.wait(time.Second, "a")...)), "{cloud}")
 	more := testProvider()
 	more.Max = 1
-	s.step(SetProviders{[]*hosts.Provider{more}})
+	s.step(SetInventory{inventoryWith(more, testHost("a", 1))})
 	s.at += provideInterval
 	want(t, "created", formatCommands[CreateInstance](s.answerList()), "{cloud dcs-r-1}")
 	s.step(InstanceCreated{Name: "dcs-r-1"})
 	s.waitAndAnswerList("dcs-r-1")
-	s.step(SetProviders{nil})
+	s.step(setHosts(testHost("a", 1)))
 	want(t, "created without a provider", formatCommands[CreateInstance](s.wait(2*time.Minute, "a")), "")
 	s.answerList("dcs-r-1")
 	commands := append(s.step(Cancel{All: true}), s.wait(10*time.Second, "a")...)

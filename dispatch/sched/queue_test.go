@@ -40,7 +40,7 @@ func (s *stage) runThroughSlot(name string, n int) string {
 func TestQueueAgainstModel(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 7))
-		c := New(Config{}, &jobs.Table{}, []*hosts.Host{testHost("a", 1)})
+		c := New(Config{}, &jobs.Table{}, inventoryOf(testHost("a", 1)))
 		c.Step(Time{}, Tick{})
 		opts := []*jobs.Options{jobs.NoOptions, {Priority: 1}, {Slots: 2}, {Slots: 2, Priority: 1}, {MemBytes: 5}}
 		var model []jobs.ID

@@ -17,7 +17,7 @@ func damagedStage(t *testing.T, cfg Config, n int, hs ...*hosts.Host) *stage {
 func continuedStage(t *testing.T, table *jobs.Table, cfg Config, n int, hs ...*hosts.Host) *stage {
 	table.Specs = specsOf(1, repeatOptions(n, jobs.NoOptions)...)
 	accepted := jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: n}
-	s := &stage{t: t, c: New(cfg, folded(t, table, accepted), hs), at: time.Minute, journal: []jobs.Record{accepted}}
+	s := &stage{t: t, c: New(cfg, folded(t, table, accepted), inventoryOf(hs...)), at: time.Minute, journal: []jobs.Record{accepted}}
 	t.Cleanup(func() {
 		want(t, "defects", s.c.Defects, 0)
 	})
@@ -174,7 +174,7 @@ func TestNewResultNumbersAreBeyondLostOnes(t *testing.T) {
 			Specs: specsOf(1, jobs.NoOptions, jobs.NoOptions, &jobs.Options{Tags: []string{"gpu"}})}
 		folded(t, table, jobs.Record{Kind: jobs.KindEpoch, Epoch: epoch + 1},
 			jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 3})
-		s := &stage{t: t, c: New(Config{}, table, []*hosts.Host{testHost("a", 1)})}
+		s := &stage{t: t, c: New(Config{}, table, inventoryOf(testHost("a", 1)))}
 		s.step(Cancel{All: true})
 		s.wantState(3, jobs.Failed)
 		first := s.job(3).Seq
@@ -339,7 +339,7 @@ func TestListOfUnfinishedJobsSuffices(t *testing.T) {
 	table := folded(t, &jobs.Table{Epoch: 2, Specs: specsOf(1, jobs.NoOptions, jobs.NoOptions)},
 		jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 2}, jobs.Record{Kind: jobs.KindLaunching, Job: 1, N: 1,
 			Host: "a"})
-	s := &stage{t: t, c: New(Config{}, table, []*hosts.Host{testHost("a", 2)}), at: time.Minute}
+	s := &stage{t: t, c: New(Config{}, table, inventoryOf(testHost("a", 2))), at: time.Minute}
 	s.step(Submit{Last: true})
 	s.up("a")
 	m := &hosts.Listed{Last: true, Jobs: []hosts.ProbedJob{{Attempt: jobs.AttemptID{Job: 1, N: 1},
@@ -375,7 +375,7 @@ func TestStoredJobsBelongToTheRun(t *testing.T) {
 			Outcome: &succeeded}}},
 	} {
 		table := &jobs.Table{Epoch: 2, Specs: specsOf(1, jobs.NoOptions)}
-		s := &stage{t: t, c: New(Config{Found: found}, table, []*hosts.Host{testHost("a", 1)}), at: time.Minute}
+		s := &stage{t: t, c: New(Config{Found: found}, table, inventoryOf(testHost("a", 1))), at: time.Minute}
 		s.step(Submit{Last: true})
 		want(t, name+": jobs", len(table.Jobs), 1)
 		want(t, name+": damaged", table.Damaged, found != nil)

@@ -82,11 +82,11 @@ func TestJobFailsIfEveryHostIsKept(t *testing.T) {
 func TestChangeOfKeptPartsTakesEffectAtOnce(t *testing.T) {
 	s := connectedStage(t, Config{}, testHost("a", 1), testHost("b", 1))
 	s.submit(false, jobs.NoOptions, jobs.NoOptions, jobs.NoOptions)
-	s.step(SetHosts{[]*hosts.Host{keeping(testHost("a", 1), hosts.KeptPart{Queue: "urgent"}), testHost("b", 1)}})
+	s.step(setHosts(keeping(testHost("a", 1), hosts.KeptPart{Queue: "urgent"}), testHost("b", 1)))
 	wantContains(t, "asked back", formatCommands[Withdraw](s.commands), "1.1")
 	s.started("a", "1.1")
 	want(t, "nothing more there", launchedOn(s.ended("a", "1.1", succeeded), "a"), "")
-	s.step(SetHosts{[]*hosts.Host{testHost("a", 1), testHost("b", 1)}})
+	s.step(setHosts(testHost("a", 1), testHost("b", 1)))
 	want(t, "as before", launchedOn(s.commands, "a"), "3.1")
 }
 
@@ -159,10 +159,14 @@ func TestJobsOfAQueueAreLimited(t *testing.T) {
 // TestTokensMayChangeDuringARun checks that [tokens] may change while the run continues. A job that
 // would need more tokens than exist waits for the next change.
 func TestTokensMayChangeDuringARun(t *testing.T) {
-	s := connectedStage(t, Config{Tokens: []jobs.Token{{Name: "m", Count: 1}}}, testHost("a", 4))
+	inv := func(list ...jobs.Token) *hosts.Inventory {
+		return &hosts.Inventory{Hosts: []*hosts.Host{testHost("a", 4)}, Tokens: list}
+	}
+	s := newInventoryStage(t, Config{}, inv(jobs.Token{Name: "m", Count: 1}))
+	s.up("a")
 	s.submit(true, withTokens("m:1"), withTokens("m:1"))
-	want(t, "more", launchedOn(s.step(SetTokens{[]jobs.Token{{Name: "m", Count: 2}}}), "a"), "2.1")
-	s.step(SetTokens{})
+	want(t, "more", launchedOn(s.step(SetInventory{inv(jobs.Token{Name: "m", Count: 2})}), "a"), "2.1")
+	s.step(SetInventory{inv()})
 	s.ended("a", "1.1", exit1)
 	s.ended("a", "2.1", succeeded)
 	s.wait(10*time.Second, "a")

@@ -69,7 +69,7 @@ func TestRetryDelayDependsOnTheRunTime(t *testing.T) {
 		{"none", new(time.Duration(0)), nil, unstarted, 3, 0},
 		{"none for the job", new(time.Hour), new(time.Duration(0)), unstarted, 3, 0},
 	} {
-		c := New(Config{RetryDelay: tt.run}, &jobs.Table{}, nil)
+		c := New(Config{RetryDelay: tt.run}, &jobs.Table{}, inventoryOf())
 		j := &jobs.Job{Spec: &jobs.Spec{Options: &jobs.Options{RetryDelay: tt.job}}}
 		least := tt.want
 		if tt.run == nil {

@@ -179,7 +179,7 @@ func TestUsageIsRebuilt(t *testing.T) {
 	s.endAfter("a", "3.1", 90*time.Second)
 	s.c.updateRelativeUsages()
 	want := []float64{s.c.stats["a"].share.usage, s.c.stats["b"].share.usage}
-	c := New(Config{}, s.c.table, []*hosts.Host{testHost("a", 1)})
+	c := New(Config{}, s.c.table, inventoryOf(testHost("a", 1)))
 	c.Step(Time{Mono: 0, Wall: s.now().Wall}, Tick{})
 	for i, q := range []string{"a", "b"} {
 		if got := c.stats[q].share.usage; math.Abs(got-want[i]) > 1 {

@@ -165,7 +165,7 @@ func TestAdministratorsLimitSlots(t *testing.T) {
 	want(t, "by the rule", formatCommands[SetLimit](s.step(SetSlots{Host: "a"})), "{a 2}")
 	more := *h
 	more.Slots = hosts.SlotRule{Fixed: 12}
-	want(t, "by another rule", formatCommands[SetLimit](s.step(SetHosts{Hosts: []*hosts.Host{&more}})), "")
+	want(t, "by another rule", formatCommands[SetLimit](s.step(setHosts(&more))), "")
 	s.submit(true, &jobs.Options{Slots: 3})
 	wantContains(t, "a wide job", s.c.Why(s.now(), 1), "no host of the inventory can run it")
 }

@@ -112,7 +112,7 @@ func (cl *class) whyTooLongFor(p *hosts.Provider) string {
 // rounded up, by at most a sixteenth, so that there are few classes. It is 0 if neither is given,
 // or if no provider has allocations that end.
 func (c *Core) roundedMaxRunTime(s *jobs.Spec) time.Duration {
-	if !slices.ContainsFunc(c.cfg.Providers, func(p *hosts.Provider) bool { return p.MaxTime() > 0 }) {
+	if !slices.ContainsFunc(c.provisions.providers, func(p *provider) bool { return p.spec.MaxTime() > 0 }) {
 		return 0
 	}
 	most := c.timeout(s)
@@ -140,8 +140,8 @@ func (c *Core) describeStartingInstance() string {
 // whyNoInstance explains why no provider creates an instance for the class, in words that follow
 // another sentence. It returns "" if a provider may create one.
 func (c *Core) whyNoInstance(cl *class) string {
-	for _, p := range c.cfg.Providers {
-		if why := cl.whyTooLongFor(p); why != "" && !c.hasProviderFor(cl) {
+	for _, p := range c.provisions.providers {
+		if why := cl.whyTooLongFor(p.spec); why != "" && !c.hasProviderFor(cl) {
 			return ", and " + why
 		}
 	}

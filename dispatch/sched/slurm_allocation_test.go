@@ -18,7 +18,7 @@ func allocatedStage(t *testing.T, opts ...*jobs.Options) *stage {
 	t.Helper()
 	p := testProvider()
 	p.Slurm = &hosts.Slurm{Nodes: 2, Time: hpcTime, Margin: 5 * time.Minute}
-	s := newStage(t, withProvider(Config{Tries: 1}, p))
+	s := newProviderStage(t, Config{Tries: 1}, p)
 	s.nodes = []string{"n1", "n2"}
 	s.submit(!strings.Contains(t.Name(), "StartsBefore"), opts...)
 	wantContains(t, "commands", formatCommands[CreateInstance](s.answerList()), "{cloud dcs-r-1}")
@@ -35,8 +35,9 @@ func allocatedStage(t *testing.T, opts ...*jobs.Options) *stage {
 func (s *stage) reportAllocation(left time.Duration) []Command {
 	s.t.Helper()
 	s.waitForListing("dcs-r-1.n1", "dcs-r-1.n2")
-	return s.step(InstancesListed{Provider: "cloud", Names: []string{"dcs-r-1"},
-		Left: map[string]time.Duration{"dcs-r-1": left}})
+	ev := s.listOf("dcs-r-1")
+	ev.Left = map[string]time.Duration{"dcs-r-1": left}
+	return s.step(ev)
 }
 
 // success1ns is the outcome of a job that succeeded and took 1 ns.
@@ -174,7 +175,7 @@ func TestUnlistedAllocationIsNotUsed(t *testing.T) {
 func TestAllocationMayBePendingForLong(t *testing.T) {
 	p := testProvider()
 	p.Slurm = &hosts.Slurm{Nodes: 2, Time: hpcTime, Margin: 5 * time.Minute}
-	s := newStage(t, withProvider(Config{GiveUpAfter: time.Minute}, p))
+	s := newProviderStage(t, Config{GiveUpAfter: time.Minute}, p)
 	s.submit(true, jobs.NoOptions)
 	s.answerList()
 	s.step(InstanceCreated{Name: "dcs-r-1"})

@@ -18,6 +18,7 @@ func (c *Core) takeOverTable() {
 		c.connect(h)
 	}
 	c.beginProviding()
+	c.updateHosts()
 	c.applyHostRequests()
 	if n := len(c.table.Specs) - len(c.table.Jobs); n > 0 && c.table.Epoch > 1 {
 		// These jobs were stored by a dispatcher that died before it accepted them. If

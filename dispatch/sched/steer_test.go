@@ -321,7 +321,7 @@ func TestAcknowledgmentIsRecordedOnce(t *testing.T) {
 // TestGapInIDsIsReported checks that ids with a gap are reported as a defect and do not cause a
 // crash.
 func TestGapInIDsIsReported(t *testing.T) {
-	c := New(Config{}, &jobs.Table{}, nil)
+	c := New(Config{}, &jobs.Table{}, inventoryOf())
 	c.Step(Time{}, Submit{Specs: []*jobs.Spec{{ID: 7, Options: jobs.NoOptions}}})
 	if c.Defects != 1 || len(c.table.Jobs) != 0 {
 		t.Errorf("%d defects, %d jobs", c.Defects, len(c.table.Jobs))

@@ -147,7 +147,7 @@ func TestNewDispatcherLearnsRunTimes(t *testing.T) {
 	s.wait(2*time.Minute, "a") // so that launch and start differ
 	s.started("a", "6.1")
 	s.wait(3*time.Second, "a")
-	s.c = New(Config{}, s.c.table, []*hosts.Host{testHost("a", 1)})
+	s.c = New(Config{}, s.c.table, inventoryOf(testHost("a", 1)))
 	s.at += 25 * time.Second
 	s.step(Submit{Last: true})
 	want(t, "estimate", s.c.Estimate(6), 10*time.Second)
@@ -196,7 +196,7 @@ func TestMomentsEqualTheirDefinition(t *testing.T) {
 func BenchmarkStragglerCheck(b *testing.B) {
 	const n = 10_000
 	specs := specsOf(1, repeatOptions(n, jobs.NoOptions)...)
-	c := New(Config{}, &jobs.Table{}, []*hosts.Host{testHost("a", 4096), testHost("b", 4096), testHost("c", 4096)})
+	c := New(Config{}, &jobs.Table{}, inventoryOf(testHost("a", 4096), testHost("b", 4096), testHost("c", 4096)))
 	now := Time{Wall: wallStart}
 	c.Step(now, Submit{Specs: specs, Last: true})
 	for _, h := range []string{"a", "b", "c"} {

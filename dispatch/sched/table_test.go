@@ -23,7 +23,6 @@ type stage struct {
 	records     []jobs.Record // of the last step
 	journal     []jobs.Record
 	finish      *Finish
-	hosts       []*hosts.Host // without instances
 	heartbeatAt time.Duration // when the next heartbeats are due
 	nodes       []string      // of an instance; nil if it is a single host
 }
@@ -32,8 +31,14 @@ func testHost(name string, slots int) *hosts.Host {
 	return &hosts.Host{Name: name, Slots: hosts.SlotRule{Fixed: slots}, Link: "ssh", GPUs: -1}
 }
 
+func inventoryOf(hs ...*hosts.Host) *hosts.Inventory { return &hosts.Inventory{Hosts: hs} }
+
 func newStage(t *testing.T, cfg Config, hs ...*hosts.Host) *stage {
-	s := &stage{t: t, c: New(cfg, &jobs.Table{}, hs), hosts: hs}
+	return newInventoryStage(t, cfg, inventoryOf(hs...))
+}
+
+func newInventoryStage(t *testing.T, cfg Config, inv *hosts.Inventory) *stage {
+	s := &stage{t: t, c: New(cfg, &jobs.Table{}, inv)}
 	if at, ok := s.c.Next(); !ok || at != 0 {
 		t.Errorf("Next before the first step: %v %v", at, ok)
 	}
@@ -66,20 +71,8 @@ func (s *stage) step(ev Event) []Command {
 	s.records, s.commands = s.c.Step(s.now(), ev)
 	s.journal = append(s.journal, s.records...)
 	for _, o := range s.commands {
-		switch o := o.(type) {
-		case Finish:
+		if o, ok := o.(Finish); ok {
 			s.finish = &o
-		case UseInstances:
-			list := slices.Clone(s.hosts)
-			for _, name := range o.Names {
-				if s.nodes == nil {
-					list = append(list, testHost(name, 2))
-				}
-				for _, node := range s.nodes {
-					list = append(list, testHost(name+"."+node, 2))
-				}
-			}
-			s.commands = append(slices.Clone(s.commands), s.step(SetHosts{list})...)
 		}
 	}
 	return s.commands
@@ -349,7 +342,7 @@ func restart(s *stage, hs ...*hosts.Host) *stage { return restartAfter(s, len(s.
 // were durable.
 func restartAfter(s *stage, n int, hs ...*hosts.Host) *stage {
 	table := folded(s.t, &jobs.Table{Specs: s.c.table.Specs, Damaged: s.c.table.Damaged}, s.journal[:n]...)
-	next := &stage{t: s.t, c: New(s.c.cfg, table, hs), at: s.at, journal: slices.Clone(s.journal[:n])}
+	next := &stage{t: s.t, c: New(s.c.cfg, table, inventoryOf(hs...)), at: s.at, journal: slices.Clone(s.journal[:n])}
 	next.step(Tick{})
 	return next
 }

@@ -57,7 +57,6 @@ func (w *World) applyToLedger(r *jobs.Record) {
 		g.machines[r.Host] = r.Reason
 	case jobs.KindInventory:
 		g.hosts[r.Host] = jobs.HostRequest{Removed: r.Count == jobs.HostRemoved, Options: r.Reason}
-		w.after(0, w.sendHostSet)
 	case jobs.KindHost:
 		w.applyHostSetting(r)
 		w.countCaused(r)

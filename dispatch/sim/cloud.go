@@ -51,7 +51,7 @@ func (w *World) drawCloud() {
 	if p.Idle < time.Minute { // each instance is an allocation, which has an end
 		p.Slurm = &hosts.Slurm{Nodes: 1, Time: 4*p.Startup + 2*p.Idle, Margin: p.Startup}
 	}
-	w.cfg.Providers, w.cfg.InstancePrefix = []*hosts.Provider{p}, instancePrefix
+	w.providers, w.cfg.InstancePrefix = []*hosts.Provider{p}, instancePrefix
 	w.cloud = &cloud{spec: p, instances: map[string]*instance{}, lateInstances: map[string]bool{},
 		fetched: map[jobs.AttemptID]bool{}}
 }
@@ -73,9 +73,6 @@ func (l *dispatcher) carryOutInstanceCommand(o sched.Command) {
 	case sched.FetchInstance:
 		l.later(w.between(0, 5*time.Second),
 			func() { l.queueReport(sched.InstanceFetched{Name: o.Name, Err: l.fetch(o)}) })
-	case sched.UseInstances:
-		l.usedInstances = o.Names
-		l.enqueue(func() { l.step(sched.SetHosts{Hosts: w.hostSet(w.ledger.table, l.usedHosts()...)}) })
 	}
 }
 
@@ -170,7 +167,7 @@ func failCommands(w *World) bool {
 // list returns the result of the list command. It may omit an instance, but not twice in a row.
 func (l *dispatcher) list(provider string) sched.Event {
 	w := l.w
-	ev := sched.InstancesListed{Provider: provider, Left: map[string]time.Duration{}}
+	ev := sched.InstancesListed{Provider: provider, Hosts: map[string][]*hosts.Host{}, Left: map[string]time.Duration{}}
 	if w.now < w.cloud.failsUntil || w.oneInWhileFaults(10) {
 		ev.Err = "exit status 1"
 		return ev
@@ -178,7 +175,7 @@ func (l *dispatcher) list(provider string) sched.Event {
 	for _, h := range w.hosts { // w.hosts, because a map has no order
 		if w.cloud.instances[h.name] != nil && !slices.Contains(ev.Names, h.name) {
 			ev.Names = append(ev.Names, h.name)
-			l.listedInstances[h.name] = w.cloud.instances[h.name].spec
+			ev.Hosts[h.name] = []*hosts.Host{w.cloud.instances[h.name].spec}
 			if ends := w.cloud.instances[h.name].endsAt; ends > 0 {
 				ev.Left[h.name] = ends - w.now
 			}
@@ -190,16 +187,6 @@ func (l *dispatcher) list(provider string) sched.Event {
 		w.cloud.omittedName = ""
 	}
 	return ev
-}
-
-// usedHosts returns the instances that are to be hosts of the run.
-func (l *dispatcher) usedHosts() (list []*hosts.Host) {
-	for _, name := range l.usedInstances {
-		if s := l.listedInstances[name]; s != nil {
-			list = append(list, s)
-		}
-	}
-	return list
 }
 
 // fetch copies outputs that exist only on an instance.
@@ -251,7 +238,7 @@ func (w *World) checkTerminate(name string) {
 // checkCloud checks that no instance is left at the end, unless people removed the provider from
 // the file and did not restore it.
 func (w *World) checkCloud() {
-	if w.cloud == nil || len(w.cfg.Providers) == 0 {
+	if w.cloud == nil || len(w.providers) == 0 {
 		return
 	}
 	for _, h := range w.hosts {
@@ -265,7 +252,8 @@ func (w *World) checkCloud() {
 // are listed among the hosts but are not hosts.
 func (l *dispatcher) isHost(name string) bool {
 	_, instance := l.w.ledger.instances[name]
-	return !instance || l.specs[name] != nil || l.agent(name) != nil
+	return !instance || l.agent(name) != nil ||
+		slices.ContainsFunc(l.core.HostSpecs(), func(s *hosts.Host) bool { return s.Name == name })
 }
 
 // changeProvider changes the provider in the inventory file: the number or the size of its
@@ -275,7 +263,8 @@ func changeProvider(w *World) bool {
 		return false
 	}
 	give := func(list ...*hosts.Provider) {
-		w.cfg.Providers = list
+		w.providers = list
+		inv := w.inventory()
 		if l := w.owner(); l != nil {
 			l.enqueue(func() {
 				if len(list) > 0 && l.core.Table().Ended { // too late for the instances that are left
@@ -283,7 +272,7 @@ func changeProvider(w *World) bool {
 						w.cloud.lateInstances[name] = true
 					}
 				}
-				l.step(sched.SetProviders{Providers: list})
+				l.step(sched.SetInventory{Inventory: inv})
 			})
 		}
 	}

@@ -58,14 +58,13 @@ type dispatcher struct {
 	writingResults  []shownResult // results whose records are being made durable
 	isHousekeeping  bool          // it is checking whether it still owns the run
 	ownedAt         time.Duration // when it last found that it owns the run
-	tokens          []jobs.Token  // the tokens that its core knows
 	pausedByPeople  bool          // people have paused launching
 	heartbeatAt     time.Duration
 	fencedBy        int
 	finish          *sched.Finish
-	specs           map[string]*hosts.Host // the hosts that its core knows
-	usedInstances   []string               // instances that it uses as hosts
-	listedInstances map[string]*hosts.Host // instances that it has listed
+	inventory       *hosts.Inventory       // the inventory that its core knows
+	specs           map[string]*hosts.Host // the hosts that its core may have
+	listedInstances map[string]*hosts.Host // the hosts of instances that it has listed
 	reportedBy      map[reportSource]bool  // which sources have reported on which attempts
 	allSubmitted    bool                   // it knows that no more jobs will come
 	leaving         bool
@@ -250,6 +249,7 @@ func (l *dispatcher) step(evs ...sched.Event) {
 		evs[0] = ev
 	}
 	l.loop.Step(l.now(), evs...)
+	l.checkHostSet()
 	switch ev := evs[0].(type) {
 	case sched.HostUp:
 		if !unowned {
@@ -288,6 +288,9 @@ func (l *dispatcher) onRecord(r *jobs.Record) {
 	if r.Seq > 0 && r.Kind != jobs.KindAcked {
 		l.pendingResults = append(l.pendingResults, shownResultOf(l.core.Table().RowOf(r)))
 	}
+	if r.Kind == jobs.KindInventory {
+		l.updateSpecs()
+	}
 	l.w.checkRecord(l, r)
 }
 
@@ -325,7 +328,7 @@ func (l *dispatcher) carryOut(o sched.Command) {
 			l.inspectSharedDir(o)
 			return
 		}
-	case sched.CreateInstance, sched.TerminateInstance, sched.ListInstances, sched.FetchInstance, sched.UseInstances:
+	case sched.CreateInstance, sched.TerminateInstance, sched.ListInstances, sched.FetchInstance:
 		l.carryOutInstanceCommand(o)
 		return
 	case sched.Configure:

@@ -346,10 +346,14 @@ func (w *World) recordReceived(l *dispatcher, ev sched.Event) {
 		l.ownerPresent[ev.Host] = ev.Hello.Owner.Who != ""
 	case sched.HostHeartbeat:
 		l.ownerPresent[ev.Host] = ev.Heartbeat.Owner.Who != ""
-	case sched.SetHosts:
-		l.recordHostSet(ev.Hosts)
-	case sched.SetTokens:
-		l.tokens = ev.Tokens
+	case sched.SetInventory:
+		l.inventory = ev.Inventory
+		l.updateSpecs()
+	case sched.InstancesListed:
+		for name, list := range ev.Hosts {
+			l.listedInstances[name] = list[0]
+		}
+		l.updateSpecs()
 	case sched.SetSlots, sched.DrainHost:
 		l.noteHostRequest(ev)
 	}

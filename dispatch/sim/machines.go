@@ -62,37 +62,73 @@ func (w *World) recordSpec(s *hosts.Host) {
 // people.
 func (w *World) maxSlots(name string) int { return max(w.maxRuleSlots[name], w.maxGivenSlots[name]) }
 
-// hostSet returns the hosts of the run: those of the file, changed by what people requested, as the
-// program computes them.
-func (w *World) hostSet(t *jobs.Table, provided ...*hosts.Host) []*hosts.Host {
-	list, _, errs := (&hosts.Inventory{Hosts: w.inventoryFile}).With(t.Inventory, provided)
+// hostSet returns the hosts of the run without instances: those of the file, changed by what people
+// requested.
+func (w *World) hostSet(t *jobs.Table) []*hosts.Host {
+	list, errs := w.inventory().With(t.Inventory, nil)
 	if errs != nil {
 		panic(errs[0])
 	}
 	return list
 }
 
-// sendHostSet sends the set of hosts to the running dispatcher, if there is one. A later dispatcher
-// reads the set itself.
-func (w *World) sendHostSet() {
+// inventory returns the inventory that a dispatcher reads now.
+func (w *World) inventory() *hosts.Inventory {
+	return &hosts.Inventory{Hosts: w.inventoryFile, Providers: w.providers, Tokens: w.tokens}
+}
+
+// sendInventory sends the inventory to the running dispatcher, if there is one. A later dispatcher
+// reads it itself.
+func (w *World) sendInventory() {
 	if l := w.owner(); l != nil {
-		l.enqueue(func() { l.step(sched.SetHosts{Hosts: w.hostSet(w.ledger.table, l.usedHosts()...)}) })
+		inv := w.inventory()
+		l.enqueue(func() { l.step(sched.SetInventory{Inventory: inv}) })
 	}
 }
 
-// recordHostSet records the hosts that a core has from now on.
-func (l *dispatcher) recordHostSet(list []*hosts.Host) {
+// updateSpecs records the hosts that a core may have from now on: those of its inventory, changed by
+// what people requested, and all instances that were listed.
+func (l *dispatcher) updateSpecs() {
 	w := l.w
+	var listed []*hosts.Host
+	for _, h := range w.hosts { // because a map has no order
+		if s := l.listedInstances[h.name]; s != nil && !slices.Contains(listed, s) {
+			listed = append(listed, s)
+		}
+	}
+	list, errs := l.inventory.With(l.core.Table().Inventory, listed)
+	if errs != nil {
+		panic(errs[0])
+	}
 	l.specs = map[string]*hosts.Host{}
 	for _, s := range list {
 		l.specs[s.Name] = s
 		w.recordSpec(s)
 	}
+}
+
+// checkHostSet checks that the hosts of a core are those of its inventory, changed by what people
+// requested, and instances that it has listed.
+func (l *dispatcher) checkHostSet() {
+	w := l.w
+	has := map[string]bool{}
+	for _, s := range l.core.HostSpecs() {
+		has[s.Name] = true
+		if l.specs[s.Name] == nil {
+			w.fail(AskedHostsStay, "%s is in the set of hosts, and nothing asks for it", s.Name)
+		}
+	}
+	for _, s := range l.inventory.Hosts {
+		if l.specs[s.Name] != nil && !has[s.Name] {
+			w.fail(AskedHostsStay, "%s is in the inventory, and not in the set of hosts", s.Name)
+		}
+	}
 	if l.epoch != w.ledger.epoch {
 		return
 	}
 	for name, asked := range w.ledger.hosts {
-		if s := l.specs[name]; (s == nil) != asked.Removed {
+		_, isInstance := w.ledger.instances[name]
+		if has[name] == asked.Removed && !isInstance && l.core.Table().Inventory[name] == asked {
 			w.fail(AskedHostsStay, "people asked for %s (removed: %v), and the set does not follow",
 				name, asked.Removed)
 		}
@@ -231,7 +267,7 @@ func (w *World) editHost(i int, change func(*hosts.Host)) {
 	w.inventoryFile = slices.Clone(w.inventoryFile)
 	w.inventoryFile[i] = &s
 	w.logf("the inventory: %s slots %d tags %v at %s", s.Name, s.Slots.Fixed, s.Tags, s.Addresses[0])
-	w.sendHostSet()
+	w.sendInventory()
 }
 
 // indexOfHost returns the index of a host in the inventory file, or -1 if it is not there.
@@ -248,10 +284,10 @@ func changeHosts(w *World) bool {
 	out := w.choices.Draw(len(w.inventoryFile))
 	s := w.inventoryFile[out]
 	w.inventoryFile = slices.Delete(slices.Clone(w.inventoryFile), out, out+1)
-	w.sendHostSet()
+	w.sendInventory()
 	w.after(w.between(time.Second, 90*time.Second), func() {
 		w.inventoryFile = append(slices.Clone(w.inventoryFile), s)
-		w.sendHostSet()
+		w.sendInventory()
 	})
 	return true
 }
@@ -363,7 +399,7 @@ func addHost(w *World) bool {
 		}
 		w.logf("the inventory: without %s", w.inventoryFile[i].Name)
 		w.inventoryFile = slices.Delete(slices.Clone(w.inventoryFile), i, i+1)
-		w.sendHostSet()
+		w.sendInventory()
 		return true
 	}
 	w.numAdded++
@@ -373,7 +409,7 @@ func addHost(w *World) bool {
 		Link: "ssh", Tags: []string{"big"}}
 	w.inventoryFile = append(slices.Clone(w.inventoryFile), s)
 	w.logf("the inventory: %s with %d slots", name, s.Slots.Fixed)
-	w.sendHostSet()
+	w.sendInventory()
 	return true
 }
 

@@ -111,40 +111,40 @@ func (l *dispatcher) takeOver() error {
 		report.Torn, report.Ignored)
 	w.checkTake(l, t, report)
 	l.inheritRequests()
-	inv := w.inventory(t)
-	l.recordHostSet(inv)
-	for _, spec := range inv {
-		l.agents = append(l.agents, &agent{l: l, spec: spec})
-	}
+	l.inventory = w.drawInventory(t)
 	cfg := w.cfg
-	l.tokens = cfg.Tokens
 	cfg.Seed = uint64(l.n)
 	if t.Epoch > 1 {
 		cfg.Found = l.found(t)
 	}
-	l.core = sched.New(cfg, t, inv)
+	l.core = sched.New(cfg, t, l.inventory)
+	l.updateSpecs()
+	for _, spec := range l.core.HostSpecs() {
+		l.agents = append(l.agents, &agent{l: l, spec: spec})
+	}
 	l.loop = commit.New(l.core, j)
 	l.loop.OnRecord = l.onRecord
 	w.consumer.redeliver(l, t)
 	return nil
 }
 
-// inventory returns the hosts of one dispatcher. A person may have removed one host from its
-// inventory. A host of which damage destroyed every record is not removed, because nothing can be
-// known of it (docs/internals/reliability.md, what is not proved).
-func (w *World) inventory(t *jobs.Table) []*hosts.Host {
+// drawInventory returns the inventory of one dispatcher. A person may have removed a host from it. A
+// host of which damage destroyed every record is not removed, because nothing can be known of it
+// (docs/internals/reliability.md, what is not proved).
+func (w *World) drawInventory(t *jobs.Table) *hosts.Inventory {
+	inv := w.inventory()
 	list := w.hostSet(t)
 	if len(list) < 2 || w.losesHosts || !w.oneInWhileFaults(8) {
-		return list
+		return inv
 	}
-	out := w.choices.Draw(len(list))
-	name := list[out].Name
+	name := list[w.choices.Draw(len(list))].Name
 	if _, asked := t.Inventory[name]; asked || t.Damaged && !isMentioned(t, name) {
-		return list
+		return inv
 	}
 	w.countFault(faultHostLeftOut)
 	w.logf("the inventory lacks %s", name)
-	return slices.Delete(list, out, out+1)
+	inv.Hosts = slices.DeleteFunc(slices.Clone(inv.Hosts), func(s *hosts.Host) bool { return s.Name == name })
+	return inv
 }
 
 // isMentioned reports whether an intact record names the host.
@@ -424,14 +424,15 @@ func showEvent(ev sched.Event) string {
 		return "{" + ev.Name + b.String() + "}"
 	case sched.Submit:
 		return fmt.Sprintf("{%d jobs, last %v}", len(ev.Specs), ev.Last)
-	case sched.SetProviders:
-		return fmt.Sprintf("{%d}", len(ev.Providers))
-	case sched.SetHosts:
-		names := make([]string, len(ev.Hosts))
-		for i, h := range ev.Hosts {
+	case sched.InstancesListed:
+		return fmt.Sprintf("{%v left %v %s}", ev.Names, ev.Left, ev.Err)
+	case sched.SetInventory:
+		names := make([]string, len(ev.Inventory.Hosts))
+		for i, h := range ev.Inventory.Hosts {
 			names[i] = h.Name
 		}
-		return fmt.Sprintf("{%s}", strings.Join(names, " "))
+		return fmt.Sprintf("{%s, %d providers, tokens %v}", strings.Join(names, " "), len(ev.Inventory.Providers),
+			ev.Inventory.Tokens)
 	}
 	return fmt.Sprintf("%+v", ev)
 }

@@ -437,13 +437,11 @@ func (w *World) drawKeptPart(slots int) []hosts.KeptPart {
 
 // changeTokens changes the number of tokens in the inventory file.
 func changeTokens(w *World) bool {
-	l := w.owner()
-	if l == nil {
+	if w.owner() == nil {
 		return false
 	}
-	list := w.drawTokens()
-	w.cfg.Tokens = list
-	l.enqueue(func() { l.step(sched.SetTokens{Tokens: list}) })
+	w.tokens = w.drawTokens()
+	w.sendInventory()
 	return true
 }
 
@@ -475,9 +473,9 @@ func (w *World) checkLimits(l *dispatcher, r *jobs.Record) {
 		}
 	}
 	for _, k := range spec.Tokens {
-		i := slices.IndexFunc(l.tokens, func(t jobs.Token) bool { return t.Name == k.Name })
-		if tokens[k.Name] > l.tokens[i].Count {
-			w.fail(LimitsHold, "%s is launched, and of %d tokens %s %d are held then", r.Attempt(), l.tokens[i].Count, k.Name, tokens[k.Name])
+		i := slices.IndexFunc(l.inventory.Tokens, func(t jobs.Token) bool { return t.Name == k.Name })
+		if tokens[k.Name] > l.inventory.Tokens[i].Count {
+			w.fail(LimitsHold, "%s is launched, and of %d tokens %s %d are held then", r.Attempt(), l.inventory.Tokens[i].Count, k.Name, tokens[k.Name])
 		}
 	}
 	if most > 0 && ofQueue > most {

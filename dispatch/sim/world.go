@@ -23,8 +23,10 @@ type World struct {
 
 	cfg           sched.Config
 	inventoryFile []*hosts.Host // the hosts of the inventory file; elements are never changed in place
-	specs         []*jobs.Spec  // every job that people are going to submit
-	numSubmitted  int           // how many of specs were submitted
+	providers     []*hosts.Provider
+	tokens        []jobs.Token
+	specs         []*jobs.Spec // every job that people are going to submit
+	numSubmitted  int          // how many of specs were submitted
 
 	server        *memdisk.Server          // of the run directory
 	share         *memdisk.Server          // of the shared directory of attempts
@@ -320,7 +322,7 @@ func newWorld(t *Choices, verbose bool) *World {
 	if t.OneIn(6) {
 		w.cfg.MaxSlots = 3 + t.Draw(4)
 	}
-	w.cfg.Tokens = w.drawTokens()
+	w.tokens = w.drawTokens()
 	w.drawCloud()
 	w.drawDeaths()
 	w.drawJobs(30 + t.Draw(70))

@@ -35,7 +35,7 @@ func TestEachActionIsComplete(t *testing.T) {
 	}
 	// Events of actions that the core does not carry out by name.
 	others := map[action.Name][]sched.Event{
-		action.Submit: {sched.Submit{}}, action.EndInput: {sched.Submit{}}, action.ReloadHosts: {sched.SetHosts{}},
+		action.Submit: {sched.Submit{}}, action.EndInput: {sched.Submit{}}, action.ReloadHosts: {sched.SetInventory{}},
 	}
 	for _, a := range action.All {
 		q := &action.Request{Do: a.Name, Jobs: jobs.One(1), Host: "a", Edit: new(jobs.Change)}

@@ -66,7 +66,7 @@ func (a *app) whyNotHost(run *rundir.Run, table *jobs.Table, q *action.Request) 
 	if err != nil {
 		return "", err
 	}
-	list, _, _ := inv.With(table.Inventory, nil)
+	list, _ := inv.With(table.Inventory, nil)
 	var names []string
 	for _, h := range list {
 		names = append(names, h.Name)

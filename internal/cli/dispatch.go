@@ -83,9 +83,9 @@ type dispatchSession struct {
 func (a *app) newDispatchSession(flags *runFlags, inv *hosts.Inventory, env []jobs.EnvVar) *dispatchSession {
 	session := &dispatchSession{app: a, flags: flags, inv: inv, replied: make(chan struct{}, 1),
 		hostEvents: map[string]runview.HostEvent{}, progressAt: time.Now()}
-	flags.setSlots(inv.Hosts)
+	flags.setSlots(inv)
 	session.opts = run.Options{
-		Hosts: inv.Hosts, Providers: inv.Providers, Inventory: inv, PrepareHosts: flags.setSlots, Standby: flags.standbys,
+		Inventory: inv, PrepareInventory: flags.setSlots, Standby: flags.standbys,
 		Connector: func(log func(host, line string)) (hosts.Connector, error) {
 			return a.connector(&flags.options, reachableHosts(inv), log)
 		},

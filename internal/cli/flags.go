@@ -270,12 +270,9 @@ type options struct {
 }
 
 // setSlots sets the slots of hosts to those of --jobs, if it was given.
-func (o *options) setSlots(list []*hosts.Host) {
-	if o.Slots == nil {
-		return
-	}
-	for _, h := range list {
-		h.Slots = *o.Slots
+func (o *options) setSlots(inv *hosts.Inventory) {
+	if o.Slots != nil {
+		inv.SetSlots(*o.Slots)
 	}
 }
 

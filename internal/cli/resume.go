@@ -124,7 +124,7 @@ func (a *app) runResume(cmd *cobra.Command, flags *runFlags, args []string) erro
 			a.con.Line("the file " + name + " of the run is removed: the run continues")
 		})
 	}
-	used, _, _ := inv.With(owned.Table.Inventory, nil) // a bad one is reported when the run starts
+	used, _ := inv.With(owned.Table.Inventory, nil) // a bad one is reported when the run starts
 	for _, text := range absentHosts(owned.Table, used, flags.Buffer) {
 		a.warn("%s", text)
 	}
@@ -234,8 +234,8 @@ func (a *app) reportInventoryChange(run *rundir.Run, inv *hosts.Inventory, asked
 		a.warn("cannot tell what has changed in the inventory: %v", err)
 		return
 	}
-	before, _, _ := had.With(asked, nil)
-	now, _, _ := inv.With(asked, nil)
+	before, _ := had.With(asked, nil)
+	now, _ := inv.With(asked, nil)
 	if changes := hosts.Changes(before, now); changes != "" {
 		from := "this machine alone"
 		if inv.File != "" {

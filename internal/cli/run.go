@@ -254,7 +254,7 @@ func (a *app) runJobs(cmd *cobra.Command, flags *runFlags, src jobSource) error 
 		a.loadSSH(&flags.options, reachableHosts(inv)), flags.findStandbys(inv)); err != nil {
 		return err
 	}
-	flags.setSlots(inv.Hosts)
+	flags.setSlots(inv)
 	if flags.dryRun {
 		a.warnSSH(context.Background()) // nobody is dialed, so no warnings follow
 		return a.dryRun(flags, src.specs, inv, cwd)
