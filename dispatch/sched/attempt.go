@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"dcs-tui/dispatch/sched/forecast"
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 )
@@ -219,22 +220,9 @@ func (h *host) handleProgress(b *hosts.Heartbeat, now time.Duration) {
 	}
 }
 
-// minProgressShare is the smallest share of the work from which the remaining time is estimated.
-const minProgressShare = 0.01
-
-// remaining returns the distribution of the remaining run time of a job that has run for age
-// seconds. It assumes that the rest of the work takes as long per part as the reported share did.
-// The distribution is wider for a smaller share. An overdue job is assumed to take as long again.
-func (p *progress) remaining(age float64) (distribution, bool) {
-	if p.doneShare < minProgressShare {
-		return distribution{}, false
-	}
-	at := p.age.Seconds()
-	whole := at / p.doneShare
-	rest := whole - age
-	mean := max(rest, -rest, whole/20)
-	doubt := 0.2 + 0.8*square(1-p.doneShare) // relative to the whole run time
-	return newDistribution(mean, mean*doubt+whole/50), true
+// remaining returns the distribution of the remaining run time of a job that has run for age.
+func (p *progress) remaining(age time.Duration) (d forecast.Distribution, ok bool) {
+	return forecast.OfProgress(p.doneShare, p.age.Seconds(), age.Seconds())
 }
 
 // An attempt that was given up as lost may come back, because its host was only unreachable. Its

@@ -277,7 +277,7 @@ func (c *Core) judge(j *jobs.Job, last int) verdict {
 	c.updateFits(cl)
 	v := atFault
 	enough := len(tried) >= max(c.maxTries(j), minHosts) || c.areJobsAtFault(st)
-	recently := max(evidenceTime, durationOfSeconds(2*st.recent.succeeded))
+	recently := max(evidenceTime, durationOfSeconds(2*st.recent.Succeeded))
 	for h := range c.everyHost() {
 		if slices.Contains(tried, h) || !c.canTry(h, cl) {
 			continue

@@ -48,8 +48,8 @@ func highPerSlot(mean float64, known bool, span time.Duration) int {
 // known.
 func (c *Core) expectedSeconds(id jobs.ID) (float64, bool) {
 	s := c.table.Job(id).Spec
-	if m := &c.statsOf(s).recent; m.n > 0 {
-		return m.all, true
+	if m := &c.statsOf(s).recent; m.N > 0 {
+		return m.All, true
 	}
 	return s.Estimate.Seconds(), s.Estimate > 0
 }

@@ -186,7 +186,7 @@ func (c *Core) updateRelativeUsages() {
 	for _, st := range c.queues {
 		t := &st.share
 		t.decay(c.now.Mono, c.cfg.HalfLife)
-		t.meanRunTime = st.recent.all
+		t.meanRunTime = st.recent.All
 		if t.meanRunTime == 0 && st.estimated > 0 {
 			t.meanRunTime = st.estimateSum / float64(st.estimated)
 		}

@@ -300,7 +300,7 @@ func TestRunTimesAreBounded(t *testing.T) {
 		}
 		s.endFirst("a", o)
 	}
-	wantBetween(t, "mean in s", s.c.stats[""].recent.all, 0, 1000)
+	wantBetween(t, "mean in s", s.c.stats[""].recent.All, 0, 1000)
 }
 
 // TestSuccessOfAnEarlierRoundDoesNotCount checks that a success of an earlier round never counts

@@ -125,8 +125,8 @@ func (f *inFlight) expectedRest(now time.Duration) (rest time.Duration, ok bool)
 		return 0, false
 	}
 	age := f.age(now)
-	if left, ok := f.progress.remaining(age.Seconds()); ok {
-		return durationOfSeconds(left.mean), true
+	if left, ok := f.progress.remaining(age); ok {
+		return durationOfSeconds(left.Mean), true
 	}
 	d, ok := f.expectedRunTime(age)
 	return max(0, d-age), ok

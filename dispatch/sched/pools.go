@@ -215,9 +215,9 @@ func (c *Core) poolTime(now Time) float64 {
 			if f.killed || f.hasOutcome {
 				continue
 			}
-			left := f.stats.dist.mean
+			left := f.stats.dist.Mean
 			if f.started {
-				left = f.stats.dist.expectedRemaining(f.age(now.Mono).Seconds())
+				left = f.stats.dist.ExpectedRemaining(f.age(now.Mono).Seconds())
 			}
 			for p, n := range c.poolUse(f.spec) {
 				p.workSeconds += left * float64(n)
@@ -229,7 +229,7 @@ func (c *Core) poolTime(now Time) float64 {
 			break
 		}
 		for p, n := range c.poolUse(cl.spec) {
-			p.workSeconds += cl.stats.dist.mean * float64(n*cl.numReady)
+			p.workSeconds += cl.stats.dist.Mean * float64(n*cl.numReady)
 		}
 	}
 	longest := 0.0

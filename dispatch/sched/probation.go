@@ -153,9 +153,9 @@ func (c *Core) learnFromOutcome(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs
 	if o.Error == "" {
 		took := min(o.Elapsed(), c.maxElapsed(j))
 		st := c.statsOf(j.Spec)
-		st.recent.add(took.Seconds(), o.OK())
+		st.recent.Add(took.Seconds(), o.OK())
 		if o.OK() {
-			st.add(took.Seconds())
+			st.Add(took.Seconds())
 		}
 	}
 	if o.OK() {

@@ -410,7 +410,7 @@ func (c *Core) slotsNeeded(p *provider) int {
 // running job.
 func (st *queueStats) meanOr(known bool, oldest float64) float64 {
 	if known {
-		return max(st.dist.mean, 1e-3)
+		return max(st.dist.Mean, 1e-3)
 	}
 	return oldest
 }

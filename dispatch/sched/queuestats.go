@@ -1,18 +1,17 @@
 package sched
 
 import (
-	"math"
 	"time"
 
+	"dcs-tui/dispatch/sched/forecast"
 	"dcs-tui/jobs"
 )
 
 // queueStats holds the state of a queue: how long its jobs take, how many wait, its fair share, and
 // its slots.
 type queueStats struct {
-	runTimes
-	recent recentMeans
-	censored
+	forecast.RunTimes
+	recent forecast.RecentMeans
 
 	queued      int     // number of waiting jobs
 	queuedSlots int     // slots that those need
@@ -24,43 +23,10 @@ type queueStats struct {
 
 	// Set only while a forecast is computed.
 	sent, sentSlots int // attempts given to hosts and not known to have started
-	dist            distribution
+	dist            forecast.Distribution
 
 	share    fairShare // fairshare.go
 	slotPool pool      // pools.go
-}
-
-// runTimes holds the run times, in seconds, of the jobs that succeeded. The time until a failure
-// does not show how long a job takes.
-type runTimes struct {
-	n                    int
-	mean, sumSquaredDevs float64 // m2: sum of the squared deviations from the mean (Welford)
-}
-
-func (s *runTimes) add(x float64) {
-	s.n++
-	d := x - s.mean
-	s.mean += d / float64(s.n)
-	s.sumSquaredDevs += d * (x - s.mean)
-}
-
-// recentMeans are moving averages of run times, in seconds, of all jobs and of those that
-// succeeded. Each is 0 until such a job has ended.
-type recentMeans struct {
-	n, numSucceeded int
-	all, succeeded  float64
-}
-
-// maxRecent is the number of jobs over which recentMeans average.
-const maxRecent = 16
-
-func (m *recentMeans) add(x float64, ok bool) {
-	m.n = min(m.n+1, maxRecent)
-	m.all += (x - m.all) / float64(m.n)
-	if ok {
-		m.numSucceeded = min(m.numSucceeded+1, maxRecent)
-		m.succeeded += (x - m.succeeded) / float64(m.numSucceeded)
-	}
 }
 
 // allQueues are the queues of the run.
@@ -71,50 +37,6 @@ type allQueues struct {
 	lastStats      *queueStats   // result of the last lookup
 	appliedOptions *jobs.Options // options of the last call of applyQueueOptions
 	chargeAhead    float64       // seconds for which running attempts are charged ahead
-}
-
-// censored holds the jobs that still run: each will take at least its age. A job that is younger
-// than the mean has no effect yet. One that is older counts with its age, and never shortens the
-// mean. The sums are of the deviations from the mean and of their squares, as of the last check.
-type censored struct {
-	numOlder        int
-	sum, sumSquares float64
-}
-
-// minFinished is how many jobs of a queue must have succeeded before their run times are used.
-const minFinished = 5
-
-// addCensored adds a running job of that age.
-func (s *queueStats) addCensored(age float64) {
-	if d := age - s.mean; s.n > 0 && d > 0 {
-		s.numOlder++
-		s.sum += d
-		s.sumSquares += d * d
-	}
-}
-
-// moments returns the mean and standard deviation of finished and censored run times. It leaves out
-// one running job of that age, so that an outlier does not hide itself; age 0 leaves out none. ok
-// is false if too few jobs have finished.
-func (s *queueStats) moments(age float64) (mean, dev float64, ok bool) {
-	if s.n < minFinished {
-		return 0, 0, false
-	}
-	k, d1, d2 := s.numOlder, s.sum, s.sumSquares
-	if d := age - s.mean; d > 0 && k > 0 {
-		k, d1, d2 = k-1, max(0, d1-d), max(0, d2-d*d)
-	}
-	if k == 0 {
-		d1, d2 = 0, 0
-	}
-	n := float64(s.n + k)
-	return s.mean + d1/n, math.Sqrt(max(0, s.sumSquaredDevs+d2-d1*d1/n) / (n - 1)), true
-}
-
-// estimate returns an upper estimate of a job's run time: the mean and two standard deviations.
-func (s *queueStats) estimate(age float64) (seconds float64, ok bool) {
-	mean, dev, ok := s.moments(age)
-	return mean + 2*dev, ok
 }
 
 // statsOf returns the statistics of a job's queue.
@@ -160,7 +82,7 @@ func (c *Core) learnTimes() {
 		}
 		for k := len(j.Attempts) - 1; k >= 0; k-- {
 			if a := j.Attempts[k]; a.State == jobs.AttemptExited && a.Outcome != nil && a.Outcome.OK() {
-				c.statsOf(j.Spec).add(min(a.Outcome.Elapsed(), c.maxElapsed(j)).Seconds())
+				c.statsOf(j.Spec).Add(min(a.Outcome.Elapsed(), c.maxElapsed(j)).Seconds())
 				n++
 				break
 			}

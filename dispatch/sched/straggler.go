@@ -37,13 +37,13 @@ func (c *Core) updateStragglers() {
 	}
 	least := defaultStragglerAge // of any host
 	for _, st := range c.queues {
-		st.censored = censored{}
+		st.ForgetRunning()
 	}
 	for h := range c.everyHost() {
 		least = min(least, c.stragglerAge(h))
 		for f := h.oldest; f != nil; f = f.nextOnHost {
 			if f.hasMeaningfulAge() {
-				f.stats.addCensored(f.age(c.now.Mono).Seconds())
+				f.stats.AddRunning(f.age(c.now.Mono).Seconds())
 			}
 		}
 	}
@@ -95,7 +95,7 @@ func (f *inFlight) expectedRunTime(age time.Duration) (time.Duration, bool) {
 	if f.spec.Estimate > 0 {
 		return f.spec.Estimate, true
 	}
-	s, ok := f.stats.estimate(age.Seconds())
+	s, ok := f.stats.Estimate(age.Seconds())
 	return durationOfSeconds(s), ok
 }
 
@@ -121,7 +121,7 @@ func (c *Core) Estimate(id jobs.ID) time.Duration {
 	}
 	s := 0.0
 	if st := c.stats[j.Spec.Queue]; st != nil {
-		s, _ = st.estimate(0)
+		s, _ = st.Estimate(0)
 	}
 	return durationOfSeconds(s)
 }

@@ -2,7 +2,6 @@ package sched
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"testing"
 	"time"
@@ -157,41 +156,6 @@ func TestNewDispatcherLearnsRunTimes(t *testing.T) {
 	want(t, "a straggler", s.isStraggler(6), true)
 }
 
-// TestMomentsEqualTheirDefinition compares the moments with their definition, with censored ages
-// and without one of them.
-func TestMomentsEqualTheirDefinition(t *testing.T) {
-	var st queueStats
-	all := []float64{3, 5, 8, 13, 21, 4}
-	for _, x := range all {
-		st.add(x)
-	}
-	mean := st.mean
-	ages := []float64{1, 30, 50, 2}
-	for _, a := range ages {
-		st.addCensored(a)
-	}
-	for _, without := range []float64{0, 30, 1} {
-		values := slices.Clone(all)
-		for _, a := range ages {
-			if a > mean && a != without {
-				values = append(values, a)
-			}
-		}
-		sum, squares := 0.0, 0.0
-		for _, v := range values {
-			sum += v
-		}
-		m := sum / float64(len(values))
-		for _, v := range values {
-			squares += (v - m) * (v - m)
-		}
-		dev := math.Sqrt(squares / float64(len(values)-1))
-		if gm, gd, ok := st.moments(without); !ok || math.Abs(gm-m) > 1e-9 || math.Abs(gd-dev) > 1e-9 {
-			t.Errorf("without %v: %v ± %v, want %v ± %v", without, gm, gd, m, dev)
-		}
-	}
-}
-
 // BenchmarkStragglerCheck measures a check of 10,000 running jobs for stragglers.
 func BenchmarkStragglerCheck(b *testing.B) {
 	const n = 10_000
@@ -208,7 +172,7 @@ func BenchmarkStragglerCheck(b *testing.B) {
 		c.Step(now, AttemptsStarted{h, m})
 	}
 	for i := range 20 {
-		c.statsOf(specs[0]).add(float64(100 + i%5))
+		c.statsOf(specs[0]).Add(float64(100 + i%5))
 	}
 	c.now.Mono = time.Minute
 	for b.Loop() {

@@ -295,7 +295,7 @@ func (c *Core) Queues(limit int) []QueueView {
 			if (st.queued > 0) != waiting || len(views) == limit {
 				continue
 			}
-			if mean, dev, ok := st.moments(0); ok {
+			if mean, dev, ok := st.Moments(0); ok {
 				views = append(views, QueueView{st.share.name, durationOfSeconds(mean), durationOfSeconds(dev)})
 			}
 		}
