@@ -2,9 +2,7 @@ package sched
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,130 +11,6 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/observe/ask"
 )
-
-// TestMinimalTimeoutsSkipTheSame checks that the minimal timeouts skip the same tuples as all
-// timeouts do, in whatever order the timeouts arrive. No minimal timeout implies another one, and
-// no job sorts before a job that is at most as hard (E2).
-func TestMinimalTimeoutsSkipTheSame(t *testing.T) {
-	words := []string{"0", "1", "2", "3.0", "-1", "x", "y"}
-	limits := []time.Duration{0, time.Second, time.Minute}
-	for seed := range uint64(300) {
-		rng := rand.New(rand.NewPCG(seed, 1))
-		h := newHardnessIndex()
-		n := 1 + rng.IntN(3)
-		draw := func() *tuple {
-			o := &jobs.Options{}
-			for range n {
-				o.Hardness = append(o.Hardness, words[rng.IntN(len(words))])
-			}
-			return h.internTuple(o, limits[rng.IntN(len(limits))])
-		}
-		var bars []knownTimeout
-		for i := range 60 {
-			if u := draw(); rng.IntN(4) == 0 && u.limit > 0 {
-				b := knownTimeout{u.components, u.limit, jobs.ID(i + 1)}
-				bars = append(bars, b)
-				h.addTimeout(u.family, b)
-			}
-		}
-		for range 20 {
-			draw() // tuples that arrive after the timeouts
-		}
-		f := h.list[0]
-		for _, u := range f.list {
-			want := slices.ContainsFunc(bars, func(b knownTimeout) bool {
-				return isHarderNaive(b.components, u.components) && u.limit > 0 && u.limit <= b.limit
-			})
-			if got := u.timedOutJob != 0; got != want {
-				t.Fatalf("seed %d: %v with %v is to be skipped: %v, want %v by %v", seed, u.components, u.limit, got,
-					want, bars)
-			}
-		}
-		for i, a := range f.timeouts {
-			for k, b := range f.timeouts {
-				if i != k && isHarderNaive(a.components, b.components) && b.limit <= a.limit {
-					t.Fatalf("seed %d: %v says what %v says", seed, b, a)
-				}
-			}
-		}
-		for _, a := range f.list {
-			for _, b := range f.list {
-				if a != b && isHarderNaive(a.components, b.components) && isHarderNaive(b.components, a.components) &&
-					a.limit == b.limit {
-					t.Fatalf("seed %d: %v is given twice", seed, a.components)
-				}
-				if d := a.compare(b); d != -b.compare(a) || a != b && d == 0 ||
-					isHarderNaive(a.components, b.components) && !isHarderNaive(b.components, a.components) && d >= 0 {
-					t.Fatalf("seed %d: %v comes %d to %v", seed, a.components, d, b.components)
-				}
-				for _, c := range f.list {
-					if a.compare(b) < 0 && b.compare(c) < 0 && a.compare(c) >= 0 {
-						t.Fatalf("seed %d: %v %v %v go round", seed, a.components, b.components, c.components)
-					}
-				}
-			}
-		}
-	}
-}
-
-// isHarderNaive reports whether b is at least as hard as a, as E2 defines it.
-func isHarderNaive(a, b []jobs.Hardness) bool {
-	for i := range a {
-		if a[i].IsNum != b[i].IsNum || a[i].IsNum && a[i].Num.Compare(b[i].Num) > 0 || !a[i].IsNum &&
-			a[i].Text != b[i].Text {
-			return false
-		}
-	}
-	return true
-}
-
-// BenchmarkDomino queues 100,000 jobs with as many tuples. Then 1,000 more jobs, none of which is
-// as hard as another, time out one after the other. They lie on the antidiagonal of a square; the
-// others lie beyond it.
-func BenchmarkDomino(b *testing.B) {
-	const side, bars = 317, 1000
-	var all []*jobs.Options
-	for x := range side {
-		for y := range side {
-			all = append(all, &jobs.Options{Hardness: []string{strconv.Itoa(x * 4), strconv.Itoa(y * 4)},
-				Timeout: time.Minute})
-		}
-	}
-	var hardest []*jobs.Options
-	for i := range bars {
-		hardest = append(hardest, &jobs.Options{Hardness: []string{strconv.Itoa(i), strconv.Itoa(bars - i)},
-			Timeout: time.Minute, Priority: -1})
-	}
-	for b.Loop() {
-		c := New(Config{}, &jobs.Table{}, inventoryOf(testHost("melon1", bars)))
-		now := Time{Wall: wallStart}
-		specs := specsOf(1, slices.Concat(hardest, all)...)
-		begin := time.Now()
-		c.Step(now, Submit{Specs: specs, Last: true})
-		submitted := time.Since(begin)
-		c.Step(now, HostUp{Host: "melon1", Hello: &hosts.Hello{Cores: bars + 1, Slots: bars}})
-		c.Step(now, HostHeartbeat{Host: "melon1", Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})
-		begin = time.Now()
-		var longest time.Duration
-		for i := range bars {
-			id := jobs.AttemptID{Job: jobs.ID(i + 1), N: 1}
-			if c.inFlight[id] == nil {
-				b.Fatal("not launched", id)
-			}
-			was := time.Now()
-			c.Step(now, AttemptsEnded{"melon1",
-				&hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: id, Outcome: timedOut}}}})
-			longest = max(longest, time.Since(was))
-		}
-		if n := len(c.hardness.list[0].timeouts); n != bars || c.Defects > 0 {
-			b.Fatal(n, "minimal timeouts,", c.Defects, "defects")
-		}
-		b.ReportMetric(float64(submitted)/float64(len(specs)), "ns/job-submitted")
-		b.ReportMetric(float64(time.Since(begin))/bars/1e3, "µs/timeout")
-		b.ReportMetric(float64(longest)/1e6, "ms-longest-step")
-		b.ReportMetric(float64(c.table.Counts[jobs.Skipped]), "skipped")
-	}
-}
 
 // TestProgressIsAFractionOrAText checks that DCS_PROGRESS is read as a fraction, or as text that is
 // shown unchanged.

@@ -214,7 +214,7 @@ func (c *Core) asCopyCandidate(f *inFlight) (copyCandidate, bool) {
 // mayCopy reports whether a job may have one more attempt: within the run's number of copies, and
 // within its tries even if all of them fail.
 func (c *Core) mayCopy(j *jobs.Job) bool {
-	if j.Spec.NoCopies || c.isCancelPending(j.Spec.ID) || c.isTooHard(j) {
+	if j.Spec.NoCopies || c.isCancelPending(j.Spec.ID) || c.hardness.IsTooHard(j) {
 		return false
 	}
 	open := 0

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"dcs-tui/dispatch/sched/hardness"
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 )
@@ -75,7 +76,7 @@ type Core struct {
 	attempts
 	queue queue
 	pools
-	hardness     hardnessIndex
+	hardness     *hardness.Index
 	dependencies dependencies
 	requests     []*pendingRequest // not completed yet
 	allQueues                      // queuestats.go
@@ -142,11 +143,11 @@ func New(cfg Config, t *jobs.Table, inv *hosts.Inventory) *Core {
 			stillRunning: make(map[jobs.AttemptID]bool),
 		},
 		queue:        newQueue(),
-		hardness:     newHardnessIndex(),
 		dependencies: newDependencies(),
 		allQueues:    allQueues{stats: make(map[string]*queueStats)},
 		hybrid:       hasLocalAndRemote(hs),
 	}
+	c.hardness = hardness.New(t, hardness.Limits{Of: c.timeout, UsedBy: c.timeoutUsed})
 	if cfg.QueuePolicy == Lottery {
 		c.tickets = rand.New(rand.NewPCG(cfg.Seed, ticketStream))
 	}
@@ -258,7 +259,7 @@ func (c *Core) emit(r jobs.Record) bool {
 	}
 	c.addWaiting(j, 1)
 	c.pruneStillRunning(j)
-	c.updateHardness(r.Job, j, was, err == nil && r.Kind == jobs.KindEdited)
+	c.hardness.Update(r.Job, j, was, err == nil && r.Kind == jobs.KindEdited)
 	switch {
 	case j.State == jobs.Queued && c.deferring:
 		c.deferred = append(c.deferred, r.Job)

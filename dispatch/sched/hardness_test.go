@@ -3,6 +3,7 @@ package sched
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -265,4 +266,52 @@ func TestEstimatesCountBeforeHardness(t *testing.T) {
 	long.Estimate, short.Estimate = time.Hour, time.Minute
 	s.submit(true, long, short)
 	want(t, "launched", launchedOn(s.up("here"), "here"), "2.1")
+}
+
+// BenchmarkDomino queues 100,000 jobs with as many tuples. Then 1,000 more jobs, none of which is
+// as hard as another, time out one after the other. They lie on the antidiagonal of a square; the
+// others lie beyond it.
+func BenchmarkDomino(b *testing.B) {
+	const side, bars = 317, 1000
+	var all []*jobs.Options
+	for x := range side {
+		for y := range side {
+			all = append(all, &jobs.Options{Hardness: []string{strconv.Itoa(x * 4), strconv.Itoa(y * 4)},
+				Timeout: time.Minute})
+		}
+	}
+	var hardest []*jobs.Options
+	for i := range bars {
+		hardest = append(hardest, &jobs.Options{Hardness: []string{strconv.Itoa(i), strconv.Itoa(bars - i)},
+			Timeout: time.Minute, Priority: -1})
+	}
+	for b.Loop() {
+		c := New(Config{}, &jobs.Table{}, inventoryOf(testHost("melon1", bars)))
+		now := Time{Wall: wallStart}
+		specs := specsOf(1, slices.Concat(hardest, all)...)
+		begin := time.Now()
+		c.Step(now, Submit{Specs: specs, Last: true})
+		submitted := time.Since(begin)
+		c.Step(now, HostUp{Host: "melon1", Hello: &hosts.Hello{Cores: bars + 1, Slots: bars}})
+		c.Step(now, HostHeartbeat{Host: "melon1", Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})
+		begin = time.Now()
+		var longest time.Duration
+		for i := range bars {
+			id := jobs.AttemptID{Job: jobs.ID(i + 1), N: 1}
+			if c.inFlight[id] == nil {
+				b.Fatal("not launched", id)
+			}
+			was := time.Now()
+			c.Step(now, AttemptsEnded{"melon1",
+				&hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: id, Outcome: timedOut}}}})
+			longest = max(longest, time.Since(was))
+		}
+		if n := c.table.Counts[jobs.TimedOut]; n != bars || c.Defects > 0 {
+			b.Fatal(n, "timeouts,", c.Defects, "defects")
+		}
+		b.ReportMetric(float64(submitted)/float64(len(specs)), "ns/job-submitted")
+		b.ReportMetric(float64(time.Since(begin))/bars/1e3, "µs/timeout")
+		b.ReportMetric(float64(longest)/1e6, "ms-longest-step")
+		b.ReportMetric(float64(c.table.Counts[jobs.Skipped]), "skipped")
+	}
 }

@@ -70,7 +70,7 @@ func Inconsistency(c *Core) string {
 		if state == stateReady && c.classOf(j).avoid != nil {
 			avoiding++
 		}
-		isEnding := j.State == jobs.Running && (c.isCancelPending(id) || c.isTooHard(j))
+		isEnding := j.State == jobs.Running && (c.isCancelPending(id) || c.hardness.IsTooHard(j))
 		if got := slices.Contains(running.Ending, id); got != isEnding {
 			return fmt.Sprintf("Running lists job %d as being ended: %v, want %v", id, got, isEnding)
 		}

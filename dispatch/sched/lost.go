@@ -202,7 +202,7 @@ func (c *Core) canGiveUp(h *host, f *inFlight, wait, isAlive bool) bool {
 		return false // it could still start there
 	}
 	j := c.table.Job(f.id.Job)
-	if j.State.Terminal() || c.isCancelPending(f.id.Job) || c.isTooHard(j) {
+	if j.State.Terminal() || c.isCancelPending(f.id.Job) || c.hardness.IsTooHard(j) {
 		return true
 	}
 	if f.started && (isAlive || !c.isSharedDirSettled(h)) {

@@ -91,8 +91,8 @@ func (c *Core) handleOutcome(f *inFlight, a *jobs.Attempt, slot int, o *jobs.Out
 		r.Kind, r.Next, r.Reason = jobs.KindCanceled, c.stateWithoutResult(j, a), "stopped there to run elsewhere"
 	case o.Stopped && others:
 		r.Kind, r.Next, r.Reason = jobs.KindSuperseded, jobs.Running, "another attempt continues"
-	case o.Stopped && c.isTooHard(j):
-		r.Kind, r.Next, r.Reason = jobs.KindCanceled, c.stateWithoutResult(j, a), "stopped: "+c.whyTooHard(j)
+	case o.Stopped && c.hardness.IsTooHard(j):
+		r.Kind, r.Next, r.Reason = jobs.KindCanceled, c.stateWithoutResult(j, a), "stopped: "+c.hardness.Why(j)
 	case o.Stopped:
 		// This dispatcher did not end it. An earlier one did so when it emptied the host (a request
 		// to end the job would be in the journal), or someone on the host.

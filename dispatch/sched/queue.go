@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"dcs-tui/dispatch/sched/hardness"
 	"dcs-tui/internal/heap"
 	"dcs-tui/jobs"
 )
@@ -81,7 +82,7 @@ func (c *Core) enqueue(id jobs.ID) {
 		return
 	}
 	c.addDeadline(id, j)
-	c.recheckHardness(id, j)
+	c.hardness.Recheck(id, j)
 	if len(j.Attempts) > 0 && hasOtherOpen(j, 0) {
 		q.states[id-1] = stateWaitingForAttempt
 		return
@@ -198,13 +199,13 @@ func (t timer) Before(o timer) bool { return t.at < o.at || t.at == o.at && t.id
 // rank is the order of jobs before their ids.
 type rank struct {
 	jobs.Urgency
-	hardness *tuple
+	hardness *hardness.Tuple
 }
 
-func (c *Core) rankOf(j *jobs.Job) rank { return rank{jobs.UrgencyOf(j), c.tupleOf(j.Spec)} }
+func (c *Core) rankOf(j *jobs.Job) rank { return rank{jobs.UrgencyOf(j), c.hardness.TupleOf(j.Spec)} }
 
 func (r rank) compare(o rank) int {
-	return cmp.Or(r.Urgency.Compare(o.Urgency), r.hardness.compare(o.hardness))
+	return cmp.Or(r.Urgency.Compare(o.Urgency), r.hardness.Compare(o.hardness))
 }
 
 // bucket holds the ready jobs of one class and rank. Entries are hints: the class checks that the

@@ -69,7 +69,7 @@ func (c *Core) takeOverTable() {
 		}
 		id := jobs.ID(i + 1)
 		c.addWaiting(j, 1)
-		c.registerHardness(id)
+		c.hardness.Add(id)
 		switch {
 		case j.State == jobs.Running && !open && c.isCancelPending(id):
 			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Canceled, Reason: c.table.Cancels[id].Reason})
@@ -112,7 +112,7 @@ func (e Submit) apply(c *Core) {
 			j := c.table.Job(first + jobs.ID(i))
 			c.applyQueueOptions(j.Spec)
 			c.addWaiting(j, 1)
-			c.registerHardness(first + jobs.ID(i))
+			c.hardness.Add(first + jobs.ID(i))
 			c.enqueue(first + jobs.ID(i))
 		}
 	}

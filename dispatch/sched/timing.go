@@ -60,7 +60,7 @@ func (c *Core) Next() (time.Duration, bool) {
 	if len(c.requests) > 0 && !c.mustDelayEdit() {
 		soon(c.now.Mono + 1)
 	}
-	if c.hasLaunchedMost() || c.hasJobsToSkip() && !c.mustDelaySkipping() {
+	if c.hasLaunchedMost() || c.hardness.IsPending() && !c.mustDelaySkipping() {
 		soon(c.now.Mono + 1)
 	}
 	for _, cl := range c.queue.list {

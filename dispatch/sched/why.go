@@ -74,8 +74,8 @@ func (c *Core) whyOpen(now Time, id jobs.ID, j *jobs.Job) string {
 		return fmt.Sprintf("Job %d is being ended on %s: %s.", id, name, c.table.Cancels[id].Reason)
 	case c.isCancelPending(id):
 		return fmt.Sprintf("Job %d is canceled as soon as %s can be reached or is given up.", id, name)
-	case f.killed && c.isTooHard(j):
-		return fmt.Sprintf("Job %d is being stopped on %s: %s.", id, name, c.whyTooHard(j))
+	case f.killed && c.hardness.IsTooHard(j):
+		return fmt.Sprintf("Job %d is being stopped on %s: %s.", id, name, c.hardness.Why(j))
 	case !f.host.linked && f.started:
 		return fmt.Sprintf("Job %d was running on %s, which cannot be reached (%s)%s%s.", id, name,
 			text.WithoutSubject(f.host.reason, name), c.awaitText(now, f), f.host.sessionAdvice())
@@ -272,7 +272,7 @@ func (c *Core) Running() RunningView {
 			if f.progress.text != "" && !f.hasOutcome {
 				v.Progress = append(v.Progress, ProgressView{f.id, f.progress.text, f.progress.at})
 			}
-			if running && (c.isCancelPending(f.id.Job) || c.isTooHard(j)) {
+			if running && (c.isCancelPending(f.id.Job) || c.hardness.IsTooHard(j)) {
 				v.Ending = append(v.Ending, f.id.Job)
 			}
 		}

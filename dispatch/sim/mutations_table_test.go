@@ -100,18 +100,18 @@ var mutations = []mutation{
 		{" && !h.isDrained() && !h.probation.paused", " && !h.probation.paused"}}},
 	{name: "jobs are started in quiet hours", file: "dispatch/sched/host.go", edits: []edit{
 		{" && !h.isQuiet && !h.removed", " && !h.removed"}}},
-	{name: "a timeout says nothing of harder jobs", file: "dispatch/sched/hardness.go", edits: []edit{
-		{"\tc.hardness.addTimeout(t.family, knownTimeout{t.components, c.timeoutUsed(j), id})\n", "	_ = t\n"}}},
+	{name: "a timeout says nothing of harder jobs", file: "dispatch/sched/hardness/hardness.go", edits: []edit{
+		{"\tx.addTimeout(t.family, knownTimeout{t.components, x.limits.UsedBy(j), id})\n", "	_ = t\n"}}},
 	{name: "what runs and is too hard goes on", file: "dispatch/sched/hardness.go", edits: []edit{
 		{"f != nil && !f.killed {\n				c.killAttempt(f, why)", "f != nil && f.killed {\n				c.killAttempt(f, why)"}}},
-	{name: "a new dispatcher knows of no timeout", file: "dispatch/sched/hardness.go", edits: []edit{
-		{"	if j.State == jobs.TimedOut {\n		c.recordTimeout(id, j)\n	}\n", ""}}},
-	{name: "a harder job may have what one component says", file: "dispatch/sched/hardness.go", edits: []edit{
+	{name: "a new dispatcher knows of no timeout", file: "dispatch/sched/hardness/hardness.go", edits: []edit{
+		{"	if j.State == jobs.TimedOut {\n		x.recordTimeout(id, j)\n	}\n", ""}}},
+	{name: "a harder job may have what one component says", file: "dispatch/sched/hardness/hardness.go", edits: []edit{
 		{"\tfor i, x := range b.components {\n\t\tif !x.AtMost(at[i]) {", "\tfor i, x := range b.components[:1] {\n\t\tif !x.AtMost(at[i]) {"}}},
 	{name: "hardness of one text is compared with that of another", file: "jobs/spec.go", edits: []edit{
 		{"	return a == b\n}", "	return a.IsNum == b.IsNum\n}"}}},
-	{name: "a timeout counts though its job runs again", file: "dispatch/sched/hardness.go", edits: []edit{
-		{"\t\tc.hardness.stale, c.tupleOf(j.Spec).family.stale = true, true\n", ""}}},
+	{name: "a timeout counts though its job runs again", file: "dispatch/sched/hardness/hardness.go", edits: []edit{
+		{"\t\tx.stale, x.TupleOf(j.Spec).family.stale = true, true\n", ""}}},
 	{name: "a requeue opens two rounds", file: "dispatch/sched/request.go", edits: []edit{
 		{"	if r.Name == \"\" || c.table.Requests[r.Name] ||", "	if r.Name == \"\" ||"}}, seeds: 3000},
 	{name: "a request for an earlier dispatcher is carried out", file: "dispatch/sched/request.go", edits: []edit{
