@@ -46,6 +46,7 @@ type Config struct {
 	StragglerFactor float64
 	StragglerAge    time.Duration
 	LaunchDelay     time.Duration // minimum time between two launches; 0: none
+	MaxLaunches     int           // maximum number of launches of a Step (place.go); 0: 1,000
 	// Finish when nothing was possible for this long (see isAnythingPossible); 0: 10 min.
 	GiveUpAfter time.Duration
 	// Attempts found in the run directory; used only after damage to the journal.
@@ -152,6 +153,7 @@ func New(cfg Config, t *jobs.Table, inv *hosts.Inventory) *Core {
 		c.tickets = rand.New(rand.NewPCG(cfg.Seed, ticketStream))
 	}
 	c.cfg.Tries = orDefault(cfg.Tries, jobs.DefaultTries)
+	c.cfg.MaxLaunches = orDefault(cfg.MaxLaunches, maxLaunches)
 	c.cfg.GiveUpAfter = orDefault(cfg.GiveUpAfter, 10*time.Minute)
 	c.cfg.HalfLife = orDefault(cfg.HalfLife, defaultHalfLife)
 	c.cfg.MaxBackoff = orDefault(cfg.MaxBackoff, time.Minute)

@@ -105,18 +105,25 @@ func TestTimersOfUnvisitedHosts(t *testing.T) {
 	want(t, "lost hosts", s.numEvents("is lost"), 18)
 }
 
-// TestLaunchesOfAStepAreBounded checks that a Step launches at most maxLaunches jobs, and that the
-// rest follows in the next Step, which comes at once.
+// TestLaunchesOfAStepAreBounded checks that a Step launches at most Config.MaxLaunches jobs, and that
+// the rest follows in the next Steps, which come at once.
 func TestLaunchesOfAStepAreBounded(t *testing.T) {
-	s := stageWithJobs(t, 2*maxLaunches, Config{}, testHost("melon", maxLaunches), testHost("kiwi", 10))
-	want(t, "launched at first", s.numRecords(jobs.KindLaunching), maxLaunches)
-	at, ok := s.c.Next()
-	if !ok || at > s.at+1 {
-		t.Errorf("the next Step comes at %v, %v", at, ok)
+	for _, cfg := range []Config{{}, {MaxLaunches: 7}} {
+		most := orDefault(cfg.MaxLaunches, maxLaunches)
+		s := stageWithJobs(t, 4*most, cfg, testHost("melon", most), testHost("kiwi", most+10))
+		for n := most; ; n += most {
+			want(t, "launched", s.numRecords(jobs.KindLaunching), min(n, 2*most+10))
+			if n > 2*most+10 {
+				break
+			}
+			at, ok := s.c.Next()
+			if !ok || at > s.at+1 {
+				t.Errorf("the next Step comes at %v, %v", at, ok)
+			}
+			s.at = at
+			s.step(Tick{})
+		}
 	}
-	s.at = at
-	s.step(Tick{})
-	want(t, "launched then", s.numRecords(jobs.KindLaunching), maxLaunches+10)
 }
 
 // VisitAllHosts makes the next Step visit all hosts. It is a sim.CheckCore.

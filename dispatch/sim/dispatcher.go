@@ -62,6 +62,7 @@ type dispatcher struct {
 	heartbeatAt     time.Duration
 	fencedBy        int
 	finish          *sched.Finish
+	numLaunched     int                    // number of launches of the current step
 	inventory       *hosts.Inventory       // the inventory that its core knows
 	specs           map[string]*hosts.Host // the hosts that its core may have
 	listedInstances map[string]*hosts.Host // the hosts of instances that it has listed
@@ -248,7 +249,11 @@ func (l *dispatcher) step(evs ...sched.Event) {
 		ev.Unowned = unowned
 		evs[0] = ev
 	}
+	l.numLaunched = 0
 	l.loop.Step(l.now(), evs...)
+	if l.w.cfg.MaxLaunches > 0 && l.numLaunched > l.w.cfg.MaxLaunches && !l.w.damaged { // found attempts count
+		l.w.fail(StepsAreShort, "%d launches in one step, and %d are allowed", l.numLaunched, l.w.cfg.MaxLaunches)
+	}
 	l.checkHostSet()
 	switch ev := evs[0].(type) {
 	case sched.HostUp:
@@ -288,8 +293,11 @@ func (l *dispatcher) onRecord(r *jobs.Record) {
 	if r.Seq > 0 && r.Kind != jobs.KindAcked {
 		l.pendingResults = append(l.pendingResults, shownResultOf(l.core.Table().RowOf(r)))
 	}
-	if r.Kind == jobs.KindInventory {
+	switch r.Kind {
+	case jobs.KindInventory:
 		l.updateSpecs()
+	case jobs.KindLaunching:
+		l.numLaunched++
 	}
 	l.w.checkRecord(l, r)
 }

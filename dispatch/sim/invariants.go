@@ -37,6 +37,7 @@ var (
 	NoStartAfterEnd     = invariant("an attempt that is recorded as over never starts")
 	NoStartAfterLease   = invariant("nothing starts after its lease")
 	SlotsHold           = invariant("slots are never exceeded")
+	StepsAreShort       = invariant("a step launches no more than it may")
 	LimitsHold          = invariant("tokens and the slots of a queue are never exceeded")
 	KeptHolds           = invariant("what a host keeps for a queue is given to no other")
 	DevicesHold         = invariant("jobs have no more than the whole of a device")

@@ -138,6 +138,8 @@ var mutations = []mutation{
 		{"\tc.addPoolUse(f, 1)\n", "\tif c.now.Wall != c.beganAt {\n\t\tc.addPoolUse(f, 1)\n\t}\n"}}},
 	{name: "what is buffered holds no tokens", file: "dispatch/sched/buffer.go", edits: []edit{
 		{"cl.key.isPlain() && !c.usesLimitedPool(cl.spec)", "cl.key.isPlain()"}}},
+	{name: "a step launches one job too many", file: "dispatch/sched/place.go", edits: []edit{
+		{"return c.numLaunched >= c.cfg.MaxLaunches }", "return c.numLaunched > c.cfg.MaxLaunches }"}}},
 	{name: "kept slots are given to other queues", file: "dispatch/sched/reserve.go", edits: []edit{
 		{"	return h.freeSlots() - others.Slots,", "	return h.freeSlots(),"}}},
 	{name: "jobs are started on a host whose owner is there", file: "dispatch/sched/hold.go", edits: []edit{

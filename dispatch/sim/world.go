@@ -319,6 +319,7 @@ func newWorld(t *Choices, verbose bool) *World {
 	for i, n := 0, 1+t.Draw(6); i < n; i++ {
 		w.drawHost(i)
 	}
+	w.cfg.MaxLaunches = []int{0, 1, 4}[w.faultsLeft%7%3] // no draw of its own
 	if t.OneIn(6) {
 		w.cfg.MaxSlots = 3 + t.Draw(4)
 	}
