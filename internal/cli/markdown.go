@@ -174,7 +174,7 @@ func (p *pagePrinter) inline(s string) string {
 		default:
 			file, _, _ := strings.Cut(target, "#")
 			name := p.help(path.Base(file))
-			if file == "" || name == "" {
+			if file == "" || name == "" || name == "glossary" { // pages link its terms at first use
 				return p.inline(label)
 			}
 			return p.inline(label) + " (" + p.words(bold, "help "+name) + ")"
