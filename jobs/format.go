@@ -19,7 +19,7 @@ var (
 	// FormatRun covers everything in a run directory. The file rundir.FormatFile holds its version,
 	// which every command checks before it reads anything else. Raise it with any change that an
 	// older program must not ignore: a kind or a field of a record, an option of a job, a setting.
-	FormatRun      = Format{"the run", 1}
+	FormatRun      = Format{"the run", 2}
 	FormatSpecs    = Format{"jobs.jsonl", 2}
 	FormatOwner    = Format{"the file owner", 1}
 	FormatLive     = Format{"live.json", 2}

@@ -24,6 +24,11 @@ func (a AttemptID) String() string {
 	return string(a.Append(make([]byte, 0, 24)))
 }
 
+// Compare orders attempts by job and number.
+func (a AttemptID) Compare(b AttemptID) int {
+	return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.N, b.N))
+}
+
 // Append appends the text form to b and returns it.
 func (a AttemptID) Append(b []byte) []byte {
 	b = strconv.AppendInt(b, int64(a.Job), 10)
@@ -205,9 +210,12 @@ const (
 	FileErr    File = "err"
 )
 
+// ShardSize is the number of jobs whose files are in one directory.
+const ShardSize = 1000
+
 // ShardDir returns the directory under attempts/ that holds the files of a job: "000" for jobs 1 to
-// 999, "001" from 1000 on (job div 1000).
-func ShardDir(id ID) string { return fmt.Sprintf("%03d", int(id)/1000) }
+// 999, "001" from 1000 on.
+func ShardDir(id ID) string { return fmt.Sprintf("%03d", int(id)/ShardSize) }
 
 // AttemptFile returns the path of one file of an attempt. dir is the directory that contains
 // attempts/. An example is dir/attempts/000/17.2.status.

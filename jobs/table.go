@@ -76,6 +76,16 @@ func (j *Job) Open() []*Attempt {
 	return open
 }
 
+// AppendRecorded appends the attempts of the job whose outcomes are recorded to ids.
+func (j *Job) AppendRecorded(ids []AttemptID) []AttemptID {
+	for _, a := range j.Attempts {
+		if a.Outcome != nil && !a.State.Open() {
+			ids = append(ids, a.ID)
+		}
+	}
+	return ids
+}
+
 // Last returns the newest attempt, or nil if there is none.
 func (j *Job) Last() *Attempt {
 	if len(j.Attempts) == 0 {

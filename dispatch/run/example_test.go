@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 
 // startHere takes a run over and dispatches it to two slots of this machine. base is a directory
 // for the helper.
-func startHere(t *testing.T, dir *rundir.Run, base string) *run.Run {
+func startHere(t *testing.T, dir *rundir.Run, base string, change ...func(*run.Options)) *run.Run {
 	t.Helper()
 	owned, err := run.Take(t.Context(), dir, false, nil)
 	if err != nil {
@@ -40,14 +40,18 @@ func startHere(t *testing.T, dir *rundir.Run, base string) *run.Run {
 	}
 	here := hosts.Local()
 	here.SetSlots(hosts.SlotRule{Fixed: 2})
-	r, err := run.Start(t.Context(), owned, run.Options{
+	options := run.Options{
 		Inventory: here,
 		Connector: func(log func(host, line string)) (hosts.Connector, error) {
 			return helper.New(helper.Options{Opener: hosts.Router{"local": link.LocalOpener{}}, Log: log, Bases: base}),
 				nil
 		},
 		AcceptJobs: true,
-	})
+	}
+	for _, f := range change {
+		f(&options)
+	}
+	r, err := run.Start(t.Context(), owned, options)
 	if err != nil {
 		owned.Release()
 		t.Fatal(err)
@@ -56,7 +60,7 @@ func startHere(t *testing.T, dir *rundir.Run, base string) *run.Run {
 }
 
 // startNew starts a new run in dir. Its processes end before dir is removed.
-func startNew(t *testing.T, dir string) (*rundir.Run, *run.Run) {
+func startNew(t *testing.T, dir string, change ...func(*run.Options)) (*rundir.Run, *run.Run) {
 	t.Helper()
 	t.Cleanup(func() {
 		progtest.CheckNothingLeft(t, time.Minute, func(p progtest.Process) bool { return p.RefersTo(dir) })
@@ -65,7 +69,7 @@ func startNew(t *testing.T, dir string) (*rundir.Run, *run.Run) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return made, startHere(t, made, filepath.Join(dir, "base"))
+	return made, startHere(t, made, filepath.Join(dir, "base"), change...)
 }
 
 // TestJobsAreSubmittedWhileResultsAreRead checks that a Go program can start a run and submit jobs

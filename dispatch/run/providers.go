@@ -124,9 +124,7 @@ func (m *instances) fetch(ctx context.Context, o sched.FetchInstance) error {
 	if i < 0 {
 		return fmt.Errorf("the instance is not listed")
 	}
-	slices.SortFunc(o.Attempts, func(a, b jobs.AttemptID) int {
-		return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.N, b.N))
-	})
+	slices.SortFunc(o.Attempts, jobs.AttemptID.Compare)
 	reader := files.NewReader(m.connector, m.r.dir.UID(), found[i:i+1])
 	defer reader.Close()
 	fetcher := &files.Fetcher{Run: m.r.dir, Read: reader.Read}

@@ -21,6 +21,11 @@ import (
 // ErrJobsLeft is the error of Removable for a run with unfinished jobs.
 var ErrJobsLeft = errors.New("jobs are left")
 
+// UnfinishedError holds the reason why a run without unfinished jobs may not be over.
+type UnfinishedError struct{ why string }
+
+func (e *UnfinishedError) Error() string { return e.why }
+
 // Removable returns the jobs of a run that may be removed, or an error with the reason why the run
 // must stay. With an error, the jobs may be nil. unfinished permits runs with unfinished jobs,
 // which may still run.
@@ -49,11 +54,11 @@ func Removable(run *rundir.Run, unfinished bool) (*jobs.Table, error) {
 	case table.Unfinished() > 0:
 		return table, ErrJobsLeft
 	case len(waiting) > 0:
-		return nil, errors.New("requests wait for its next resume (--unfinished removes it all the same)")
+		return nil, &UnfinishedError{"requests wait for its next resume"}
 	case report.Damaged:
-		return nil, errors.New("its journal is damaged, so jobs may be left (--unfinished removes it all the same)")
+		return nil, &UnfinishedError{"its journal is damaged, so jobs may be left"}
 	case !table.Ended && table.NumJobs() > 0:
-		return nil, errors.New("its hosts were not all left clean; resume looks for what is left there (--unfinished removes it all the same)")
+		return nil, &UnfinishedError{"its hosts were not all left clean; resume looks for what is left there"}
 	}
 	return table, nil
 }

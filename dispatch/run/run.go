@@ -80,6 +80,10 @@ type Options struct {
 	NeedSocket bool       // fail if the socket cannot be created
 	Program    string     // version of this program
 
+	// PackFiles is the number of jobs from which on a run moves the small files of attempts into packs;
+	// 0: it never does.
+	PackFiles int
+
 	// OnStart is called when the run is dispatched, before the first message is printed.
 	OnStart func(*Run)
 }
@@ -310,6 +314,7 @@ func (r *Run) begin() {
 	go r.carryOutRequests()
 	r.removals.Go(func() { r.inbox.Serve(r.over) })
 	go r.storeStatus()
+	go r.packFiles()
 	go r.inventory.serve(r.over, func(inv *hosts.Inventory) error {
 		if slices.ContainsFunc(inv.Hosts, sendsFiles) {
 			r.refuseMirror()

@@ -180,6 +180,16 @@ func (c *Core) maxLease(h *host) time.Duration {
 	return max(h.maxLostAfter, c.cfg.Buffer) + leaseMargin
 }
 
+// LongestLease returns for how long after its record the launch of any attempt of this run can be
+// carried out by a host.
+func (c *Core) LongestLease() time.Duration {
+	longest := c.cfg.Buffer
+	for _, h := range c.allHosts() {
+		longest = max(longest, c.maxLease(h), h.leasedBefore-c.now.Mono)
+	}
+	return longest + OwnershipTime
+}
+
 // leaseText describes the jobs that a lost host may still start within their lease, to follow
 // another text. It returns "" if there are none.
 func (c *Core) leaseText(h *host) string {

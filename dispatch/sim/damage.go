@@ -9,6 +9,7 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
+	"dcs-tui/jobs/rundir"
 )
 
 // Some worlds are fragile: single bits of their journal flip. Some fragile worlds are battered:
@@ -87,7 +88,7 @@ func (w *World) isWriting(epoch int) bool {
 
 // found returns the claims and sentinels in the shared directory of attempts that have no record.
 func (l *dispatcher) found(t *jobs.Table) (all []sched.Found) {
-	_ = attempts.EachFate(l.share, "/share", runUID, "", sched.UnfinishedJobs(t), func(f attempts.Fate) error {
+	_ = attempts.EachFate(rundir.WithPacks(l.share), "/share", runUID, "", sched.UnfinishedJobs(t), func(f attempts.Fate) error {
 		if a := t.Attempt(f.Attempt); a != nil && a.Host == f.Host && !t.Damaged {
 			return nil
 		}

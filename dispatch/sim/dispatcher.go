@@ -2,6 +2,7 @@ package sim
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/rundir/memdisk"
@@ -56,6 +58,9 @@ type dispatcher struct {
 	givenGPUs       map[jobs.AttemptID]givenGPUs
 	pendingResults  []shownResult // results whose records are not in the journal yet
 	writingResults  []shownResult // results whose records are being made durable
+	packing         attempts.Packing
+	packAt          time.Duration // when it packs files again
+	numPacks        int
 	isHousekeeping  bool          // it is checking whether it still owns the run
 	ownedAt         time.Duration // when it last found that it owns the run
 	pausedByPeople  bool          // people have paused launching
@@ -399,6 +404,7 @@ func (l *dispatcher) housekeep() {
 		return
 	}
 	l.queueReport(sched.Tick{})
+	l.enqueue(l.packFiles)
 	if l.isHousekeeping || l.dead {
 		return
 	}
@@ -435,6 +441,28 @@ func (l *dispatcher) housekeep() {
 	})
 }
 
+// packFiles packs the files of attempts in the shared directory, as package run does.
+func (l *dispatcher) packFiles() {
+	w := l.w
+	if w.now < l.packAt || l.loop.Problem(l.now()) != nil {
+		return
+	}
+	l.packAt = w.now + l.core.LongestLease()
+	if l.packing.Disk == nil {
+		l.packing.Packer = attempts.Packer{Disk: rundir.WithPacks(l.share), Dir: "/share", Run: runUID, Least: 1,
+			Token: func() string { l.numPacks++; return fmt.Sprintf("%s-%d", l.mount.Name, l.numPacks) }}
+	}
+	var ids []jobs.AttemptID
+	for job := range l.core.Table().Rows() {
+		ids = job.AppendRecorded(ids)
+	}
+	n, err := l.packing.Offer("000", ids)
+	if err != nil {
+		panic(err) // the shared directory fails only where the world makes it fail
+	}
+	w.numPacked += n
+}
+
 // fence stops everything, because another dispatcher owns the run.
 func (l *dispatcher) fence(by int) {
 	if l.fencedBy > 0 {
@@ -452,6 +480,6 @@ func (l *dispatcher) fence(by int) {
 func (l *dispatcher) inspectSharedDir(o sched.Inspect) {
 	w := l.w
 	w.after(w.between(time.Millisecond, 50*time.Millisecond), func() {
-		l.passReport(nil, sched.HostInspected{Msg: hosts.InspectDisk(l.share, "/share", runUID, o.Host, o.Attempts)})
+		l.passReport(nil, sched.HostInspected{Msg: hosts.InspectDisk(rundir.WithPacks(l.share), "/share", runUID, o.Host, o.Attempts)})
 	})
 }

@@ -249,7 +249,7 @@ func stopHelper(w *World, p *helper) bool {
 
 func refuse(w *World) bool {
 	h := w.anyHost()
-	h.refusesUntil = w.now + w.longDuration()
+	h.refusesUntil = max(h.refusesUntil, w.now+w.longDuration()) // an instance that is no more stays so
 	if w.choices.Draw(2) == 1 && h.helper != nil {
 		h.helper.die("sshd was killed")
 	}

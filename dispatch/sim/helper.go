@@ -12,6 +12,7 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
+	"dcs-tui/jobs/rundir"
 )
 
 // helper is one `__host` process. Like hosts/helper/remote, it serves one link.
@@ -436,7 +437,7 @@ func (p *helper) list(only jobs.Ranges) {
 		for _, r := range h.heldAttempts { // those that a supervisor has taken
 			ids.add(r.spooled.id)
 		}
-		err := attempts.EachFate(h.disk, h.dir, runUID, h.name, only, func(f attempts.Fate) error {
+		err := attempts.EachFate(rundir.WithPacks(h.disk), h.dir, runUID, h.name, only, func(f attempts.Fate) error {
 			if f.Host == h.name {
 				ids.add(f.Attempt)
 			}

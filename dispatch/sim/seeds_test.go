@@ -93,6 +93,7 @@ func holdInWorlds(t *testing.T, n int) {
 		faults      = map[string]int{}
 		turns       int
 		dispatchers int
+		packed      int
 		took        time.Duration
 		bad         []uint64
 		wg          sync.WaitGroup
@@ -106,7 +107,7 @@ func holdInWorlds(t *testing.T, n int) {
 				for k, v := range r.Faults {
 					faults[k] += v
 				}
-				turns, dispatchers, took = turns+r.Turns, dispatchers+r.Dispatchers, took+r.Took
+				turns, dispatchers, took, packed = turns+r.Turns, dispatchers+r.Dispatchers, took+r.Took, packed+r.Packed
 				if r.Failure != nil {
 					bad = append(bad, *firstSeed+i)
 				}
@@ -139,8 +140,11 @@ func holdInWorlds(t *testing.T, n int) {
 	for _, v := range faults {
 		all += v
 	}
-	t.Logf("%d worlds: %d faults, %d turns of %d dispatchers, %v of their time, in %v of ours",
-		n, all, turns, dispatchers, took.Round(time.Hour), time.Since(began).Round(time.Millisecond))
+	t.Logf("%d worlds: %d faults, %d turns of %d dispatchers, %d attempts packed, %v of their time, in %v of ours",
+		n, all, turns, dispatchers, packed, took.Round(time.Hour), time.Since(began).Round(time.Millisecond))
+	if n >= 100 && packed == 0 && len(bad) == 0 {
+		t.Error("no files of attempts were packed")
+	}
 	for _, p := range faultKinds {
 		t.Logf("%8d  %s", faults[p.name], p.name)
 		if n >= 500 && faults[p.name] == 0 && len(bad) == 0 && !cutAllJournals && !blameAll {

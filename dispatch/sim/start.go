@@ -264,7 +264,7 @@ func (h *host) placeKeptFiles() {
 // readFate returns the state of an attempt according to its status file in the attempts directory
 // or in the spool.
 func (h *host) readFate(id jobs.AttemptID) (f attempts.Fate, err error) {
-	b, err := rundir.ReadFile(h.disk, jobs.AttemptFile(h.dir, id, jobs.FileStatus))
+	b, err := rundir.ReadFile(rundir.WithPacks(h.disk), jobs.AttemptFile(h.dir, id, jobs.FileStatus))
 	f.Attempt = id
 	if err == nil {
 		f = attempts.Decode(b, runUID, id)

@@ -61,6 +61,7 @@ type World struct {
 	faultsLeft  int  // number of faults still to come
 	faultCounts []int
 	numTurns    int
+	numPacked   int // number of attempts whose files went into packs
 	failed      *Failure
 	over        bool
 }
@@ -116,6 +117,7 @@ type Result struct {
 	Faults      map[string]int
 	Turns       int           // of all dispatchers
 	Dispatchers int           // number of dispatchers
+	Packed      int           // number of attempts whose files went into packs
 	Took        time.Duration // virtual time
 	Journal     string        // the journal files, concatenated
 	Log         []string      // if it was requested
@@ -156,7 +158,7 @@ func (w *World) run() {
 }
 
 func (w *World) result() *Result {
-	r := &Result{Failure: w.failed, Faults: map[string]int{}, Turns: w.numTurns, Dispatchers: len(w.dispatchers),
+	r := &Result{Failure: w.failed, Faults: map[string]int{}, Turns: w.numTurns, Dispatchers: len(w.dispatchers), Packed: w.numPacked,
 		Took: w.now, Log: w.log}
 	for i, n := range w.faultCounts {
 		if n > 0 {

@@ -294,7 +294,7 @@ func (f *Fetcher) reserve(n int64) error {
 func (f *Fetcher) copyOutput(ctx context.Context, large chan struct{}, p Piece) (put bool, err error) {
 	path := jobs.AttemptFile(f.Run.Dir, p.Attempt, p.File)
 	have := int64(-1)
-	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
+	if info, err := f.Run.Disk.Lstat(path); err == nil && info.Mode().IsRegular() {
 		have = info.Size()
 	} else {
 		p.Limit = hosts.MaxChunk

@@ -95,7 +95,7 @@ func (a *app) newDispatchSession(flags *runFlags, inv *hosts.Inventory, env []jo
 			!flags.background,
 		Detach: session.detachTerminal, ReportAbort: session.reportAbort, Exit: func() { os.Exit(exitLeft) },
 		Questions: a.questions, SocketBase: socketBase, NeedSocket: a.starter != nil, Program: version(),
-		OnStart: session.handleStarted, Reply: session.queueReply, AcceptJobs: flags.KeepOpen,
+		PackFiles: flags.PackFiles, OnStart: session.handleStarted, Reply: session.queueReply, AcceptJobs: flags.KeepOpen,
 	}
 	return session
 }

@@ -243,6 +243,9 @@ func (f *runFlags) addOutputFlags(fs *pflag.FlagSet) {
 	fs.Var(newFlag(&f.maxOutput, "SIZE", jobs.ParseSize), "output-max",
 		"with --json --output: leave an output larger than SIZE out of the result, which has its size instead (default 32M)")
 	fs.Var((*pathFlag)(&f.joblog), "joblog", "write a job log in GNU parallel's format to `FILE`")
+	f.PackFiles = 20000
+	fs.Var(newFlag(&f.PackFiles, "N|off", parsePackFiles), "pack-files",
+		"in a run of at least N jobs, move the small outputs of jobs that have ended into archives, attempts/*.zip")
 	f.screen.addFlags(fs)
 	fs.Uint64Var(&f.Seed, "seed", 0, "seed of the jitter")
 	fs.MarkHidden("seed")
@@ -259,6 +262,7 @@ type options struct {
 	Warn               warning
 	Speculate          bool
 	KeepChildren       bool
+	PackFiles          int
 	Slots              *hosts.SlotRule // slots of each host; nil: those of the inventory
 	OnInterrupt        string
 	OnDone             string
@@ -375,7 +379,7 @@ func queueList(queues []string) string {
 var keptFlags = []string{
 	"tries", "forgive-hosts", "retry-delay", "timeout", "retry-timeouts", "retry-on", "no-retry-on", "timeout-growth", "mem-growth",
 	"max-postpone", "warn-signal", "on-lost", "speculate", "copies", "copy-at", "copy-on", "straggler-factor", "straggler-age", "keep-children", "half-life", "queue-policy", "run-share", "max-slots", "tokens", "give-up",
-	"jobs", "standby-on", "delay", "backoff-cap", "host", "buffer", "halt", "on-interrupt", "on-done", "keep-open", "ssh-config", "accept-new", "trust-owner", "joblog",
+	"jobs", "standby-on", "delay", "backoff-cap", "host", "buffer", "halt", "on-interrupt", "on-done", "keep-open", "ssh-config", "accept-new", "trust-owner", "joblog", "pack-files",
 }
 
 // keepFlags returns the flags that were given, as run.toml keeps them.

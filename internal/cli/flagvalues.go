@@ -167,6 +167,18 @@ func parseAge(s string) (time.Duration, error) {
 // parseCount parses a whole number of at least 1.
 func parseCount(s string) (int, error) { return parseCountTo(math.MaxInt)(s) }
 
+// parsePackFiles parses a whole number of at least 1, or off, which is 0.
+func parsePackFiles(s string) (int, error) {
+	if s == "off" {
+		return 0, nil
+	}
+	n, err := parseCount(s)
+	if err != nil {
+		err = text.Errorf("%q is neither a whole number of at least 1 nor off", text.Shorten(s))
+	}
+	return n, err
+}
+
 // parseCountTo returns a function that parses a whole number of at least 1 and at most limit.
 func parseCountTo(limit int) func(string) (int, error) {
 	return func(s string) (int, error) {

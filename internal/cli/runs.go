@@ -25,8 +25,8 @@ import (
 func (a *app) runsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "runs",
-		Short: "List your runs, or remove old ones",
-		Long: `List the runs in ./dcs-runs, or remove old ones. Without a command, list the newest runs here. dcs-tui runs
+		Short: "List your runs, pack their outputs, or remove old ones",
+		Long: `List the runs in ./dcs-runs, pack their outputs, or remove old ones. Without a command, list the newest runs here. dcs-tui runs
 list --all lists those in other directories, too.`,
 		Example: `dcs-tui runs
 dcs-tui runs list --all
@@ -54,7 +54,7 @@ dcs-tui runs list --all --limit 0`,
 	fs.BoolVar(&flags.all, "all", false, "also list your runs in other directories")
 	fs.IntVar(&flags.limit, "limit", defaultLimit, "list at most `N` runs, and as many of other directories; 0: all")
 	fs.BoolVar(&flags.json, "json", false, "print one JSON object per run")
-	cmd.AddCommand(list, a.pruneCmd())
+	cmd.AddCommand(list, a.packCmd(), a.pruneCmd())
 	return cmd
 }
 
@@ -215,6 +215,9 @@ func (p *pruneFlags) openForRemoval(dir string) (*rundir.Run, *jobs.Table, error
 		}
 	}
 	table, err := run.Removable(runDir, p.unfinished)
+	if unfinished, ok := errors.AsType[*run.UnfinishedError](err); ok {
+		err = fmt.Errorf("%w (--unfinished removes it all the same)", unfinished)
+	}
 	if errors.Is(err, run.ErrJobsLeft) {
 		err = fmt.Errorf("jobs are left: %s; dcs-tui cancel ends those that run, --unfinished removes the run anyway",
 			runview.ProgressOf(table, nil).Counts())

@@ -11,6 +11,7 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
 	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/observe/runview"
@@ -196,6 +197,9 @@ func (a *app) nextLine(command, text string) string {
 // dispatcher.
 func logLines(run *rundir.Run, hasDispatcherLog bool) []string {
 	lines := []string{"logs: " + text.ShellWord(dirOf(run, rundir.AttemptsDir)) + "/*/JOB.ATTEMPT.out and .err"}
+	if attempts.HasPacks(run.Disk, run.Dir) {
+		lines = []string{"logs: dcs-tui logs " + refTo(run) + " JOB; most are in " + dirOf(run, rundir.AttemptsDir) + "/*" + rundir.PackSuffix}
+	}
 	if hasDispatcherLog {
 		lines = append(lines, "      "+dirOf(run, dispatcherLogFile)+" has the messages of the dispatcher")
 	}

@@ -50,30 +50,43 @@ func (l *listing) shardNames(name string) map[string]bool {
 		return names
 	}
 	var names map[string]bool
-	if l.top[name] {
+	if l.top[name] || l.hasPack(name) {
 		names = l.names(filepath.Join(l.dir, "attempts", name))
 	}
 	l.shards[name] = names
 	return names
 }
 
+// hasPack reports whether there is a pack of a shard, whose directory may be gone.
+func (l *listing) hasPack(shard string) bool {
+	for n := range l.top {
+		if of, ok := rundir.PackedName(n); ok && of == shard {
+			return true
+		}
+	}
+	return false
+}
+
 // allShards returns the names of all shards, in the order of their jobs.
 func (l *listing) allShards() []string {
 	var out []string
 	for n := range l.top {
-		if i, err := strconv.Atoi(n); err == nil && i >= 0 && jobs.ShardDir(jobs.ID(i*1000)) == n {
+		if shard, ok := rundir.PackedName(n); ok {
+			n = shard
+		}
+		if i, err := strconv.Atoi(n); err == nil && i >= 0 && jobs.ShardDir(jobs.ID(i*jobs.ShardSize)) == n {
 			out = append(out, n)
 		}
 	}
 	slices.SortFunc(out, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) })
-	return out
+	return slices.Compact(out)
 }
 
 // mayHold reports whether a shard may hold attempts of one of these jobs.
 func mayHold(only jobs.Ranges, shard string) bool {
 	n, err := strconv.Atoi(shard)
-	first := jobs.ID(n * 1000)
-	return err != nil || only.Overlaps(first, first+999)
+	first := jobs.ID(n * jobs.ShardSize)
+	return err != nil || only.Overlaps(first, first+jobs.ShardSize-1)
 }
 
 // startedAttempts returns the attempts of a shard that have a status file, in order.
@@ -85,9 +98,7 @@ func (l *listing) startedAttempts(shard string) []jobs.AttemptID {
 			ids = append(ids, id)
 		}
 	}
-	slices.SortFunc(ids, func(a, b jobs.AttemptID) int {
-		return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.N, b.N))
-	})
+	slices.SortFunc(ids, jobs.AttemptID.Compare)
 	return ids
 }
 

@@ -42,7 +42,7 @@ type File interface {
 
 // OS is the real Disk. It opens only regular files, and does not wait for a pipe: a job, or root on a
 // host that shares the directory, may have put one there.
-var OS Disk = osDisk{}
+var OS = WithPacks(osDisk{})
 
 // ErrNotRegular is the error of OS for a pipe, a directory, or a device. It follows the path.
 var ErrNotRegular = errors.New("is not a regular file")

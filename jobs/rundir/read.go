@@ -149,10 +149,10 @@ func (r *FileReader) Read(ctx context.Context, path string, offset int64,
 // readPiece is Read without a context. On NFS, a file that another machine has just created may
 // become visible only when its directory is listed.
 func readPiece(path string, offset int64, limit int) ([]byte, int64, error) {
-	info, err := os.Lstat(path)
+	info, err := OS.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		_, _ = OS.Names(filepath.Dir(path)) // an error shows in the next line
-		info, err = os.Lstat(path)
+		info, err = OS.Lstat(path)
 	}
 	switch {
 	case err != nil:

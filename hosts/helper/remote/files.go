@@ -300,7 +300,7 @@ func retryUnlessMissing(f func() error) (err error) {
 // readOnlyDisk is a read-only rundir.Disk that uses the calls of calls.go.
 type readOnlyDisk struct{ rundir.Disk }
 
-var readOnlyOS = readOnlyDisk{rundir.OS}
+var readOnlyOS = rundir.WithPacks(readOnlyDisk{rundir.WithoutPacks(rundir.OS)})
 
 func (readOnlyDisk) Names(dir string) ([]string, error) { return listNames(dir) }
 

@@ -14,6 +14,7 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
+	"dcs-tui/jobs/rundir"
 )
 
 // probe reports the state of attempts.
@@ -200,7 +201,11 @@ func (h *helper) readFate(id jobs.AttemptID) (f attempts.Fate, err error) {
 	defer h.tombstoneMu.RUnlock()
 	for _, path := range []string{h.spool.path(dirDone, id.String()), jobs.AttemptFile(h.dir, id, jobs.FileStatus)} {
 		var b []byte
-		if b, err = readPlain(path, attempts.StatusBytes+1); err != nil {
+		b, err = readPlain(path, attempts.StatusBytes+1)
+		if errors.Is(err, fs.ErrNotExist) {
+			b, _, err = rundir.ReadPart(readOnlyOS, path, 0, attempts.StatusBytes+1) // it may be in a pack
+		}
+		if err != nil {
 			f = attempts.Fate{Attempt: id}
 			continue
 		}

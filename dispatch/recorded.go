@@ -1,0 +1,31 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// Recorded lists attempts whose outcomes are recorded.
+type Recorded struct {
+	Attempts []jobs.AttemptID // in order
+	NumJobs  int              // number of jobs of the run
+	// Lease is for how long after its record a launch of this run can be carried out by a host.
+	Lease time.Duration
+}
+
+// Recorded returns the attempts of the jobs from first to last whose outcomes are recorded. The error
+// is that of ctx, or says that the dispatcher has ended.
+func (d *Dispatcher) Recorded(ctx context.Context, first, last jobs.ID) (Recorded, error) {
+	return query(ctx, d, func(e *engine) Recorded {
+		table := e.core.Table()
+		r := Recorded{NumJobs: table.NumJobs(), Lease: e.core.LongestLease()}
+		for id := first; id <= min(last, jobs.ID(r.NumJobs)); id++ {
+			if job := table.Job(id); job != nil {
+				r.Attempts = job.AppendRecorded(r.Attempts)
+			}
+		}
+		return r
+	})
+}

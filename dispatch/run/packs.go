@@ -1,0 +1,92 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+)
+
+// packLeast is the number of attempts in a pack below which a dispatcher makes none.
+const packLeast = 250
+
+// packPause returns the shortest time for which the files of an attempt stay outside of packs. Tests
+// replace it.
+var packPause = func(lease time.Duration) time.Duration { return max(2*time.Minute, lease) }
+
+// packFiles moves the files of attempts into packs until the run is over, if the run has at least
+// Options.PackFiles jobs. It may hang with the disk.
+func (r *Run) packFiles() {
+	if r.opts.PackFiles <= 0 {
+		return
+	}
+	packing := &attempts.Packing{Packer: attempts.Packer{Disk: r.dir.Disk, Dir: r.dir.Dir, Run: r.dir.UID(), Least: packLeast}}
+	_ = attempts.SweepPacks(r.dir.Disk, r.dir.Dir, time.Now()) // an error shows when packs are made
+	wait, warned := packPause(0), false
+	for {
+		select {
+		case <-r.over:
+			return
+		case <-r.d.Finished():
+			return
+		case <-time.After(wait):
+		}
+		if last := r.snapshot.Load(); last == nil || last.Problem != "" {
+			continue // records may not be durable
+		}
+		for first := jobs.ID(0); ; first += jobs.ShardSize {
+			recorded, err := r.d.Recorded(r.ctx, max(first, 1), first+jobs.ShardSize-1)
+			if err != nil {
+				return // the run is over
+			}
+			wait = packPause(recorded.Lease)
+			if recorded.NumJobs < r.opts.PackFiles || int(first) > recorded.NumJobs {
+				break
+			}
+			_, err = packing.Offer(jobs.ShardDir(first), recorded.Attempts)
+			if err != nil && !warned {
+				warned = true
+				r.printWarning("outputs stay in files of their own: " + err.Error())
+			}
+		}
+	}
+}
+
+// Pack packs the files of a run that has ended, and returns the number of attempts in new packs. The
+// error says why the run cannot be packed now, or what failed.
+func Pack(run *rundir.Run) (packed int, err error) {
+	table, err := Removable(run, false)
+	switch {
+	case errors.Is(err, ErrJobsLeft):
+		return 0, errors.New("jobs are left: resume finishes the run")
+	case err != nil:
+		return 0, err
+	}
+	before, err := journal.ReadOwner(run)
+	if err != nil {
+		return 0, err
+	}
+	p := &attempts.Packer{Disk: run.Disk, Dir: run.Dir, Run: run.UID(), May: func(id jobs.AttemptID) bool {
+		a := table.Attempt(id)
+		return a != nil && a.Outcome != nil && !a.State.Open()
+	}}
+	shards, err := p.Shards()
+	if err != nil {
+		return 0, err
+	}
+	err = attempts.SweepPacks(run.Disk, run.Dir, time.Now())
+	for _, shard := range shards {
+		// A dispatcher that begins meanwhile is not disturbed, but it packs for itself.
+		if now, oerr := journal.ReadOwner(run); oerr != nil || before != nil && now != nil && now.Token != before.Token {
+			return packed, errors.Join(err, fmt.Errorf("somebody has begun to dispatch the run"), oerr)
+		}
+		n, perr := p.Pack(shard)
+		packed += n
+		err = errors.Join(err, perr)
+	}
+	return packed, err
+}

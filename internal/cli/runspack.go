@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"dcs-tui/dispatch/run"
+	"dcs-tui/internal/text"
+	"dcs-tui/jobs/rundir"
+)
+
+// packCmd is runs pack.
+func (a *app) packCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "pack RUN...",
+		Short: "Move the small outputs of finished runs into archives",
+		Long: `Move the outputs and status files of the jobs of finished runs into archives, one for up to 1,000 jobs, because many
+file systems limit the number of files of a user. All commands read the outputs there; unzip extracts them. Outputs of
+more than 256 KiB stay in files of their own. Runs of at least --pack-files jobs do this while they are dispatched.`,
+		Example: "dcs-tui runs pack sweep-20260314-1502",
+		Args:    cobra.MinimumNArgs(1),
+		ValidArgsFunction: completeMany(func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			return completeRuns(cmd, nil, prefix)
+		}),
+		RunE: func(_ *cobra.Command, args []string) error { return a.runPack(args) },
+	}
+}
+
+func (a *app) runPack(args []string) error {
+	dirs, err := new(pruneFlags).candidates(args)
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		name := text.Line(filepath.Base(dir))
+		runDir, err := rundir.Open(dir)
+		packed := 0
+		if err == nil {
+			packed, err = run.Pack(runDir)
+		}
+		if err != nil {
+			a.warn("%s: %v", name, err)
+			a.exitCode = exitFailed
+			continue
+		}
+		a.con.Line(name + ": the files of " + text.Plural(packed, "attempt") + " were packed")
+	}
+	return nil
+}

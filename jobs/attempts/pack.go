@@ -1,0 +1,231 @@
+package attempts
+
+import (
+	"archive/zip"
+	"bufio"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
+)
+
+// maxPackedFile bounds the files in packs, in bytes. An attempt with a larger one keeps its files: a
+// pack saves files, not bytes.
+const maxPackedFile = 256 << 10
+
+// Packer moves the files of finished attempts of a run into packs, each of which takes the place of
+// many files. See rundir.WithPacks for their form and for how they are read. Two packers of one
+// run, for example of two dispatchers, do not disturb each other.
+type Packer struct {
+	Disk rundir.Disk
+	Dir  string // holds attempts/
+	Run  string // uid
+	// May reports whether the outcome of an attempt is recorded durably, and no launch of it can be
+	// valid any more. Otherwise a host could start it again when its claim has gone into a pack.
+	May func(jobs.AttemptID) bool
+	// Least is the number of attempts in a pack below which none is made.
+	Least int
+	// Token returns the random part of a name. nil: crypto/rand.
+	Token func() string
+}
+
+// Shards returns the names of the directories of attempts that have files outside of packs.
+func (p *Packer) Shards() ([]string, error) {
+	l := list(rundir.WithoutPacks(p.Disk), p.Dir)
+	return l.allShards(), l.errs.err()
+}
+
+// Pack packs the attempts of a directory, and returns their number. Only attempts with a whole
+// sentinel count: a claim without one, and a tombstone, guard against launches and stay. After any
+// error, and after a loss of power at any point, each file is in its directory or in a whole pack.
+func (p *Packer) Pack(shard string) (packed int, err error) {
+	plain := rundir.WithoutPacks(p.Disk)
+	l := list(plain, p.Dir)
+	var ids []jobs.AttemptID
+	for _, id := range l.startedAttempts(shard) {
+		if p.May(id) {
+			ids = append(ids, id)
+		}
+	}
+	if err := l.errs.err(); err != nil || len(ids) < max(p.Least, 1) {
+		return 0, err
+	}
+	dir := filepath.Join(p.Dir, rundir.AttemptsDir)
+	token := rand.Text
+	if p.Token != nil {
+		token = p.Token
+	}
+	name := shard + "." + token() + rundir.PackSuffix
+	temp := filepath.Join(dir, tempPrefix+name)
+	files, packed, err := p.write(l, temp, ids)
+	switch {
+	case err == nil && packed >= max(p.Least, 1):
+		err = plain.Rename(temp, filepath.Join(dir, name))
+		if err == nil {
+			err = plain.SyncDir(dir)
+		}
+		if err == nil {
+			if err = verify(plain, filepath.Join(dir, name), files); err != nil {
+				_ = plain.Remove(filepath.Join(dir, name)) // otherwise readers report it
+			}
+		}
+		if err != nil {
+			return 0, fmt.Errorf("packing the files of %s: %w", filepath.Join(dir, shard), err)
+		}
+	default:
+		if rerr := plain.Remove(temp); err == nil && !errors.Is(rerr, fs.ErrNotExist) {
+			err = rerr
+		}
+		return 0, err
+	}
+	for _, f := range files {
+		if rerr := plain.Remove(filepath.Join(dir, shard, f.name)); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
+			err = errors.Join(err, rerr)
+		}
+	}
+	return packed, err
+}
+
+// HasPacks reports whether files of attempts are in packs.
+func HasPacks(d rundir.Disk, dir string) bool {
+	names, _ := d.Names(filepath.Join(dir, rundir.AttemptsDir))
+	return slices.ContainsFunc(names, func(name string) bool { _, ok := rundir.PackedName(name); return ok })
+}
+
+// tempPrefix begins the name of a pack that is being written. Readers ignore it.
+const tempPrefix = ".new."
+
+// SweepPacks removes packs that were being written for over a day.
+func SweepPacks(d rundir.Disk, dir string, now time.Time) error {
+	dir = filepath.Join(dir, rundir.AttemptsDir)
+	names, err := d.Names(dir)
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		if _, ok := rundir.PackedName(strings.TrimPrefix(name, tempPrefix)); !ok || !strings.HasPrefix(name, tempPrefix) {
+			continue
+		}
+		if info, serr := d.Lstat(path); serr == nil && now.Sub(info.ModTime()) > 24*time.Hour {
+			err = errors.Join(err, d.Remove(path))
+		}
+	}
+	return err
+}
+
+// filed is a file in a new pack.
+type filed struct {
+	name string
+	size int64
+	sum  uint32
+}
+
+// write writes a pack with the files of attempts, and makes its content durable. The files of an
+// attempt are in their order of removal: its status file, which shows that it has run, is the last.
+func (p *Packer) write(l *listing, path string, ids []jobs.AttemptID) (files []filed, packed int, err error) {
+	f, err := l.d.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, 0, err
+	}
+	out := bufio.NewWriterSize(io.NewOffsetWriter(f, 0), 1<<20)
+	z := zip.NewWriter(out)
+	for _, id := range ids {
+		contents, ok := p.read(l, id)
+		if !ok {
+			continue
+		}
+		packed++
+		for _, c := range contents {
+			sum := crc32.ChecksumIEEE(c.data)
+			w, err := z.CreateRaw(&zip.FileHeader{Name: c.name, Method: zip.Store, Modified: c.modified, CRC32: sum,
+				CompressedSize64: uint64(len(c.data)), UncompressedSize64: uint64(len(c.data))})
+			if err == nil {
+				_, err = w.Write(c.data)
+			}
+			if err != nil {
+				return nil, 0, errors.Join(err, f.Close())
+			}
+			files = append(files, filed{c.name, int64(len(c.data)), sum})
+		}
+	}
+	err = z.Close()
+	if err == nil {
+		err = out.Flush()
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return files, packed, errors.Join(err, f.Close())
+}
+
+// content is a file of an attempt.
+type content struct {
+	name     string
+	data     []byte
+	modified time.Time
+}
+
+// read returns the files of an attempt that has finished, the status file last. ok is false if it has
+// not, or if a file cannot be read or is too large.
+func (p *Packer) read(l *listing, id jobs.AttemptID) (all []content, ok bool) {
+	for _, kind := range []jobs.File{jobs.FileOut, jobs.FileErr, jobs.FileStatus} {
+		if !l.isListed(id, kind) {
+			continue
+		}
+		path := jobs.AttemptFile(p.Dir, id, kind)
+		info, err := l.d.Lstat(path)
+		if err != nil || info.Size() > maxPackedFile {
+			return nil, false
+		}
+		data, size, err := rundir.ReadPart(l.d, path, 0, maxPackedFile)
+		if err != nil || int64(len(data)) != size {
+			return nil, false
+		}
+		if f := Decode(data, p.Run, id); kind == jobs.FileStatus && (f.State != Finished || f.Damaged) {
+			return nil, false
+		}
+		all = append(all, content{id.String() + "." + string(kind), data, info.ModTime()})
+	}
+	return all, len(all) > 0
+}
+
+// verify reads a pack again, and compares it with what was to be written.
+func verify(d rundir.Disk, path string, files []filed) error {
+	f, err := d.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return err
+	}
+	r, err := zip.NewReader(f, size)
+	if err != nil {
+		return err
+	}
+	if len(r.File) != len(files) {
+		return fmt.Errorf("%s has %d files instead of %d", path, len(r.File), len(files))
+	}
+	for i, e := range r.File {
+		in, err := e.Open()
+		if err != nil {
+			return err
+		}
+		n, err := io.Copy(io.Discard, in) // checks the checksum
+		if err != nil || e.Name != files[i].name || n != files[i].size || e.CRC32 != files[i].sum {
+			return errors.Join(fmt.Errorf("%s is damaged at %s", path, strconv.Quote(e.Name)), err)
+		}
+	}
+	return nil
+}

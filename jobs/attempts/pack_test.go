@@ -1,0 +1,283 @@
+package attempts_test
+
+import (
+	"archive/zip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"dcs-tui/internal/polltest"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
+	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/disktest"
+	"dcs-tui/jobs/rundir/memdisk"
+)
+
+func all(jobs.AttemptID) bool { return true }
+
+// seen is all that a reader sees of the attempts of a run.
+func seen(t *testing.T, d rundir.Disk, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	err := attempts.EachFate(d, dir, run, "", nil, func(f attempts.Fate) error {
+		fmt.Fprintf(&b, "%s %d %s %q\n", f.Attempt, f.State, f.Host, f.Outcome.LastLine)
+		for _, kind := range []jobs.File{jobs.FileOut, jobs.FileErr} {
+			text, size, err := rundir.ReadPart(d, jobs.AttemptFile(dir, f.Attempt, kind), -4, 10)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s.%s: %v", f.Attempt, kind, err)
+			}
+			fmt.Fprintf(&b, "  %s %q %d\n", kind, text, size)
+		}
+		return nil
+	})
+	must(t, err)
+	return b.String()
+}
+
+// fill writes attempts of all kinds: with and without outputs, unfinished ones, tombstones, damaged
+// ones, and one with an output that is too large.
+func fill(t *testing.T, d rundir.Disk, dir string) {
+	t.Helper()
+	put := func(id jobs.AttemptID, f jobs.File, content []byte) {
+		path := jobs.AttemptFile(dir, id, f)
+		if d == rundir.OS {
+			must(t, os.WriteFile(path, content, 0o600)) // nothing here loses its power
+		} else {
+			must(t, rundir.Overwrite(d, path, content))
+		}
+	}
+	for job := 1; job <= 8; job++ {
+		id := attemptID(job, 1)
+		put(id, jobs.FileStatus, finished(id, "h", jobs.Outcome{Exit: job % 2}))
+		put(id, jobs.FileOut, fmt.Appendf(nil, "output of %d", job))
+		put(id, jobs.FileErr, fmt.Appendf(nil, "error of %d\n", job)[:(job%3)*5])
+	}
+	unfinished, tomb := claim(attemptID(9, 1), "h"), claim(attemptID(10, 1), "h")
+	tomb.Tombstone = true
+	put(attemptID(9, 1), jobs.FileStatus, unfinished.Encode())
+	put(attemptID(9, 1), jobs.FileOut, []byte("so far"))
+	put(attemptID(10, 1), jobs.FileStatus, tomb.Encode())
+	put(attemptID(11, 1), jobs.FileStatus, []byte("damaged"))
+	large := attemptID(12, 1)
+	put(large, jobs.FileStatus, finished(large, "h", jobs.Outcome{}))
+	put(large, jobs.FileOut, make([]byte, 256<<10+1))
+	put(attemptID(13, 1), jobs.FileOut, []byte("without a status"))
+}
+
+// makeDirs creates dir with the directory of the first shard.
+func makeDirs(t *testing.T, d rundir.Disk, dir string) {
+	t.Helper()
+	for _, path := range []string{dir, filepath.Join(dir, "attempts"), filepath.Join(dir, "attempts", "000")} {
+		must(t, d.Mkdir(path, 0o700))
+		must(t, d.SyncDir(filepath.Dir(path)))
+	}
+}
+
+// TestPackHidesNothing checks that readers see the same before and after packing, that a pack takes
+// only whole attempts that have finished and are small, and that unzip can read it (X2).
+func TestPackHidesNothing(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	makeDirs(t, rundir.OS, dir)
+	fill(t, rundir.OS, dir)
+	before := seen(t, rundir.OS, dir)
+	p := &attempts.Packer{Disk: rundir.OS, Dir: dir, Run: run, May: func(id jobs.AttemptID) bool { return id.Job != 8 }}
+	if n, err := p.Pack("000"); n != 7 || err != nil {
+		t.Fatalf("packed %d attempts, %v", n, err)
+	}
+	if after := seen(t, rundir.OS, dir); after != before {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+	left, err := rundir.WithoutPacks(rundir.OS).Names(filepath.Join(dir, "attempts", "000"))
+	must(t, err)
+	want := []string{"10.1.status", "11.1.status", "12.1.out", "12.1.status", "13.1.out", "8.1.err", "8.1.out",
+		"8.1.status", "9.1.out", "9.1.status"}
+	if !slices.Equal(left, want) {
+		t.Errorf("files that are left: %v", left)
+	}
+	p.May = all
+	if n, err := p.Pack("000"); n != 1 || err != nil { // a second pack beside the first
+		t.Fatalf("packed %d attempts, %v", n, err)
+	}
+	if n, err := p.Pack("000"); n != 0 || err != nil {
+		t.Fatalf("packed %d attempts, %v", n, err)
+	}
+	must(t, os.Remove(filepath.Join(dir, "attempts", "000", "9.1.out"))) // as others may do
+	for _, name := range []string{"9.1.status", "10.1.status", "11.1.status", "12.1.out", "12.1.status", "13.1.out"} {
+		must(t, os.Remove(filepath.Join(dir, "attempts", "000", name)))
+	}
+	must(t, os.Remove(filepath.Join(dir, "attempts", "000"))) // a copy may lack empty directories
+	if got := seen(t, rundir.WithPacks(rundir.WithoutPacks(rundir.OS)), dir); strings.Count(got, "h ") != 8 {
+		t.Errorf("without the directory:\n%s", got)
+	}
+	packs, err := filepath.Glob(filepath.Join(dir, "attempts", "000.*.zip"))
+	must(t, err)
+	if len(packs) != 2 {
+		t.Fatalf("packs: %v", packs)
+	}
+	numFiles := 0
+	for _, path := range packs {
+		z, err := zip.OpenReader(path)
+		must(t, err)
+		for _, e := range z.File {
+			f, err := e.Open()
+			must(t, err)
+			_, err = io.Copy(io.Discard, f)
+			must(t, err)
+			numFiles++
+		}
+		must(t, z.Close())
+	}
+	if numFiles != 24 {
+		t.Errorf("the packs have %d files", numFiles)
+	}
+}
+
+// TestPackSurvivesEveryFailure checks that whatever operation of the disk fails, every file can be
+// read, and the next packing goes on.
+func TestPackSurvivesEveryFailure(t *testing.T) {
+	numFailed := 0
+	for n := 1; ; n += polltest.Scale(7, 2, 1) {
+		dir := filepath.Join(t.TempDir(), "run")
+		makeDirs(t, rundir.OS, dir)
+		fill(t, rundir.OS, dir)
+		before := seen(t, rundir.OS, dir)
+		failing := new(disktest.Disk)
+		failing.FailAt(n, syscall.EIO, n%2 == 0)
+		p := &attempts.Packer{Disk: failing, Dir: dir, Run: run, May: all}
+		_, err := p.Pack("000")
+		if err != nil {
+			numFailed++
+		}
+		if got := seen(t, rundir.OS, dir); got != before {
+			t.Fatalf("after the failure of %s:\n%s", failing.Failed, got)
+		}
+		p.Disk = rundir.OS
+		if _, err := p.Pack("000"); err != nil {
+			t.Fatalf("again after the failure of %s: %v", failing.Failed, err)
+		}
+		if got := seen(t, rundir.OS, dir); got != before {
+			t.Fatalf("again after the failure of %s:\n%s", failing.Failed, got)
+		}
+		if failing.Failed == "" {
+			break
+		}
+	}
+	if numFailed < 5 {
+		t.Errorf("only %d failures were reported", numFailed)
+	}
+}
+
+// TestPackSurvivesPowerLoss checks that a loss of power at any operation, with any of the changes
+// that are not durable, loses no durable file.
+func TestPackSurvivesPowerLoss(t *testing.T) {
+	errOff := errors.New("the power is off")
+	for cut := 1; ; cut++ {
+		for fate := range 3 {
+			server := memdisk.New()
+			m := server.Mount("a")
+			makeDirs(t, m, "/run")
+			fill(t, m, "/run")
+			must(t, m.SyncDir("/run/attempts/000"))
+			before := seen(t, m, "/run")
+			ops := 0
+			m.Fault = func(string, string) error {
+				if ops++; ops >= cut {
+					return errOff
+				}
+				return nil
+			}
+			p := &attempts.Packer{Disk: m, Dir: "/run", Run: run, May: all, Token: func() string { return "token" }}
+			_, err := p.Pack("000")
+			m.Fault = nil
+			m.PowerLoss(func(l memdisk.Loss) memdisk.Fate {
+				return memdisk.Fate{Keep: []int{0, l.Len, l.Len / 2}[fate]}
+			})
+			if got := seen(t, rundir.WithPacks(m), "/run"); got != before {
+				t.Fatalf("cut at operation %d, fate %d:\n%s\ninstead of\n%s", cut, fate, got, before)
+			}
+			if err == nil {
+				return
+			}
+		}
+	}
+}
+
+// TestPacksThatNobodyMadeAreIgnored checks that a file in the place of a pack cannot stop or mislead
+// a reader: other files count, and the error names the pack.
+func TestPacksThatNobodyMadeAreIgnored(t *testing.T) {
+	for name, put := range map[string]func(path string) error{
+		"empty":     func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"text":      func(path string) error { return os.WriteFile(path, []byte("PK\x05\x06 not really"), 0o600) },
+		"huge":      func(path string) error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 1<<42)) },
+		"pipe":      func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"link":      func(path string) error { return os.Symlink("/dev/zero", path) },
+		"directory": func(path string) error { return os.Mkdir(path, 0o700) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t)
+			p.exit(attemptID(1, 1), "h", jobs.Outcome{})
+			path := filepath.Join(p.dir, "attempts", "000.aaaaaaaaaaaa.zip")
+			must(t, put(path))
+			found := 0
+			err := attempts.EachFate(rundir.OS, p.dir, run, "", nil, func(f attempts.Fate) error {
+				found++
+				return nil
+			})
+			if found != 1 || err == nil || !strings.Contains(err.Error(), filepath.Base(path)) {
+				t.Errorf("found %d attempts, %v", found, err)
+			}
+		})
+	}
+}
+
+// TestOfferPacksWhatWasOfferedBefore checks that an attempt is packed only if it was offered twice:
+// the caller waits in between until no launch of it is valid.
+func TestOfferPacksWhatWasOfferedBefore(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	makeDirs(t, rundir.OS, dir)
+	fill(t, rundir.OS, dir)
+	p := &attempts.Packing{Packer: attempts.Packer{Disk: rundir.OS, Dir: dir, Run: run, Least: 2}}
+	ids := func(from, to int) (list []jobs.AttemptID) {
+		for job := from; job <= to; job++ {
+			list = append(list, attemptID(job, 1))
+		}
+		return list
+	}
+	for i, offer := range []struct{ from, to, want int }{{1, 1, 0}, {1, 4, 0}, {1, 6, 4}, {1, 6, 2}, {1, 6, 0},
+		{1, 8, 0}, {1, 8, 2}, {1, 8, 0}} {
+		n, err := p.Offer("000", ids(offer.from, offer.to))
+		if n != offer.want || err != nil {
+			t.Errorf("offer %d: packed %d attempts, want %d (%v)", i, n, offer.want, err)
+		}
+	}
+}
+
+// TestOldRemainsOfPacksAreRemoved checks that a pack that was never finished goes, but not one that
+// another process may be writing.
+func TestOldRemainsOfPacksAreRemoved(t *testing.T) {
+	p := newPlace(t)
+	p.exit(attemptID(1, 1), "h", jobs.Outcome{})
+	above := filepath.Join(p.dir, "attempts")
+	now := time.Now()
+	for name, age := range map[string]time.Duration{".new.000.old.zip": 25 * time.Hour, ".new.000.young.zip": time.Hour,
+		"000.old.zip": 25 * time.Hour, ".new.notes.zip": 25 * time.Hour} {
+		path := filepath.Join(above, name)
+		must(t, os.WriteFile(path, nil, 0o600))
+		must(t, os.Chtimes(path, now.Add(-age), now.Add(-age)))
+	}
+	must(t, attempts.SweepPacks(rundir.OS, p.dir, now))
+	names, err := rundir.OS.Names(above)
+	must(t, err)
+	if want := []string{".new.000.young.zip", ".new.notes.zip", "000", "000.old.zip"}; !slices.Equal(names, want) {
+		t.Errorf("left: %v", names)
+	}
+}

@@ -1,0 +1,275 @@
+package rundir
+
+import (
+	"archive/zip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// PackSuffix ends the name of a pack, a zip archive beside a directory of attempts: files of
+// attempts/000 are in attempts/000.<random>.zip. The entries have plain names and are not
+// compressed. A pack never changes, so that several processes can make and read them.
+const PackSuffix = ".zip"
+
+// WithPacks returns a disk that shows the files in packs as if they were still in the directory of
+// their attempts. They can only be read. A file in the directory hides one of the same name in a
+// pack. OS is such a disk.
+func WithPacks(d Disk) Disk { return &packDisk{Disk: d, known: map[string]*packIndex{}} }
+
+// WithoutPacks returns the disk that WithPacks was given, or d.
+func WithoutPacks(d Disk) Disk {
+	if p, ok := d.(*packDisk); ok {
+		return p.Disk
+	}
+	return d
+}
+
+// packDisk is the disk of WithPacks.
+type packDisk struct {
+	Disk
+
+	mu    sync.Mutex
+	known map[string]*packIndex // by path, at most maxPacks
+	order []string              // of known, the oldest first
+}
+
+// maxPacks bounds the packs whose indexes are kept. Readers go from job to job, so few are enough.
+const maxPacks = 32
+
+// maxPacked bounds the entries of a pack that are read. dcs-tui puts at most a few thousand into one.
+const maxPacked = 1 << 20
+
+// packIndex locates the files in a pack.
+type packIndex struct {
+	path  string
+	size  int64 // of the pack
+	files map[string]packedFile
+}
+
+// packedFile is a file in a pack.
+type packedFile struct {
+	name     string
+	at, size int64
+	modified time.Time
+}
+
+// PackedName splits the name of a pack of a directory of attempts. ok is false for all other names.
+func PackedName(name string) (shard string, ok bool) {
+	shard, rest, found := strings.Cut(name, ".")
+	return shard, found && isShard(shard) && len(rest) > len(PackSuffix) && strings.HasSuffix(rest, PackSuffix)
+}
+
+func isShard(name string) bool { return len(name) >= 3 && strings.Trim(name, "0123456789") == "" }
+
+// isShardDir reports whether a path ends like a directory of attempts: in attempts/000.
+func isShardDir(dir string) bool {
+	return isShard(filepath.Base(dir)) && filepath.Base(filepath.Dir(dir)) == AttemptsDir
+}
+
+// packs calls use for the packs of a directory of attempts until it returns true. The error says why
+// a pack could not be read.
+func (d *packDisk) packs(shardDir string, use func(*packIndex) bool) error {
+	above, shard := filepath.Split(shardDir)
+	names, err := d.Disk.Names(above)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	for _, name := range names {
+		if of, ok := PackedName(name); !ok || of != shard {
+			continue
+		}
+		index, ierr := d.index(filepath.Join(above, name))
+		if ierr != nil {
+			err = errors.Join(err, ierr)
+		} else if use(index) {
+			return nil
+		}
+	}
+	return err
+}
+
+// index returns the index of a pack. It reads each pack once, as long as it is among the last ones.
+func (d *packDisk) index(path string) (*packIndex, error) {
+	d.mu.Lock()
+	index := d.known[path]
+	d.mu.Unlock()
+	if index != nil {
+		return index, nil
+	}
+	index, err := readPackIndex(d.Disk, path)
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.known[path] == nil {
+		d.known[path], d.order = index, append(d.order, path)
+	}
+	for len(d.order) > maxPacks {
+		delete(d.known, d.order[0])
+		d.order = d.order[1:]
+	}
+	return index, nil
+}
+
+// knownFile finds a file in the packs whose indexes are kept. They never change, so this needs no
+// look at the disk.
+func (d *packDisk) knownFile(shardDir, name string) (*packIndex, packedFile, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, path := range d.order {
+		if strings.HasPrefix(path, shardDir+".") {
+			if f, ok := d.known[path].files[name]; ok {
+				return d.known[path], f, true
+			}
+		}
+	}
+	return nil, packedFile{}, false
+}
+
+// find returns a file in a pack. first is the error without packs, which is returned if no pack has
+// the file.
+func (d *packDisk) find(path string, first error) (index *packIndex, f packedFile, err error) {
+	dir, name := filepath.Dir(path), filepath.Base(path)
+	if !errors.Is(first, fs.ErrNotExist) || !isShardDir(dir) {
+		return nil, f, first
+	}
+	index, f, ok := d.knownFile(dir, name)
+	if !ok {
+		err = d.packs(dir, func(in *packIndex) bool {
+			index = in
+			f, ok = in.files[name]
+			return ok
+		})
+	}
+	if !ok && err == nil {
+		err = first
+	}
+	return index, f, err
+}
+
+func (d *packDisk) OpenFile(path string, flag int, perm fs.FileMode) (File, error) {
+	plain, err := d.Disk.OpenFile(path, flag, perm)
+	if err == nil || flag&(os.O_WRONLY|os.O_RDWR|os.O_CREATE) != 0 {
+		return plain, err
+	}
+	index, f, err := d.find(path, err)
+	if err != nil {
+		return nil, err
+	}
+	pack, err := d.Disk.OpenFile(index.path, readFlags, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &openPacked{pack, io.NewSectionReader(pack, f.at, f.size), f}, nil
+}
+
+func (d *packDisk) Names(dir string) ([]string, error) {
+	names, err := d.Disk.Names(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) || !isShardDir(dir) {
+		return names, err
+	}
+	var packed map[string]bool
+	perr := d.packs(dir, func(in *packIndex) bool {
+		if packed == nil {
+			packed = make(map[string]bool, len(in.files)+len(names))
+			for _, name := range names {
+				packed[name] = true
+			}
+		}
+		for name := range in.files {
+			packed[name] = true
+		}
+		return false
+	})
+	if packed != nil {
+		return slices.Sorted(maps.Keys(packed)), perr
+	}
+	return names, errors.Join(err, perr)
+}
+
+func (d *packDisk) Stat(path string) (fs.FileInfo, error)  { return d.stat(path, d.Disk.Stat) }
+func (d *packDisk) Lstat(path string) (fs.FileInfo, error) { return d.stat(path, d.Disk.Lstat) }
+
+func (d *packDisk) stat(path string, plain func(string) (fs.FileInfo, error)) (fs.FileInfo, error) {
+	info, err := plain(path)
+	if err == nil {
+		return info, nil
+	}
+	_, f, err := d.find(path, err)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// readFlags opens a file that somebody else may have replaced by a link or a pipe.
+const readFlags = os.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_NOFOLLOW
+
+// readPackIndex reads the index of a pack. Entries that no dcs-tui writes are left out.
+func readPackIndex(d Disk, path string) (*packIndex, error) {
+	f, err := d.OpenFile(path, readFlags, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	r, err := zip.NewReader(f, size)
+	if err != nil {
+		return nil, fmt.Errorf("%s is damaged: %w", path, err)
+	}
+	if len(r.File) > maxPacked {
+		return nil, fmt.Errorf("%s has %d files: dcs-tui did not make it", path, len(r.File))
+	}
+	index := &packIndex{path: path, size: size, files: make(map[string]packedFile, len(r.File))}
+	for _, e := range r.File {
+		at, err := e.DataOffset()
+		if err != nil {
+			return nil, fmt.Errorf("%s is damaged: %w", path, err)
+		}
+		n := int64(e.UncompressedSize64)
+		if e.Method == zip.Store && e.CompressedSize64 == e.UncompressedSize64 && n >= 0 && at+n <= size &&
+			filepath.Base(e.Name) == e.Name {
+			index.files[e.Name] = packedFile{e.Name, at, n, e.Modified}
+		}
+	}
+	return index, nil
+}
+
+// openPacked is an open file in a pack.
+type openPacked struct {
+	pack File
+	*io.SectionReader
+	info packedFile
+}
+
+func (f *openPacked) Size() (int64, error)               { return f.info.size, nil }
+func (f *openPacked) Stat() (fs.FileInfo, error)         { return f.info, nil }
+func (f *openPacked) Close() error                       { return f.pack.Close() }
+func (f *openPacked) WriteAt([]byte, int64) (int, error) { return 0, syscall.EROFS }
+func (f *openPacked) Truncate(int64) error               { return syscall.EROFS }
+func (f *openPacked) Sync() error                        { return nil }
+
+// The methods of fs.FileInfo.
+
+func (f packedFile) Name() string       { return f.name }
+func (f packedFile) Size() int64        { return f.size }
+func (f packedFile) Mode() fs.FileMode  { return 0o400 }
+func (f packedFile) ModTime() time.Time { return f.modified }
+func (f packedFile) IsDir() bool        { return false }
+func (f packedFile) Sys() any           { return nil }
