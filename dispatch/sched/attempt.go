@@ -38,7 +38,7 @@ type inFlight struct {
 	abandoned bool
 
 	runTime, cpuTime time.Duration // reported by its host at its end; 0: not known
-	// CPU seconds charged beyond the time of its slots while it runs (fairshare.go).
+	// CPU seconds charged beyond the time of its slots while it runs (charge.go).
 	excessCharge     float64
 	earlierRunTime   time.Duration // time that it ran before startedAt, under an earlier dispatcher
 	suspendedAtStart time.Duration // host.suspended when it started; 0 if it was taken over
@@ -52,7 +52,7 @@ type attempts struct {
 	inFlight map[jobs.AttemptID]*inFlight
 	// Attempts given up as lost and not reported since; see host.orphans.
 	orphaned     map[jobs.AttemptID]bool
-	orphanCharge map[jobs.AttemptID]float64 // their charges by this dispatcher (fairshare.go)
+	orphanCharge map[jobs.AttemptID]float64 // their charges by this dispatcher (charge.go)
 	// Lost attempts that came back, were reported, and are being ended.
 	toKill map[jobs.AttemptID]bool
 	// Lost attempts of unfinished jobs that their host knew when it came back (lost.go).
@@ -92,7 +92,7 @@ func (c *Core) track(h *host, id jobs.AttemptID, s *jobs.Spec) *inFlight {
 	h.numOpen++
 	h.touch()
 	c.addPoolUse(f, 1)
-	c.chargeSent(f)
+	f.stats.share.Send(f.slots)
 	return f
 }
 
@@ -304,7 +304,7 @@ func (c *Core) handleReturned(a *jobs.Attempt, slot int, at jobs.Stamp) {
 		f := c.track(h, a.ID, j.Spec)
 		f.started, f.startedAt, f.earlierRunTime = true, c.now.Mono, c.ranBefore(a)
 		c.chargeStarted(f, f.earlierRunTime)
-		f.stats.share.usage = max(0, f.stats.share.usage-was) // until it was given up
+		f.stats.share.Charge(c.now.Mono, -was) // until it was given up
 		h.addUse(f, 1)
 	}
 }

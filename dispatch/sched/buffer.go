@@ -125,7 +125,7 @@ func (c *Core) fillBuffer(h *host, l *candidates, part int) {
 
 // bufferCandidates returns the classes whose jobs may be buffered, in no order.
 func (c *Core) bufferCandidates() candidates {
-	c.updateRelativeUsages()
+	c.updateShares()
 	l := candidates{}
 	for _, cl := range c.queue.list {
 		if cl.key.isPlain() && !c.usesLimitedPool(cl.spec) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"dcs-tui/dispatch/sched/fairshare"
 	"dcs-tui/dispatch/sched/hardness"
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
@@ -53,7 +54,7 @@ type Config struct {
 	Found    []Found
 	HalfLife time.Duration // half-life of fair-share usage; 0: 1 h
 	// How the next queue is chosen among those of the same priority.
-	QueuePolicy QueuePolicy
+	QueuePolicy fairshare.Policy
 	// Weight of the run on shared hosts; 0: their slots are not shared.
 	RunShare   int
 	MaxBackoff time.Duration // maximum delay between connection attempts; 0: 1 min
@@ -87,7 +88,7 @@ type Core struct {
 	etaCache     etaCache
 	deadlines    deadlines
 	provisions   provisions // provide.go
-	tickets      *rand.Rand // draws of the lottery; nil: queues have shares (lottery.go)
+	shares       *fairshare.Shares
 	reconciling
 	lifetime
 	step
@@ -149,13 +150,11 @@ func New(cfg Config, t *jobs.Table, inv *hosts.Inventory) *Core {
 		hybrid:       hasLocalAndRemote(hs),
 	}
 	c.hardness = hardness.New(t, hardness.Limits{Of: c.timeout, UsedBy: c.timeoutUsed})
-	if cfg.QueuePolicy == Lottery {
-		c.tickets = rand.New(rand.NewPCG(cfg.Seed, ticketStream))
-	}
 	c.cfg.Tries = orDefault(cfg.Tries, jobs.DefaultTries)
 	c.cfg.MaxLaunches = orDefault(cfg.MaxLaunches, maxLaunches)
 	c.cfg.GiveUpAfter = orDefault(cfg.GiveUpAfter, 10*time.Minute)
 	c.cfg.HalfLife = orDefault(cfg.HalfLife, defaultHalfLife)
+	c.shares = fairshare.New(cfg.QueuePolicy, c.cfg.HalfLife, cfg.Seed)
 	c.cfg.MaxBackoff = orDefault(cfg.MaxBackoff, time.Minute)
 	c.slots = pool{unit: "slot", rule: "--max-slots allows", limit: cmp.Or(cfg.MaxSlots, -1)}
 	c.setTokens()

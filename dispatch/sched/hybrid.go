@@ -42,8 +42,8 @@ func (cl *class) estimate() float64 {
 	switch {
 	case cl.key.estimateStep > 0:
 		return math.Exp2(float64(cl.key.estimateStep)/estimateSteps) / 1e9
-	case cl.stats.share.meanRunTime > 0:
-		return cl.stats.share.meanRunTime
+	case cl.stats.share.MeanRunTime > 0:
+		return cl.stats.share.MeanRunTime
 	}
 	return math.Inf(1)
 }
@@ -53,7 +53,7 @@ func (w *candidate) beforeOnLocal(o *candidate) bool {
 	if w.rank.IsUrgent != o.rank.IsUrgent {
 		return w.rank.IsUrgent
 	}
-	d := cmp.Or(cmp.Compare(w.class.stats.share.priority, o.class.stats.share.priority), w.rank.Urgency.Compare(o.rank.Urgency),
+	d := cmp.Or(cmp.Compare(w.class.stats.share.Priority, o.class.stats.share.Priority), w.rank.Urgency.Compare(o.rank.Urgency),
 		cmp.Compare(w.class.estimate(), o.class.estimate()))
 	if d != 0 {
 		return d < 0

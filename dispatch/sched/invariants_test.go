@@ -77,7 +77,7 @@ func Inconsistency(c *Core) string {
 	}
 	for _, st := range c.queues {
 		if queued[st] != [2]int{st.queued, st.queuedSlots} {
-			return fmt.Sprintf("queue %q has %d, %d waiting, want %v", st.share.name, st.queued, st.queuedSlots, queued[st])
+			return fmt.Sprintf("queue %q has %d, %d waiting, want %v", st.share.Name, st.queued, st.queuedSlots, queued[st])
 		}
 	}
 	inClasses := 0

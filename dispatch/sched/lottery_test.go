@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"dcs-tui/dispatch/sched/fairshare"
 	"dcs-tui/jobs"
 )
 
@@ -14,7 +15,7 @@ import (
 // have none.
 func lotteryLaunches(t *testing.T, seed uint64, n int, shares ...int) (order []int) {
 	t.Helper()
-	s := connectedStage(t, Config{Seed: seed, QueuePolicy: Lottery}, testHost("a", 1))
+	s := connectedStage(t, Config{Seed: seed, QueuePolicy: fairshare.Lottery}, testHost("a", 1))
 	var options []*jobs.Options
 	for q, share := range shares {
 		if share > 0 {
@@ -72,7 +73,7 @@ func TestLotteryFollowsShares(t *testing.T) {
 // TestLotteryKeepsPriorities checks that a queue with a smaller priority goes first, whatever the
 // lots say, and that jobs of a queue keep their order.
 func TestLotteryKeepsPriorities(t *testing.T) {
-	s := connectedStage(t, Config{QueuePolicy: Lottery}, testHost("a", 1))
+	s := connectedStage(t, Config{QueuePolicy: fairshare.Lottery}, testHost("a", 1))
 	first := &jobs.Options{Queue: "b", QueuePriority: new(-1)}
 	many := &jobs.Options{Queue: "a", Share: 1000}
 	s.submit(true, many, many, first, first)

@@ -119,7 +119,7 @@ func (w *candidate) before(o *candidate) bool {
 	if w.rank.IsUrgent != o.rank.IsUrgent {
 		return w.rank.IsUrgent
 	}
-	if d := w.class.stats.share.compare(&o.class.stats.share); d != 0 {
+	if d := w.class.stats.share.Compare(o.class.stats.share); d != 0 {
 		return d < 0
 	}
 	if d := w.rank.compare(o.rank); d != 0 {
@@ -155,7 +155,7 @@ func (l candidates) sort() {
 
 // candidates returns the classes with ready jobs.
 func (c *Core) candidates() candidates {
-	c.updateRelativeUsages()
+	c.updateShares()
 	l := make(candidates, 0, len(c.queue.list))
 	for _, cl := range c.queue.list {
 		c.updateFits(cl)

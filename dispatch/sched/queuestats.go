@@ -3,6 +3,7 @@ package sched
 import (
 	"time"
 
+	"dcs-tui/dispatch/sched/fairshare"
 	"dcs-tui/dispatch/sched/forecast"
 	"dcs-tui/jobs"
 )
@@ -25,8 +26,8 @@ type queueStats struct {
 	sent, sentSlots int // attempts given to hosts and not known to have started
 	dist            forecast.Distribution
 
-	share    fairShare // fairshare.go
-	slotPool pool      // pools.go
+	share    *fairshare.Queue
+	slotPool pool // pools.go
 }
 
 // allQueues are the queues of the run.
@@ -36,7 +37,6 @@ type allQueues struct {
 	lastOpts       *jobs.Options // options of the last lookup
 	lastStats      *queueStats   // result of the last lookup
 	appliedOptions *jobs.Options // options of the last call of applyQueueOptions
-	chargeAhead    float64       // seconds for which running attempts are charged ahead
 }
 
 // statsOf returns the statistics of a job's queue.
@@ -46,7 +46,7 @@ func (c *Core) statsOf(s *jobs.Spec) *queueStats {
 	}
 	st := c.stats[s.Queue]
 	if st == nil {
-		st = &queueStats{share: fairShare{name: s.Queue, weight: 1, usageAt: c.now.Mono},
+		st = &queueStats{share: c.shares.Add(s.Queue, c.now.Mono),
 			slotPool: pool{unit: "slot", rule: "--queue-slots allows its queue", limit: -1}}
 		c.stats[s.Queue] = st
 		c.queues = append(c.queues, st)

@@ -75,7 +75,7 @@ func (c *Core) isKeptFrom(r, cl *class) bool {
 	mine.id, mine.rank = cl.head(c)
 	theirs.id, theirs.rank = r.head(c)
 	if mine.rank.IsUrgent == theirs.rank.IsUrgent && cl.stats != r.stats {
-		return cl.stats.share.priority >= r.stats.share.priority
+		return cl.stats.share.Priority >= r.stats.share.Priority
 	}
 	return !mine.before(&theirs)
 }
@@ -121,7 +121,7 @@ func (h *host) keptFor(queue string) (its, others hosts.KeptPart) {
 	for _, k := range h.spec.Queues {
 		var gpus jobs.GPUs
 		for f := h.oldest; f != nil; f = f.nextOnHost {
-			if f.stats.share.name == k.Queue {
+			if f.stats.share.Name == k.Queue {
 				k.Slots -= f.slots
 				gpus += f.wantGPUs
 			}

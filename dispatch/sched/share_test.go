@@ -144,8 +144,8 @@ func TestNewestQueueOptionsCount(t *testing.T) {
 		c.says.Queue = "q"
 		s.submit(false, &c.says)
 		is := s.c.stats["q"].share
-		if int(is.weight) != max(1, c.share) || is.priority != c.priority {
-			t.Errorf("share %v, priority %d after share %d, priority %v", is.weight, is.priority,
+		if int(is.Weight) != max(1, c.share) || is.Priority != c.priority {
+			t.Errorf("share %v, priority %d after share %d, priority %v", is.Weight, is.Priority,
 				c.says.Share, c.says.QueuePriority)
 		}
 	}
@@ -177,12 +177,11 @@ func TestUsageIsRebuilt(t *testing.T) {
 	s.submit(true, a, a, b, b, b)
 	s.endAfter("a", "1.1", 30*time.Second)
 	s.endAfter("a", "3.1", 90*time.Second)
-	s.c.updateRelativeUsages()
-	want := []float64{s.c.stats["a"].share.usage, s.c.stats["b"].share.usage}
+	want := []float64{s.c.stats["a"].share.Usage(s.at), s.c.stats["b"].share.Usage(s.at)}
 	c := New(Config{}, s.c.table, inventoryOf(testHost("a", 1)))
 	c.Step(Time{Mono: 0, Wall: s.now().Wall}, Tick{})
 	for i, q := range []string{"a", "b"} {
-		if got := c.stats[q].share.usage; math.Abs(got-want[i]) > 1 {
+		if got := c.stats[q].share.Usage(0); math.Abs(got-want[i]) > 1 {
 			t.Errorf("queue %s: %.1f slot seconds, want %.1f", q, got, want[i])
 		}
 	}
@@ -217,7 +216,7 @@ func TestAttemptIsChargedItsTime(t *testing.T) {
 			st := connectedStage(t, Config{HalfLife: 1e6 * time.Hour, Tries: 1}, testHost("a", 8))
 			st.submit(false, &jobs.Options{Slots: c.slots})
 			st.started("a", "1.1")
-			turn := &st.c.stats[""].share
+			turn := st.c.stats[""].share
 			from := st.at
 			for _, b := range append(c.heartbeats, heartbeat{at: 60 * s}) {
 				st.at = from + b.at
@@ -225,8 +224,8 @@ func TestAttemptIsChargedItsTime(t *testing.T) {
 			}
 			near := func(when string, want float64) {
 				t.Helper()
-				if turn.decay(st.c.now.Mono, st.c.cfg.HalfLife); math.Abs(turn.usage-want) > 1 {
-					t.Errorf("%s: charged %.1f s, want %.1f", when, turn.usage, want)
+				if got := turn.Usage(st.c.now.Mono); math.Abs(got-want) > 1 {
+					t.Errorf("%s: charged %.1f s, want %.1f", when, got, want)
 				}
 			}
 			near("while it runs", c.during)
@@ -250,9 +249,9 @@ func TestChargeOfALostAttempt(t *testing.T) {
 		s.step(HostDown{"a", errRefused})
 		s.wait(2*time.Minute, "b", "c")
 		s.wantState(1, jobs.Queued)
-		turn := &s.c.stats[""].share
-		if turn.usage < 50 || turn.usage > 70 {
-			t.Errorf("it was charged %.1f s when it was given up", turn.usage)
+		turn := s.c.stats[""].share
+		if got := turn.Usage(s.at); got < 50 || got > 70 {
+			t.Errorf("it was charged %.1f s when it was given up", got)
 		}
 		s.up("a")
 		answer, o := hosts.IsRunning, (*jobs.Outcome)(nil)
@@ -263,13 +262,12 @@ func TestChargeOfALostAttempt(t *testing.T) {
 		at := wallStart + jobs.Stamp(begun)
 		s.step(AttemptsProbed{"a", &hosts.Probed{Jobs: []hosts.ProbedJob{{Attempt: jobs.AttemptID{Job: 1, N: 1},
 			Answer: answer, Outcome: o, Started: at}}}})
-		turn.decay(s.c.now.Mono, s.c.cfg.HalfLife)
 		want := (s.at - begun).Seconds()
 		if !runs {
 			want = min(300, 2*want) // the host has two cores
 		}
-		if math.Abs(turn.usage-want) > 3 {
-			t.Errorf("running %v: charged %.1f s, want %.1f", runs, turn.usage, want)
+		if got := turn.Usage(s.at); math.Abs(got-want) > 3 {
+			t.Errorf("running %v: charged %.1f s, want %.1f", runs, got, want)
 		}
 	}
 }

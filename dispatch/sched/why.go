@@ -296,7 +296,7 @@ func (c *Core) Queues(limit int) []QueueView {
 				continue
 			}
 			if mean, dev, ok := st.Moments(0); ok {
-				views = append(views, QueueView{st.share.name, durationOfSeconds(mean), durationOfSeconds(dev)})
+				views = append(views, QueueView{st.share.Name, durationOfSeconds(mean), durationOfSeconds(dev)})
 			}
 		}
 	}

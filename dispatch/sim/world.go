@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/dispatch/sched/fairshare"
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir/memdisk"
@@ -300,7 +301,7 @@ func newWorld(t *Choices, verbose bool) *World {
 	w.faultsLeft = minFaults + t.Draw(maxFaults-minFaults+1)
 	w.cfg = sched.Config{Tries: 1 + t.Draw(3), GiveUpAfter: 100 * time.Hour}
 	if w.faultsLeft%4 == 3 { // no draw of its own, which would change all worlds
-		w.cfg.QueuePolicy = sched.Lottery
+		w.cfg.QueuePolicy = fairshare.Lottery
 	}
 	w.cfg.CopyAt, w.cfg.CopyOn = sched.CopyAt(w.faultsLeft%3/2), sched.CopyOn(w.faultsLeft%5/3)
 	if t.OneIn(6) {

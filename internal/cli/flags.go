@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/dispatch/sched/fairshare"
 	"dcs-tui/hosts"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
@@ -125,7 +126,7 @@ func (f *runFlags) addSlotFlags(fs *pflag.FlagSet) {
 		"let jobs hold at most N tokens of a kind, such as licenses, over all hosts (default: [tokens] of the inventory)")
 	fs.Var(newFlag(&f.HalfLife, "TIME", jobs.ParseDuration), "half-life",
 		"half-life of fair-share usage: slot time that a queue used this TIME ago counts half (default 1h)")
-	fs.Var(newFlag(&f.QueuePolicy, "share|lottery", sched.ParseQueuePolicy), "queue-policy",
+	fs.Var(newFlag(&f.QueuePolicy, "share|lottery", fairshare.ParsePolicy), "queue-policy",
 		"choose the next queue by its used share, or by lot with as many tickets as its share (default share)")
 	fs.Var(newFlag(&f.RunShare, "N|off", parseRunShare), "run-share",
 		"weight N of this run among your runs on shared hosts (default 1); off: share no slots with other runs and users")
