@@ -157,7 +157,7 @@ func (c *Core) markStarted(f *inFlight) {
 		f.started, f.startedAt, f.suspendedAtStart = true, c.now.Mono, f.host.suspendedTime(c.now.Mono)
 		f.host.runningSlots += f.slots
 		f.host.touch()
-		if c.halt.endedRunning { // the withdrawal came too late
+		if c.endedRunning { // the withdrawal came too late
 			c.endAttempt(f, haltReason)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dcs-tui/dispatch/sched/fairshare"
+	"dcs-tui/dispatch/sched/halt"
 	"dcs-tui/dispatch/sched/hardness"
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
@@ -37,7 +38,7 @@ type Config struct {
 	Tokens   []jobs.Token // of the command line, instead of those of the inventory (reserve.go)
 	// How long hosts must stay busy without this dispatcher; 0: less than 1 s.
 	Buffer time.Duration
-	Halt   Halt // when to drain because of results
+	Halt   halt.Rule // when to drain because of results
 	// Maximum number of live attempts of a job (copies.go); 0 or 1: no copies.
 	Copies int
 	CopyAt CopyAt // when a job that is no straggler is copied
@@ -149,6 +150,7 @@ func New(cfg Config, t *jobs.Table, inv *hosts.Inventory) *Core {
 		allQueues:    allQueues{stats: make(map[string]*queueStats)},
 		hybrid:       hasLocalAndRemote(hs),
 	}
+	c.halt.Rule = cfg.Halt
 	c.hardness = hardness.New(t, hardness.Limits{Of: c.timeout, UsedBy: c.timeoutUsed})
 	c.cfg.Tries = orDefault(cfg.Tries, jobs.DefaultTries)
 	c.cfg.MaxLaunches = orDefault(cfg.MaxLaunches, maxLaunches)
@@ -256,7 +258,7 @@ func (c *Core) emit(r jobs.Record) bool {
 		return err == nil
 	}
 	if err == nil && r.Kind == jobs.KindExited {
-		c.halt.countAttempt(&r)
+		c.halt.CountAttempt(&r)
 	}
 	c.addWaiting(j, 1)
 	c.pruneStillRunning(j)
@@ -267,7 +269,7 @@ func (c *Core) emit(r jobs.Record) bool {
 	case j.State == jobs.Queued:
 		c.enqueue(r.Job)
 	case open && j.State.Terminal():
-		c.halt.count(j.State)
+		c.halt.Count(j.State)
 		c.ended = append(c.ended, endedJob{r.Job, r.Request})
 	}
 	return err == nil

@@ -3,11 +3,12 @@ package sched
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
 
-	"dcs-tui/internal/text"
+	"dcs-tui/dispatch/sched/halt"
 	"dcs-tui/jobs"
 )
 
@@ -23,7 +24,9 @@ type lifetime struct {
 	stopReason    string
 	finished      bool
 	fenced        bool
-	halt          halt
+	halt          halt.Counter
+	wasNearHalt   bool // isNearHalt returned true after the last event
+	endedRunning  bool // running attempts were ended, as --halt now requires
 	// When something was last possible, for Config.GiveUpAfter (see isAnythingPossible).
 	lastPossibleAt time.Duration
 	// Until when the end waits for the fate of lost attempts; 0: the run does not end yet.
@@ -245,163 +248,54 @@ func joinTexts(a, b string) string {
 	return a + b
 }
 
-// Halt describes when the run stops launching because of its results. The zero value means never.
-type Halt struct {
-	Of      HaltOf
-	Jobs    int     // number of results that count; 0: see Percent
-	Percent float64 // share of results that count among all results, 0 to 100
-	Now     bool    // running attempts are ended, too; their jobs are queued again
-	Never   bool    // not even when no command is found
-}
-
-// HaltOf selects the results that count for a Halt.
-type HaltOf uint8
-
-const (
-	HaltOfFailures  HaltOf = iota // failed and timed-out jobs
-	HaltOfSuccesses               // succeeded jobs
-	HaltOfAll                     // all of these
-)
-
-// minHaltResults is the number of results from which a percentage counts.
-const minHaltResults = 10
-
-// halt counts the results of this dispatcher. A resumed run counts from zero; otherwise it would
-// halt again at once.
-type halt struct {
-	succeeded, failed int
-	wasNear           bool // isNearHalt returned true after the last event
-	endedRunning      bool // running attempts were ended, as --halt now requires
-	// Jobs whose command was not found, at most maxNotFound, and the hosts on which that was so. nil
-	// after an attempt that ended otherwise.
-	notFound map[jobs.ID]bool
-	without  map[string]bool
-	isFound  bool   // an attempt ended otherwise, or a person continued a halted run
-	lastLine string // of such an attempt
-}
-
-// maxNotFound is the number of jobs without a command that halt a run in which no attempt has ended
-// otherwise. It is reached on each host before a sweep of thousands of jobs is used up.
-const maxNotFound = 10
-
-// Exit codes of a shell for a command that it cannot run, and for one that it cannot find.
-const (
-	exitNotRunnable = 126
-	exitNotFound    = 127
-)
-
-// countAttempt counts an attempt that has exited.
-func (h *halt) countAttempt(r *jobs.Record) {
-	o := r.Outcome
-	switch {
-	case h.isFound || o.Error != "" || o.Stopped:
-	case o.Signal != "" || o.Exit != exitNotRunnable && o.Exit != exitNotFound:
-		h.isFound, h.notFound, h.without = true, nil, nil
-	default:
-		if h.notFound == nil {
-			h.notFound, h.without = map[jobs.ID]bool{}, map[string]bool{}
-		}
-		h.without[r.Host] = true
-		if len(h.notFound) < maxNotFound {
-			h.notFound[r.Job] = true
-		}
-		h.lastLine = o.LastLine
-	}
-}
-
-func (h *halt) count(s jobs.JobState) {
-	switch s {
-	case jobs.Succeeded:
-		h.succeeded++
-	case jobs.Failed, jobs.TimedOut:
-		h.failed++
-	}
-}
-
-// numCounted returns the number of results that count, and a noun for them.
-func (h *halt) numCounted(of HaltOf) (n int, what string) {
-	switch of {
-	case HaltOfSuccesses:
-		return h.succeeded, "succeeded"
-	case HaltOfAll:
-		return h.succeeded + h.failed, "ended"
-	}
-	return h.failed, "failed"
-}
-
 // haltReason is the reason for ending attempts by --halt now.
 const haltReason = "the run was halted"
 
-// checkHalt drains the run when its Halt is reached, before the slot of the job that has just
-// ended is used again.
+// checkHalt drains the run when its results halt it (package halt), before the slot of the job that
+// has just ended is used again.
 func (c *Core) checkHalt() {
 	if c.drainReason != "" {
 		return
 	}
-	if n, what := c.halt.numCounted(c.cfg.Halt.Of); c.hasReachedHalt(n, c.halt.succeeded+c.halt.failed) {
-		why := fmt.Sprintf("%s %s %s", text.Plural(n, "job"), text.Verb(n, "has", "have"), what)
-		if c.cfg.Halt.Jobs == 0 {
-			why = fmt.Sprintf("%d of %d jobs %s %s", n, c.halt.succeeded+c.halt.failed,
-				text.Verb(n, "has", "have"), what)
-		}
+	if why := c.halt.Reached(); why != "" {
 		Drain{Why: why}.carryOut(c)
-		if c.cfg.Halt.Now {
-			c.halt.endedRunning = true
+		c.endedRunning = c.halt.Rule.Now
+		if c.endedRunning {
 			for h := range c.everyHost() {
 				c.endAttempts(h, haltReason)
 			}
 		}
 		return
 	}
-	if c.findsNoCommand() {
-		why := fmt.Sprintf("the first %d jobs exited with 126 or 127: their command was not found or cannot be run",
-			maxNotFound)
-		if line := text.Shorten(text.Line(c.halt.lastLine)); line != "" {
-			why += " (" + line + ")"
-		}
+	if why := c.halt.NoCommand(c.takers()); why != "" {
 		Drain{Why: why}.carryOut(c)
 		return
 	}
-	if was := c.halt.wasNear; !was && c.isNearHalt() {
+	was := c.wasNearHalt
+	c.wasNearHalt = c.isNearHalt()
+	if c.wasNearHalt && !was {
 		for h := range c.everyHost() {
 			h.withdrawAll()
 		}
 	}
-	c.halt.wasNear = c.isNearHalt()
 }
 
-// findsNoCommand reports whether the commands of the first jobs were found on no host that takes
-// jobs, or may take some soon, so that all further jobs would fail, too.
-func (c *Core) findsNoCommand() bool {
-	if len(c.halt.notFound) < maxNotFound || c.cfg.Halt.Never {
-		return false
-	}
-	for h := range c.everyHost() {
-		isUsable := h.isFirstDial() || h.acceptsJobs() && (h.limit > 0 || h.hold == jobs.NotHeld || h.isPreparing())
-		if isUsable && !c.halt.without[h.spec.Name] {
-			return false
+// takers yields the names of the hosts that take jobs, or may take some soon.
+func (c *Core) takers() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for h := range c.everyHost() {
+			isTaker := h.isFirstDial() || h.acceptsJobs() && (h.limit > 0 || h.hold == jobs.NotHeld || h.isPreparing())
+			if isTaker && !yield(h.spec.Name) {
+				return
+			}
 		}
 	}
-	return true
-}
-
-// hasReachedHalt reports whether n results that count, of all results, halt the run.
-func (c *Core) hasReachedHalt(n, all int) bool {
-	h := &c.cfg.Halt
-	return h.Jobs > 0 && n >= h.Jobs || h.Percent > 0 && all >= minHaltResults &&
-		float64(n)*100 >= h.Percent*float64(all)
 }
 
 // isNearHalt reports whether one more result halts the run. Hosts then get no jobs ahead of need,
 // because they would start the next job before that result arrives here. With --buffer they get
 // them nevertheless.
-func (c *Core) isNearHalt() bool {
-	if c.cfg.Buffer > 0 || c.drainReason != "" {
-		return false
-	}
-	n, _ := c.halt.numCounted(c.cfg.Halt.Of)
-	return c.hasReachedHalt(n+1, c.halt.succeeded+c.halt.failed+1)
-}
+func (c *Core) isNearHalt() bool { return c.cfg.Buffer == 0 && c.drainReason == "" && c.halt.IsNear() }
 
 // carryOut stops launching until an EndDrain, and withdraws buffered jobs.
 func (e Drain) carryOut(c *Core) (refused string) {
@@ -436,7 +330,8 @@ func (e EndDrain) carryOut(c *Core) (refused string) {
 	case c.finished || c.stopped:
 		return whyDrainOver
 	}
-	c.drainReason, c.halt = "", halt{isFound: true}
+	c.drainReason, c.wasNearHalt, c.endedRunning = "", false, false
+	c.halt.Restart()
 	c.logf("", 0, "launching continues: %s", cmp.Or(e.Why, "asked to continue"))
 	return ""
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"dcs-tui/dispatch/sched/halt"
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 )
@@ -149,7 +150,7 @@ func TestSingleHostObeysLimits(t *testing.T) {
 // TestHaltReusesNoSlot checks that the slot of the job whose failure halts the run is not reused,
 // and that buffered jobs are withdrawn after the limit is lowered (K9).
 func TestHaltReusesNoSlot(t *testing.T) {
-	s := connectedStage(t, Config{Halt: Halt{Jobs: 1}, Tries: 1, Buffer: time.Minute}, testHost("a", 1))
+	s := connectedStage(t, Config{Halt: halt.Rule{Jobs: 1}, Tries: 1, Buffer: time.Minute}, testHost("a", 1))
 	s.submit(true, &jobs.Options{Estimate: 20 * time.Second}, &jobs.Options{Estimate: 20 * time.Second}, jobs.NoOptions, jobs.NoOptions)
 	wantBetween(t, "handed over", s.c.hosts[0].numBuffered(), 2, 100)
 	s.started("a", "1.1")
@@ -166,7 +167,7 @@ func TestHaltReusesNoSlot(t *testing.T) {
 // TestHaltHoldsNothingBack checks that nothing is buffered when one more failure would halt the
 // run. Otherwise a host could start jobs before it learned of the halt.
 func TestHaltHoldsNothingBack(t *testing.T) {
-	for _, cfg := range []Config{{Halt: Halt{Jobs: 1}}, {Halt: Halt{Jobs: 2}}, {Halt: Halt{Percent: 10}}, {}} {
+	for _, cfg := range []Config{{Halt: halt.Rule{Jobs: 1}}, {Halt: halt.Rule{Jobs: 2}}, {Halt: halt.Rule{Percent: 10}}, {}} {
 		cfg.Tries = 1
 		s := stageWithJobs(t, 1000, cfg, testHost("a", 1))
 		for range 12 {

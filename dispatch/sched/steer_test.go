@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"dcs-tui/dispatch/sched/halt"
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 )
@@ -152,7 +153,7 @@ func TestLaunchingContinuesAfterADrain(t *testing.T) {
 // TestFailuresBeforeTheEndOfADrainDoNotCount checks that failures from before the end of a drain
 // are not counted again.
 func TestFailuresBeforeTheEndOfADrainDoNotCount(t *testing.T) {
-	s := stageWithJobs(t, 20, Config{Halt: Halt{Jobs: 1}, Tries: 1}, testHost("a", 2))
+	s := stageWithJobs(t, 20, Config{Halt: halt.Rule{Jobs: 1}, Tries: 1}, testHost("a", 2))
 	s.started("a", "2.1")
 	s.ended("a", "1.1", exit1)
 	want(t, "draining", s.c.WhyDraining(), "1 job has failed")
@@ -192,7 +193,7 @@ func TestDrainedHostGetsNoJobs(t *testing.T) {
 // TestHaltNowKillsRunningAttempts checks that a halt with Now also kills the running attempts,
 // without charging their jobs.
 func TestHaltNowKillsRunningAttempts(t *testing.T) {
-	s := stageWithJobs(t, 5, Config{Halt: Halt{Of: HaltOfSuccesses, Jobs: 1, Now: true}, Tries: 1}, testHost("a", 3))
+	s := stageWithJobs(t, 5, Config{Halt: halt.Rule{Of: halt.Successes, Jobs: 1, Now: true}, Tries: 1}, testHost("a", 3))
 	s.started("a", "1.1 2.1")
 	o := s.ended("a", "1.1", succeeded)
 	want(t, "launched", launchedOn(o, "a"), "")
@@ -236,7 +237,7 @@ func TestCommandsThatAreNotFoundHalt(t *testing.T) {
 		first  jobs.Outcome
 	}{
 		"it may exist on b":   {Config{}, "", notFound},
-		"--halt never":        {Config{Halt: Halt{Never: true}}, "b", notFound},
+		"--halt never":        {Config{Halt: halt.Rule{Never: true}}, "b", notFound},
 		"a job found its own": {Config{}, "b", exit1},
 	} {
 		s, _ := run(c.cfg, c.second, c.first)
@@ -278,13 +279,13 @@ func TestHaltStopsLaunching(t *testing.T) {
 		fail func(i int) bool
 		want int // jobs ended when it drains; 0 means never
 	}{
-		{Config{Halt: Halt{Jobs: 3}}, func(i int) bool { return i%2 == 1 }, 5},
-		{Config{Halt: Halt{Percent: 50}}, func(i int) bool { return i < 6 }, 10},
-		{Config{Halt: Halt{Percent: 50}}, func(i int) bool { return i%3 == 0 }, 0},
-		{Config{Halt: Halt{Jobs: 30}}, func(i int) bool { return true }, 0},
-		{Config{Halt: Halt{Of: HaltOfSuccesses, Jobs: 2}}, func(i int) bool { return i != 4 && i != 7 }, 7},
-		{Config{Halt: Halt{Of: HaltOfSuccesses, Percent: 20}}, func(i int) bool { return i < 11 }, 13},
-		{Config{Halt: Halt{Of: HaltOfAll, Jobs: 6}}, func(i int) bool { return i%2 == 1 }, 6},
+		{Config{Halt: halt.Rule{Jobs: 3}}, func(i int) bool { return i%2 == 1 }, 5},
+		{Config{Halt: halt.Rule{Percent: 50}}, func(i int) bool { return i < 6 }, 10},
+		{Config{Halt: halt.Rule{Percent: 50}}, func(i int) bool { return i%3 == 0 }, 0},
+		{Config{Halt: halt.Rule{Jobs: 30}}, func(i int) bool { return true }, 0},
+		{Config{Halt: halt.Rule{Of: halt.Successes, Jobs: 2}}, func(i int) bool { return i != 4 && i != 7 }, 7},
+		{Config{Halt: halt.Rule{Of: halt.Successes, Percent: 20}}, func(i int) bool { return i < 11 }, 13},
+		{Config{Halt: halt.Rule{Of: halt.All, Jobs: 6}}, func(i int) bool { return i%2 == 1 }, 6},
 	} {
 		tt.cfg.Tries = 1
 		s := stageWithJobs(t, 25, tt.cfg, testHost("a", 1))

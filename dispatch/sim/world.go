@@ -9,6 +9,7 @@ import (
 
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/dispatch/sched/fairshare"
+	"dcs-tui/dispatch/sched/halt"
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir/memdisk"
@@ -316,7 +317,7 @@ func newWorld(t *Choices, verbose bool) *World {
 	}
 	if t.OneIn(12) {
 		n := 4 + t.Draw(4)
-		w.cfg.Halt = sched.Halt{Jobs: n, Now: n%2 == 1}
+		w.cfg.Halt = halt.Rule{Jobs: n, Now: n%2 == 1}
 	}
 	w.machines = newMachines()
 	for i, n := 0, 1+t.Draw(6); i < n; i++ {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"dcs-tui/dispatch/sched"
+	"dcs-tui/dispatch/sched/halt"
 	"dcs-tui/hosts"
 	"dcs-tui/internal/text"
 	"dcs-tui/internal/trust"
@@ -196,15 +196,15 @@ func parseCountTo(limit int) func(string) (int, error) {
 // parseHalt parses --halt: a number or a percentage of failed jobs, or GNU parallel's form, such as
 // now,fail=1 or soon,success=10%. With "" the run halts only when no command is found, and with
 // "never" not even then.
-func parseHalt(s string) (h sched.Halt, err error) {
+func parseHalt(s string) (h halt.Rule, err error) {
 	if s == "" || s == "never" {
-		return sched.Halt{Never: s == "never"}, nil
+		return halt.Rule{Never: s == "never"}, nil
 	}
 	number := s
 	if when, rest, ok := strings.Cut(s, ","); ok {
 		what, n, _ := strings.Cut(rest, "=")
-		of, known := map[string]sched.HaltOf{"fail": sched.HaltOfFailures, "success": sched.HaltOfSuccesses,
-			"done": sched.HaltOfAll}[what]
+		of, known := map[string]halt.Results{"fail": halt.Failures, "success": halt.Successes,
+			"done": halt.All}[what]
 		if !known || when != "now" && when != "soon" {
 			return h, text.Errorf("%q is not WHEN,WHAT=N: WHEN is now or soon, WHAT is fail, success or done, such as now,fail=1", text.Shorten(s))
 		}
@@ -213,13 +213,13 @@ func parseHalt(s string) (h sched.Halt, err error) {
 	if share, ok := strings.CutSuffix(number, "%"); ok {
 		h.Percent, err = strconv.ParseFloat(share, 64)
 		if err != nil || !(h.Percent > 0 && h.Percent <= 100) {
-			return sched.Halt{}, text.Errorf("%q is not a percentage above 0%% and up to 100%%", text.Shorten(number))
+			return halt.Rule{}, text.Errorf("%q is not a percentage above 0%% and up to 100%%", text.Shorten(number))
 		}
 		return h, nil
 	}
 	h.Jobs, err = strconv.Atoi(number)
 	if err != nil || h.Jobs < 1 {
-		return sched.Halt{}, text.Errorf("%q is neither a number of jobs, such as 5, nor a percentage, such as 10%%",
+		return halt.Rule{}, text.Errorf("%q is neither a number of jobs, such as 5, nor a percentage, such as 10%%",
 			text.Shorten(number))
 	}
 	return h, nil

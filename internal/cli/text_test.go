@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/dispatch/run"
-	"dcs-tui/dispatch/sched"
+	"dcs-tui/dispatch/sched/halt"
 	"dcs-tui/hosts"
 	"dcs-tui/internal/polltest"
 	"dcs-tui/internal/ptytest"
@@ -33,7 +33,7 @@ func FuzzHalt(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		h, err := parseHalt(s)
 		switch {
-		case err != nil && h != sched.Halt{}:
+		case err != nil && h != halt.Rule{}:
 			t.Errorf("parseHalt(%q) = %+v with the error %v", s, h, err)
 		case err == nil && s != "" && s != "never" && (h.Jobs < 1) == (h.Percent <= 0 || h.Percent > 100):
 			t.Errorf("parseHalt(%q) = %+v", s, h)
@@ -44,15 +44,15 @@ func FuzzHalt(f *testing.F) {
 // TestHaltFormsMeanWhatTheyDoInParallel checks that GNU parallel's forms of --halt have the same
 // meaning here.
 func TestHaltFormsMeanWhatTheyDoInParallel(t *testing.T) {
-	for in, want := range map[string]sched.Halt{
+	for in, want := range map[string]halt.Rule{
 		"3":                {Jobs: 3},
 		"10%":              {Percent: 10},
 		"never":            {Never: true},
 		"now,fail=1":       {Jobs: 1, Now: true},
 		"soon,fail=10%":    {Percent: 10},
-		"now,success=1":    {Of: sched.HaltOfSuccesses, Jobs: 1, Now: true},
-		"soon,done=20":     {Of: sched.HaltOfAll, Jobs: 20},
-		"now,success=2.5%": {Of: sched.HaltOfSuccesses, Percent: 2.5, Now: true},
+		"now,success=1":    {Of: halt.Successes, Jobs: 1, Now: true},
+		"soon,done=20":     {Of: halt.All, Jobs: 20},
+		"now,success=2.5%": {Of: halt.Successes, Percent: 2.5, Now: true},
 	} {
 		if got, err := parseHalt(in); got != want || err != nil {
 			t.Errorf("parseHalt(%q) = %+v, %v; want %+v", in, got, err, want)

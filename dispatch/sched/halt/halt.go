@@ -1,0 +1,142 @@
+// Package halt decides when a run stops launching because of its results: after so many of them
+// (--halt), or when no attempt finds its command. The core drains the run then (sched/finish.go).
+package halt
+
+import (
+	"fmt"
+	"iter"
+
+	"dcs-tui/internal/text"
+	"dcs-tui/jobs"
+)
+
+// Rule describes when the run stops launching because of its results. The zero value means only if
+// no command is found.
+type Rule struct {
+	Of      Results
+	Jobs    int     // number of results that count; 0: see Percent
+	Percent float64 // share of results that count among all results, 0 to 100
+	Now     bool    // running attempts are ended, too; their jobs are queued again
+	Never   bool    // not even when no command is found
+}
+
+// Results selects the results that count for a Rule.
+type Results uint8
+
+const (
+	Failures  Results = iota // failed and timed-out jobs
+	Successes                // succeeded jobs
+	All                      // all of these
+)
+
+// minResults is the number of results from which a percentage counts.
+const minResults = 10
+
+// maxNotFound is the number of jobs without a command that halt a run in which no attempt has ended
+// otherwise. It is reached on each host before a sweep of thousands of jobs is used up.
+const maxNotFound = 10
+
+// Exit codes of a shell for a command that it cannot run, and for one that it cannot find.
+const (
+	exitNotRunnable = 126
+	exitNotFound    = 127
+)
+
+// Counter counts the results of this dispatcher. A resumed run counts from zero; otherwise it would
+// halt again at once.
+type Counter struct {
+	Rule              Rule
+	succeeded, failed int
+	// Jobs whose command was not found, at most maxNotFound, and the hosts on which that was so. nil
+	// after an attempt that ended otherwise.
+	notFound map[jobs.ID]bool
+	without  map[string]bool
+	isFound  bool   // an attempt ended otherwise, or a person continued a halted run
+	lastLine string // of such an attempt
+}
+
+// Restart counts from zero, because a person has continued a halted run.
+func (c *Counter) Restart() { *c = Counter{Rule: c.Rule, isFound: true} }
+
+// CountAttempt counts an attempt that has exited.
+func (c *Counter) CountAttempt(r *jobs.Record) {
+	o := r.Outcome
+	switch {
+	case c.isFound || o.Error != "" || o.Stopped:
+	case o.Signal != "" || o.Exit != exitNotRunnable && o.Exit != exitNotFound:
+		c.isFound, c.notFound, c.without = true, nil, nil
+	default:
+		if c.notFound == nil {
+			c.notFound, c.without = map[jobs.ID]bool{}, map[string]bool{}
+		}
+		c.without[r.Host] = true
+		if len(c.notFound) < maxNotFound {
+			c.notFound[r.Job] = true
+		}
+		c.lastLine = o.LastLine
+	}
+}
+
+// Count counts a job that has reached a final state.
+func (c *Counter) Count(s jobs.JobState) {
+	switch s {
+	case jobs.Succeeded:
+		c.succeeded++
+	case jobs.Failed, jobs.TimedOut:
+		c.failed++
+	}
+}
+
+// counted returns the number of results that count, and a noun for them.
+func (c *Counter) counted() (n int, what string) {
+	switch c.Rule.Of {
+	case Successes:
+		return c.succeeded, "succeeded"
+	case All:
+		return c.succeeded + c.failed, "ended"
+	}
+	return c.failed, "failed"
+}
+
+// halts reports whether n results that count, of all results, halt the run.
+func (r *Rule) halts(n, all int) bool {
+	return r.Jobs > 0 && n >= r.Jobs || r.Percent > 0 && all >= minResults && float64(n)*100 >= r.Percent*float64(all)
+}
+
+// Reached returns why the results halt the run, or "" if they do not.
+func (c *Counter) Reached() string {
+	n, what := c.counted()
+	all := c.succeeded + c.failed
+	switch {
+	case !c.Rule.halts(n, all):
+		return ""
+	case c.Rule.Jobs == 0:
+		return fmt.Sprintf("%d of %d jobs %s %s", n, all, text.Verb(n, "has", "have"), what)
+	}
+	return fmt.Sprintf("%s %s %s", text.Plural(n, "job"), text.Verb(n, "has", "have"), what)
+}
+
+// IsNear reports whether one more result halts the run.
+func (c *Counter) IsNear() bool {
+	n, _ := c.counted()
+	return c.Rule.halts(n+1, c.succeeded+c.failed+1)
+}
+
+// NoCommand returns why the run is halted because the first jobs have not found their commands on
+// any host that takes jobs. It returns "" if it is not. usable yields the names of those hosts.
+func (c *Counter) NoCommand(usable iter.Seq[string]) string {
+	if len(c.notFound) < maxNotFound || c.Rule.Never {
+		return ""
+	}
+	for host := range usable {
+		if !c.without[host] {
+			return ""
+		}
+	}
+	why := fmt.Sprintf("the first %d jobs exited with 126 or 127: their command was not found or cannot be run",
+		maxNotFound)
+	if line := text.Shorten(text.Line(c.lastLine)); line != "" {
+		why += " (" + line + ")"
+	}
+	return why
+}
