@@ -15,6 +15,8 @@ const (
 	maxPageLines = 250
 	maxLineRunes = 100
 	maxREADME    = 150
+	// maxGuideWords is the number of words that a reader reads in five minutes, and some.
+	maxGuideWords = 1350
 )
 
 // generatedPages are written by tests and tools, which determine the length of their lines.
@@ -48,6 +50,9 @@ func TestPagesAreWellFormed(t *testing.T) {
 		if n := strings.Count(marker.ReplaceAllString(text, ""), "\n"); n > limit && !isGenerated(page) {
 			t.Errorf("%s has %d lines, more than %d", page, n, limit)
 		}
+		if n := numWords(text); isGuide(page) && n > maxGuideWords {
+			t.Errorf("%s has %d words, more than %d", page, n, maxGuideWords)
+		}
 		code := false
 		for i, line := range lines {
 			if strings.HasPrefix(strings.TrimSpace(line), "```") {
@@ -64,6 +69,16 @@ func TestPagesAreWellFormed(t *testing.T) {
 			}
 		}
 	}
+}
+
+// numWords returns the number of words of a page, without markers and generated tables.
+func numWords(text string) (n int) {
+	for _, word := range strings.Fields(marker.ReplaceAllString(generated.ReplaceAllString(text, ""), "")) {
+		if strings.ContainsFunc(word, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+			n++
+		}
+	}
+	return n
 }
 
 // TestRangesAreQuotedInCommands checks that commands in the pages quote ranges of hosts: zsh and
