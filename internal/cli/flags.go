@@ -73,8 +73,8 @@ func (f *runFlags) check() error {
 }
 
 // checkNewRun checks the flags before anything is read.
-func (f *runFlags) checkNewRun() error {
-	if err := f.check(); err != nil {
+func (f *runFlags) checkNewRun(fs *pflag.FlagSet) error {
+	if err := cmp.Or(f.check(), f.checkCopies(givenCopyFlag(fs))); err != nil {
 		return err
 	}
 	if f.hosts != "" && f.HostList != "" {
@@ -296,6 +296,24 @@ func (o *options) check() error {
 		}
 	}
 	return nil
+}
+
+// givenCopyFlag returns the name of a given flag that has no effect without --speculate, or "".
+func givenCopyFlag(fs *pflag.FlagSet) string {
+	for _, name := range []string{"copies", "copy-at", "copy-on"} {
+		if fs.Changed(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// checkCopies returns an error if a flag about copies was given and there are no copies.
+func (o *options) checkCopies(flag string) error {
+	if flag == "" || o.Speculate {
+		return nil
+	}
+	return text.Errorf("--%s needs --speculate", flag)
 }
 
 // queueFlags holds the settings of queues on the command line. They become options of the jobs, as

@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"dcs-tui/dispatch/run"
 	"dcs-tui/grid"
@@ -84,7 +85,7 @@ dcs-tui grid --hosts hosts.toml --timeout 2h --tries 1 svm.txt`,
 }
 
 func (a *app) runGrid(cmd *cobra.Command, flags *gridFlags, args []string) error {
-	if err := flags.checkGrid(args); err != nil {
+	if err := flags.checkGrid(cmd.Flags(), args); err != nil {
 		return err
 	}
 	if !flags.count && !flags.dryRun {
@@ -107,8 +108,8 @@ func (a *app) runGrid(cmd *cobra.Command, flags *gridFlags, args []string) error
 }
 
 // checkGrid checks the command line before anything is read.
-func (f *gridFlags) checkGrid(args []string) error {
-	if err := f.checkNewRun(); err != nil {
+func (f *gridFlags) checkGrid(fs *pflag.FlagSet, args []string) error {
+	if err := f.checkNewRun(fs); err != nil {
 		return err
 	}
 	switch {

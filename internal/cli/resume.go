@@ -85,7 +85,9 @@ func (a *app) runResume(cmd *cobra.Command, flags *runFlags, args []string) erro
 	if err := checkOptions(runDir); err != nil {
 		return err
 	}
-	if err := cmp.Or(restoreFlags(cmd.Flags(), runDir.Settings.Options), flags.check()); err != nil {
+	copyFlag := givenCopyFlag(cmd.Flags()) // not one that the run has: older versions accepted that
+	err = cmp.Or(restoreFlags(cmd.Flags(), runDir.Settings.Options), flags.check(), flags.checkCopies(copyFlag))
+	if err != nil {
 		return err
 	}
 	if flags.standby {

@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"dcs-tui/dispatch/run"
 	"dcs-tui/grid"
@@ -52,7 +53,7 @@ generate-jobs | dcs-tui run --json - | jq -r .state`,
 }
 
 func (a *app) runRun(cmd *cobra.Command, flags *runFlags, args []string) error {
-	streaming, err := flags.checkRun(a, args)
+	streaming, err := flags.checkRun(a, cmd.Flags(), args)
 	if err != nil {
 		return err
 	}
@@ -170,8 +171,8 @@ func (a *app) filesSource(flags *runFlags, files []string) (jobSource, error) {
 }
 
 // checkRun checks the command line before anything is read.
-func (f *runFlags) checkRun(a *app, args []string) (streaming bool, err error) {
-	if err := f.checkNewRun(); err != nil {
+func (f *runFlags) checkRun(a *app, fs *pflag.FlagSet, args []string) (streaming bool, err error) {
+	if err := f.checkNewRun(fs); err != nil {
 		return false, err
 	}
 	if a.separatorArgs != nil {
