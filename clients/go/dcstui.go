@@ -99,6 +99,7 @@ type Client struct {
 	mu     sync.Mutex
 	number int
 	jobs   map[string]*job
+	chosen map[string]bool // ids that the caller has chosen
 
 	write  sync.Mutex
 	in     io.WriteCloser
@@ -127,7 +128,8 @@ func Start(o Options) (*Client, error) {
 	if err := os.MkdirAll(filepath.Dir(o.Dir), 0o700); err != nil {
 		return nil, err
 	}
-	c := &Client{opts: o, results: make(chan *Result), closed: make(chan struct{}), jobs: map[string]*job{}}
+	c := &Client{opts: o, results: make(chan *Result), closed: make(chan struct{}), jobs: map[string]*job{},
+		chosen: map[string]bool{}}
 	if err := c.start(); err != nil {
 		return nil, err
 	}
@@ -205,14 +207,18 @@ func (c *Client) Submit(j Job) (id string, err error) {
 	}
 	c.mu.Lock()
 	c.number++
-	if j.ID == "" {
+	isChosen := j.ID != ""
+	if !isChosen {
 		j.ID = "go-" + strconv.Itoa(c.number)
 	}
 	keys["id"] = j.ID
 	line := lineOf(keys)
-	if line == nil || c.jobs[j.ID] != nil {
+	if line == nil || c.jobs[j.ID] != nil || c.chosen[j.ID] { // a run has each id once
 		c.mu.Unlock()
-		return "", fmt.Errorf("job %q: its id is in use, or its options have no JSON", j.ID)
+		return "", fmt.Errorf("job %q: its id is that of an earlier job, or its options have no JSON", j.ID)
+	}
+	if isChosen {
+		c.chosen[j.ID] = true
 	}
 	c.jobs[j.ID] = &job{number: c.number, line: line}
 	c.mu.Unlock()
@@ -353,6 +359,9 @@ func (c *Client) read() (any bool) {
 		// otherwise it is somebody else's job, a repeated result, or a reply
 		known := l.State != "" && c.jobs[l.ID] != nil
 		delete(c.jobs, l.ID)
+		if l.State == "refused" {
+			delete(c.chosen, l.ID)
+		}
 		c.mu.Unlock()
 		if !known {
 			continue

@@ -106,6 +106,9 @@ func TestGoClientGetsEachResultOnce(t *testing.T) {
 			t.Errorf("job %d: %+v", i, r)
 		}
 	}
+	if _, err := c.Submit(dcstui.Job{ID: "i7", Command: "true"}); err == nil || !strings.Contains(err.Error(), "i7") {
+		t.Errorf("an id was taken twice: %v", err)
+	}
 	if r := seen[long]; r == nil || r.State != "canceled" {
 		t.Errorf("the long job: got %+v, want it canceled", r)
 	}

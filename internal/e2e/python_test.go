@@ -116,6 +116,63 @@ with executor() as e:
 	}
 }
 
+// TestPythonMistakes makes mistakes of newcomers: an id that is given twice, whose second job would get
+// no result; arguments that are no flags; and hosts that do not answer, of which a program without a log
+// would hear nothing.
+func TestPythonMistakes(t *testing.T) {
+	t.Parallel()
+	python := needPython(t)
+	l := newLocalLab(t, 2, "")
+	l.writeFile("dead.toml", "[[host]]\nname = \"ws09\"\nlink = [\"false\"]\n")
+	got := l.pythonIn(python, pythonBegin+`
+import threading
+import dcs_tui._executor
+def refused(call, text):
+    try:
+        call()
+    except ValueError as e:
+        assert text in str(e), e
+    else:
+        raise AssertionError("accepted: " + text)
+refused(lambda: Executor(4, program=os.environ["DCS"]), "flags of dcs-tui run")
+with Executor("--hosts", os.environ["HOSTS"], "--max-slots", 2, program=os.environ["DCS"]) as e:
+    first = e.submit(Job("sleep 1000", id="a"))
+    refused(lambda: e.submit(Job("echo 2", id="a")), "the id a")
+    first.cancel()
+    zero = e.submit(Job("echo 3", id=0))
+    assert zero.key == "0" and zero.result().output == "3\n"
+    refused(lambda: e.submit(Job("echo 4", id=0)), "the id 0")
+    assert "slots" in str(e.submit(Job("echo 5", id="b", slot=1)).exception())
+    assert e.submit(Job("echo 5", id="b")).result().output == "5\n"
+    assert list(e.map(Job(abs, id="m"), [-1])) == [1]
+    refused(lambda: e.map(Job(abs, id="m"), [-1]), "the id m")
+
+class Log:
+    said = threading.Event()
+    def write(self, text):
+        if "ws09" in text:
+            self.said.set()
+    def flush(self):
+        pass
+real, sys.stderr = sys.stderr, Log()
+dcs_tui._executor._PATIENCE = 0.0
+class Slow(Executor):
+    def _tell_of_silence(self):
+        while not (self._pending and any("ws09" in line for line in list(self._said))):
+            threading.Event().wait(0.05)
+        super()._tell_of_silence()
+e = Slow("--hosts", os.path.join(os.path.dirname(os.environ["HOSTS"]), "dead.toml"), program=os.environ["DCS"])
+job = e.submit("true")
+assert Log.said.wait(60)
+e.shutdown(cancel_futures=True)
+sys.stderr = real
+print("done")
+`, "-")
+	if got != "done\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
 // TestPythonMap checks that map returns results in the order of its arguments, that calls share
 // jobs, that after a crash only the calls without a result run again, and that a call that cannot be
 // sent has an error and does not keep the run open.

@@ -21,6 +21,7 @@ from ._results import JobError, Result, StoppedError
 
 _MAX_OUTPUT = "2M"  # larger outputs are read from their files
 _INLINE = 8192  # longer calls travel in files: dcs-tui keeps the commands in memory
+_PATIENCE = 10.0  # seconds without a host until a program hears why
 
 
 class Job:
@@ -99,20 +100,24 @@ class Executor(concurrent.futures.Executor):
     in directories of their own. log is a file object for what dcs-tui says to people.
     """
 
-    def __init__(self, *flags: str, dir: Optional[str] = None, program: str = "dcs-tui", python: str = "python3",
+    def __init__(self, *flags: object, dir: Optional[str] = None, program: str = "dcs-tui", python: str = "python3",
                  send: Sequence[str] = (), log: Optional[IO[str]] = None) -> None:
         name = "python-%s-%d" % (time.strftime("%Y%m%d-%H%M%S"), os.getpid())
         self.dir = dir or os.path.join("dcs-runs", name + "-%x" % (time.time_ns() & 0xFFFFFF))
         self._cwd, self._path = os.getcwd(), os.path.abspath(self.dir)
         self._ship = _ship.Shipping(os.path.abspath(".dcs-" + os.path.basename(self.dir)))
         self._program, self._python, self._log, self._travels = find_program(program), python, log, bool(send)
-        self._flags = list(flags) + [word for path in send for word in ("--send", path)]
+        if flags and not str(flags[0]).startswith("-"):
+            raise ValueError("the arguments of Executor are flags of dcs-tui run, such as Executor('--max-slots', 4), "
+                             "not %r" % (flags[0],))
+        self._flags = [str(flag) for flag in flags] + [word for path in send for word in ("--send", path)]
         self._drains = "drain" in "=".join(self._flags).partition("on-interrupt=")[2][:5]
         if "--on-interrupt" not in "=".join(self._flags):
             self._flags += ["--on-interrupt", "cancel"]
         self._lock = threading.Lock()  # of what follows
         self._write = threading.Lock()  # of the pipe; taken before _lock
         self._pending: Dict[str, Union[Future, _map.Group]] = {}
+        self._ids: Set[str] = set()  # ids of jobs that the program has chosen
         self._maps: Set[_map.Map] = set()  # those that may send further jobs
         self._closed, self._canceled, self._left, self._numbers = False, False, False, itertools.count(1)
         self._ended: Optional[StoppedError] = None
@@ -121,6 +126,9 @@ class Executor(concurrent.futures.Executor):
         os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
         self._process = self._start()
         self._thread = threading.Thread(target=self._serve, name="dcs-tui", daemon=True)
+        self._doubt = threading.Timer(_PATIENCE, self._tell_of_silence)
+        self._doubt.daemon = True
+        self._doubt.start()
         self._thread.start()
         atexit.register(self._at_exit)
 
@@ -131,7 +139,7 @@ class Executor(concurrent.futures.Executor):
         exception that it raises, whose __cause__ holds the traceback of the host.
         """
         job = what if isinstance(what, Job) else Job(what)
-        key = str(job.options.get("id") or "py-%d" % next(self._numbers))
+        key = self._key(job)
         line = dict(job.options, id=key)
         if callable(job.what):
             line.update(self._call(key, self._ship.function(job.what), [_ship.call(0, args, kwargs)]))
@@ -144,6 +152,7 @@ class Executor(concurrent.futures.Executor):
         with self._lock:
             if self._closed:
                 raise self._refusal
+            self._ids.update([key] if "id" in job.options else [])
             self._pending[key] = future
         self._send(line)
         return future
@@ -160,11 +169,12 @@ class Executor(concurrent.futures.Executor):
         if chunksize is not None and chunksize < 1:
             raise ValueError("chunksize must be at least 1")
         end = None if timeout is None else time.monotonic() + timeout
-        key = str(job.options.get("id") or "py-%d" % next(self._numbers))
+        key = self._key(job)
         calls = _map.Map(self, job, key, chunksize)
         with self._lock:
             if self._closed:
                 raise self._refusal
+            self._ids.update([key] if "id" in job.options else [])
             self._maps.add(calls)
         return _map.in_order(calls.run(zip(*iterables)), end)
 
@@ -182,6 +192,23 @@ class Executor(concurrent.futures.Executor):
             return self.results()._repr_html_()
         except RuntimeError as e:
             return "<p>%s</p>" % html.escape(str(e))
+
+    def _key(self, job: Job) -> str:
+        """Return the id of a job. A run has each id once: a second job of that id would get no result."""
+        given = job.options.get("id")
+        if given is None or given == "":
+            return "py-%d" % next(self._numbers)
+        with self._lock:
+            if str(given) in self._ids or str(given) in self._pending:
+                raise ValueError("the id %s is that of an earlier job" % given)
+        return str(given)
+
+    def _tell_of_silence(self) -> None:
+        """Say what dcs-tui has said if jobs wait and no host is up: the program may wait for long."""
+        with self._lock:
+            waiting = bool(self._pending)
+        if waiting and self._log is None and self._slots() == 0:
+            _say("no host of %s is up. dcs-tui says:\n%s" % (self.dir, "\n".join(list(self._said)[-5:])))
 
     def _add(self, group: _map.Group) -> None:
         """Send the job of a map."""
@@ -373,6 +400,7 @@ class Executor(concurrent.futures.Executor):
             text += ": " + "\n".join(said[-3:])
         if os.path.exists(os.path.join(self._path, "run.toml")):
             text += "\n`dcs-tui resume %s` continues the run" % shlex.quote(self.dir)
+        self._doubt.cancel()
         with self._lock:
             if not self._closed:
                 self._refusal = StoppedError(text)
@@ -387,6 +415,8 @@ class Executor(concurrent.futures.Executor):
             return  # the answer to a cancel
         with self._lock:
             taken = self._pending.pop(fields.get("id", ""), None)
+            if "error" in fields:
+                self._ids.discard(fields.get("id", ""))  # the run does not have it
         if taken is None:
             return  # another's, or a repeat
         try:
