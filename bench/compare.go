@@ -10,9 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"dcs-tui/hosts/hosttest"
-	"dcs-tui/internal/progtest"
 )
 
 // contest runs the same jobs through several programs. Programs that use hosts have the four hosts
@@ -65,7 +62,6 @@ func compare(o options, python, only, some, out string) error {
 		columns = append(columns, m.column)
 	}
 	c := &contest{lab: l, table: newComparison(columns...), python: python}
-	defer c.sweep()
 	if err := c.writeFiles(); err != nil {
 		return err
 	}
@@ -170,54 +166,13 @@ func (c *contest) writeFiles() error {
 
 func hostName(i int) string { return fmt.Sprintf("ws%d", i+1) }
 
-// contestEnv marks the processes of this machine that belong to the comparison.
-const contestEnv = "DCS_CONTEST"
-
 // env returns the environment of the programs. They have a home of their own, in which some of them
 // keep files.
 func (c *contest) env(more ...string) []string {
-	return append(append(os.Environ(), contestEnv+"="+c.dir, "HOME="+c.home()), more...)
+	return append(append(os.Environ(), "HOME="+c.home()), more...)
 }
 
 func (c *contest) home() string { return filepath.Join(c.dir, "home") }
 
 // sweep kills what a program has left behind here and on the hosts.
-func (c *contest) sweep() {
-	for range 10 {
-		if len(c.kill(append(c.hostMarks(c.sshd...), "\x00"+contestEnv+"="+c.dir+"\x00")...)) == 0 {
-			return
-		}
-	}
-}
-
-// hostMarks returns what the environment of the commands of hosts has, and no other one.
-func (c *contest) hostMarks(hosts ...*hosttest.SSHD) (marks []string) {
-	for _, s := range hosts {
-		marks = append(marks, "\x00HOME="+s.Home()+"\x00")
-	}
-	return marks
-}
-
-// kill kills the processes whose environment has one of the marks.
-func (c *contest) kill(marks ...string) []progtest.Process {
-	return progtest.KillLeftBehind(0, func(p progtest.Process) bool {
-		env, _ := os.ReadFile(p.Dir + "/environ")
-		all := "\x00" + string(env)
-		for _, mark := range marks {
-			if strings.Contains(all, mark) {
-				return !isZombie(p.PID)
-			}
-		}
-		return false
-	})
-}
-
-// isZombie reports whether a process has ended and waits for its parent.
-func isZombie(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return true
-	}
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	return strings.HasPrefix(rest, "Z")
-}
+func (c *contest) sweep() { killMarked(labMarks(c.dir)...) }

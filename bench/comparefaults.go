@@ -100,8 +100,7 @@ func (c *contest) hostDies(p *program) (string, error) {
 	host := c.sshd[len(c.sshd)-1]
 	return c.withFault(p, func(l *launched, list jobList) (*launched, error) {
 		host.Stop()
-		for len(c.kill(c.hostMarks(host)...)) > 0 {
-		}
+		killMarked("\x00HOME=" + host.Home() + "\x00")
 		return l, nil
 	}, host.Start)
 }

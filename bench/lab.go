@@ -27,10 +27,7 @@ type lab struct {
 }
 
 func newLab(o options) (*lab, error) {
-	dir, err := os.MkdirTemp("", "dcs-bench-")
-	if err != nil {
-		return nil, err
-	}
+	dir := os.Getenv(labEnv)
 	l := &lab{options: o, dir: dir, fileSystem: fileSystem(dir)}
 	for i := range 4 {
 		var o hosttest.Options
@@ -61,11 +58,11 @@ func fileSystem(dir string) string {
 	return "an unknown file system"
 }
 
+// close stops the servers.
 func (l *lab) close() {
 	for _, s := range l.sshd {
 		s.Stop()
 	}
-	os.RemoveAll(l.dir)
 }
 
 // inventory writes a hosts.toml with the given number of hosts and of slots per host.

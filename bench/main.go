@@ -18,6 +18,7 @@ package main
 
 import (
 	"cmp"
+	_ "embed"
 	"flag"
 	"fmt"
 	"os"
@@ -68,19 +69,13 @@ type suite struct {
 	heading      string
 }
 
+//go:embed papers_heading.md
+var papersHeading string
+
 var suites = map[bool]suite{
 	false: {experiments, "bench/results.md", "",
 		"# Results\n\nWritten by `make bench`. The machine is shared: look at the ratios, which are of one run.\n"},
-	true: {papers, "docs/papers.md", "docs/papers", `# The papers' experiments
-
-Written by ` + "`make papers`" + `: the experiments of the papers whose features the program has, with our figure, that of xargs on the same machine, and the
-paper's where its text has one. Experiments that are shorter than in the paper say by how much (` + "`make papers SCALE=1`" + ` is the full length, about two hours).
-The machine has two cores that other programs use, too, and plays all hosts: look at the ratios, and compare absolute figures with nothing else.
-
-How to read it: connecting and leaving take 0.3 to 0.5 s of each of our runs, and nothing of xargs', which runs on this machine alone. At the full length of the
-papers that is little; at a tenth of it, it is nearly half of our time for ` + "`" + `workers` + "`" + ` with 2 and 4 slots (800 jobs take xargs 0.5 s), and most of what ` + "`" + `start` + "`" + ` and ` + "`" + `jobs` + "`" + ` show
-beyond the ideal. Beside other load a figure of one round can stand out from its row; each section names the load at its beginning.
-`},
+	true: {papers, "docs/papers.md", "docs/papers", papersHeading},
 }
 
 func main() {
@@ -90,11 +85,13 @@ func main() {
 	flag.IntVar(&o.jobs, "jobs", 10000, "jobs of the throughput experiment")
 	hosts := flag.String("hosts", "1,4", "numbers of hosts of the throughput experiment, at most 4 each")
 	slots := flag.String("slots", "1,4,16", "numbers of slots in all of the throughput experiment")
-	out := flag.String("o", "", "file of the report, whose other sections are kept (default bench/results.md with all experiments, none with -only)")
+	out := flag.String("o", "", "file of the report, whose other sections are kept "+
+		"(default bench/results.md with all experiments, none with -only)")
 	ofPapers := flag.Bool("papers", false, "the experiments of the papers, and docs/papers.md, instead")
 	flag.Float64Var(&o.scale, "scale", 0.1, "length of the papers' experiments, as a part of theirs")
 	flag.StringVar(&o.bin, "bin", "./dcs-tui", "the program to measure")
-	withOthers := flag.Bool("compare", false, "compare with other programs instead; -o is a page with the markers of the table")
+	withOthers := flag.Bool("compare", false,
+		"compare with other programs instead; -o is a page with the markers of the table")
 	programs := flag.String("programs", "", "comma-separated programs of the comparison; all when empty")
 	python := flag.String("python", ".compare/bin/python", "interpreter that has the Python packages of the comparison")
 	numEnded := flag.Int("bigrun", 0, "write a run of `N` ended jobs to the directory that is the argument, instead")
@@ -105,6 +102,14 @@ func main() {
 			os.Exit(1)
 		}
 		return
+	}
+	if os.Getenv(labEnv) == "" {
+		status, err := inLab()
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		os.Exit(status)
 	}
 	set := suites[*ofPapers]
 	var err error
