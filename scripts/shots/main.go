@@ -34,6 +34,8 @@ func run(bin, out string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	// The user's own state directory contains the list of the user's runs.
+	os.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state"))
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
@@ -54,7 +56,8 @@ func run(bin, out string) error {
 		}
 		defer s.Stop()
 		hosts = append(hosts, s)
-		fmt.Fprintf(&inventory, "[[host]]\nname = \"ws%02d\"\naddress = \"127.0.0.1\"\nport = %d\nuser = %q\nidentity = %q\nslots = %d\nyield = false\nwork_dir = %q\n\n",
+		fmt.Fprintf(&inventory, "[[host]]\nname = \"ws%02d\"\naddress = \"127.0.0.1\"\nport = %d\nuser = %q\n"+
+			"identity = %q\nslots = %d\nyield = false\nwork_dir = %q\n\n",
 			i+1, s.Port, s.User, s.Identity, 4, filepath.Join(sub, "work"))
 	}
 	work := filepath.Join(dir, "work")
@@ -187,13 +190,17 @@ i=0
 while [ $i -lt $epochs ]; do
 	i=$((i + 1))
 	echo "$i/$epochs" >"$DCS_PROGRESS"
-	awk -v i=$i -v n=$n 'BEGIN { srand(i * 100 + n); printf "epoch %2d  loss %.4f  acc %.3f\n", i, 2.1 / (i + 2) + rand() / 50, 1 - 0.9 / (i + 3) - rand() / 80 }'
+	awk -v i=$i -v n=$n 'BEGIN {
+		srand(i * 100 + n)
+		printf "epoch %2d  loss %.4f  acc %.3f\n", i, 2.1 / (i + 2) + rand() / 50, 1 - 0.9 / (i + 3) - rand() / 80
+	}'
 	[ $((n % 9)) -eq 4 ] && [ $i -eq 3 ] && { echo "ValueError: input contains NaN" >&2; exit 1; }
 	[ $((n % 13)) -eq 6 ] && [ $i -eq 6 ] && { echo "epoch $i" >&2; kill -9 $$; }
 	sleep 1
 done
 awk -v c=$C -v g=$gamma -v n=$n 'BEGIN { srand(n); x = log(c) / 2.3; y = log(g) / 2.3
-	acc = 0.55 + 0.4 * exp(-((x - 0.5) ^ 2 + (y + x / 2) ^ 2) / 2) + rand() / 100; printf "acc=%.3f\nloss=%.4f\n", acc, -log(acc) }'
+	acc = 0.55 + 0.4 * exp(-((x - 0.5) ^ 2 + (y + x / 2) ^ 2) / 2) + rand() / 100
+	printf "acc=%.3f\nloss=%.4f\n", acc, -log(acc) }'
 `
 
 type tmux struct{ socket string }
