@@ -111,7 +111,12 @@ func fileMessages(file *ast.File) []message {
 				return true
 			}
 			return false
+		case *ast.BinaryExpr:
+			joinLiterals(n)
 		case *ast.CallExpr:
+			for _, arg := range n.Args {
+				joinLiterals(arg)
+			}
 			if isErrorCall(n) {
 				for _, lit := range literals(n.Args[0]) {
 					errorTexts[lit] = true
@@ -167,6 +172,39 @@ func calledFunc(call *ast.CallExpr) string {
 	return ""
 }
 
+// joinLiterals replaces string literals that an expression concatenates, with nothing between them, by
+// the first, which becomes the whole text, and empty ones.
+func joinLiterals(e ast.Expr) {
+	if b, ok := e.(*ast.BinaryExpr); !ok || b.Op != token.ADD {
+		return
+	}
+	var first *ast.BasicLit
+	for _, operand := range operands(e) {
+		lit, ok := operand.(*ast.BasicLit)
+		if !ok || lit.Kind != token.STRING {
+			first = nil
+			continue
+		}
+		if first == nil {
+			first = lit
+			continue
+		}
+		head, err1 := strconv.Unquote(first.Value)
+		tail, err2 := strconv.Unquote(lit.Value)
+		if err1 == nil && err2 == nil {
+			first.Value, lit.Value = strconv.Quote(head+tail), `""`
+		}
+	}
+}
+
+// operands returns what an expression concatenates, from left to right.
+func operands(e ast.Expr) []ast.Expr {
+	if b, ok := e.(*ast.BinaryExpr); ok && b.Op == token.ADD {
+		return append(operands(b.X), operands(b.Y)...)
+	}
+	return []ast.Expr{e}
+}
+
 // literals returns the string literals that an expression concatenates.
 func literals(e ast.Expr) []*ast.BasicLit {
 	switch e := e.(type) {
@@ -182,7 +220,8 @@ var (
 	formatVerb      = regexp.MustCompile(`%[-+#.0-9\[\]]*[a-zA-Z]`)
 	twoWordsPattern = regexp.MustCompile(`[a-z]{2,}[,;:]? [a-z%]+`)
 	// nonTextPattern matches JSON, HTML, and scripts.
-	nonTextPattern = regexp.MustCompile(`^[{\[<#!]|\$\{|=\\"|</|[{};]\n|\$\(|\bd_[a-z]\b|^say |\bexec |-src 'none'|-exec rm `)
+	nonTextPattern = regexp.MustCompile(`^[{\[<#!]|\$\{|=\\"|</|[{};]\n|\$\(|\bd_[a-z]\b|^say |\bexec |-src 'none'|` +
+		`-exec rm `)
 	// wordList matches names of keys, names of fields of a request, and spellings of a unit.
 	wordList = regexp.MustCompile(`^((pgup|pgdown|ctrl\+\w|enter|space|esc|\w)\b ?)+$|` +
 		`^(jobs|host)( (all|spare|edit|priority|relative|number|options))+$|` +
