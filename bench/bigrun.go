@@ -29,8 +29,12 @@ func bigRun(dir string, n, left int) error {
 	queues := [2]*jobs.Options{{Queue: "short"}, {Queue: "long"}}
 	specs := make([]*jobs.Spec, n+left)
 	for i := range specs {
-		params := []jobs.Param{{Name: "C", Value: strconv.Itoa(i / 1000)}, {Name: "gamma", Value: strconv.Itoa(i / 10 % 100)},
-			{Name: "kernel", Value: []string{"rbf", "linear"}[i/5%2]}, {Name: "seed", Value: strconv.Itoa(i % 5)}}
+		params := []jobs.Param{
+			{Name: "C", Value: strconv.Itoa(i / 1000)},
+			{Name: "gamma", Value: strconv.Itoa(i / 10 % 100)},
+			{Name: "kernel", Value: []string{"rbf", "linear"}[i/5%2]},
+			{Name: "seed", Value: strconv.Itoa(i % 5)},
+		}
 		command := "python train.py"
 		for _, p := range params {
 			command += " --" + p.Name + " " + p.Value
@@ -54,12 +58,25 @@ func bigRun(dir string, n, left int) error {
 		start, slot := at+jobs.Stamp(i/640*12)*1e9, 1+i%16
 		launch := jobs.Record{Kind: jobs.KindLaunching, At: start, Job: id.Job, N: 1, Host: fmt.Sprintf("ws%02d", i%40)}
 		took := time.Duration(8000+i*37%8000) * time.Millisecond
-		end := jobs.Record{Kind: jobs.KindExited, At: start + jobs.Stamp(took), Job: id.Job, N: 1, Slot: slot, Next: jobs.Succeeded,
-			Seq: int64(i), Outcome: &jobs.Outcome{Started: start, Ended: start + jobs.Stamp(took), CPU: took - time.Second/2,
-				MaxRSSBytes: int64(8+i%1000) << 20}}
+		end := jobs.Record{
+			Kind: jobs.KindExited,
+			At:   start + jobs.Stamp(took),
+			Job:  id.Job,
+			N:    1,
+			Slot: slot,
+			Next: jobs.Succeeded,
+			Seq:  int64(i),
+			Outcome: &jobs.Outcome{
+				Started:     start,
+				Ended:       start + jobs.Stamp(took),
+				CPU:         took - time.Second/2,
+				MaxRSSBytes: int64(8+i%1000) << 20,
+			},
+		}
 		output := fmt.Sprintf("epoch 1\nacc=0.%04d\n", i*7919%10000)
 		if i%100 == 0 {
-			end.Next, end.Outcome.Exit, end.Outcome.LastLine = jobs.Failed, 1, "ValueError: NaN in step "+strconv.Itoa(i)
+			end.Next, end.Outcome.Exit, end.Outcome.LastLine = jobs.Failed, 1, "ValueError: NaN in step "+
+				strconv.Itoa(i)
 			output = ""
 		}
 		batch = append(batch, launch, end)

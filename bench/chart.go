@@ -29,13 +29,18 @@ func (c *chart) add(values ...float64) {
 	}
 }
 
-var chartTemplate = template.Must(template.New("chart").Parse(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 300" font-family="system-ui, sans-serif" font-size="12">
-<style>text { fill: #444 } .g { stroke: #ddd } @media (prefers-color-scheme: dark) { text { fill: #bbb } .g { stroke: #444 } }</style>
+var chartTemplate = template.Must(template.New("chart").Parse(
+	`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 300" font-family="system-ui, sans-serif" font-size="12">
+<style>text { fill: #444 } .g { stroke: #ddd }
+@media (prefers-color-scheme: dark) { text { fill: #bbb } .g { stroke: #444 } }</style>
 <text x="56" y="18" font-size="14" font-weight="600">{{.Title}}</text>
-{{range .Grid}}<line class="g" x1="56" x2="500" y1="{{.Y}}" y2="{{.Y}}"/><text x="50" y="{{.Text}}" text-anchor="end">{{.Label}}</text>
+{{range .Grid}}<line class="g" x1="56" x2="500" y1="{{.Y}}" y2="{{.Y}}"/>
+<text x="50" y="{{.Text}}" text-anchor="end">{{.Label}}</text>
 {{end}}{{range .Ticks}}<text x="{{.Y}}" y="278" text-anchor="middle">{{.Label}}</text>
 {{end}}<text x="500" y="295" text-anchor="end">{{.X}}</text><text x="56" y="295">{{.Unit}}</text>
-{{range .Lines}}<polyline points="{{.Points}}" fill="none" stroke="{{.Color}}" stroke-width="2"{{if .Dash}} stroke-dasharray="5 4"{{end}}/><rect x="512" y="{{.Y}}" width="10" height="10" fill="{{.Color}}"/><text x="528" y="{{.Text}}">{{.Name}}</text>
+{{range .Lines}}<polyline points="{{.Points}}" fill="none" stroke="{{.Color}}" stroke-width="2"
+{{if .Dash}} stroke-dasharray="5 4"{{end}}/>
+<rect x="512" y="{{.Y}}" width="10" height="10" fill="{{.Color}}"/><text x="528" y="{{.Text}}">{{.Name}}</text>
 {{end}}</svg>
 `))
 

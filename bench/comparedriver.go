@@ -47,8 +47,11 @@ func (c *contest) drive(p *program, args ...string) (*driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &driver{cmd: exec.Command(c.python, append([]string{filepath.Join(c.drivers, "driver.py"), p.pool}, args...)...),
-		events: make(chan event, 100), log: c.file("driver.log", "")}
+	d := &driver{
+		cmd:    exec.Command(c.python, append([]string{filepath.Join(c.drivers, "driver.py"), p.pool}, args...)...),
+		events: make(chan event, 100),
+		log:    c.file("driver.log", ""),
+	}
 	d.cmd.Dir, d.cmd.Env = dir, c.env("LAB="+string(lab))
 	log, err := os.OpenFile(d.log, os.O_WRONLY, 0)
 	if err != nil {

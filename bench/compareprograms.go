@@ -46,7 +46,13 @@ var programs = []program{
 		remote: true},
 	{name: "Parsl", where: onHosts, version: (*contest).poolVersion, jobs: 500, pool: "parsl", calls: true,
 		remote: true},
-	{name: "concurrent.futures", where: onHere, version: (*contest).poolVersion, pool: "concurrent.futures", calls: true},
+	{
+		name:    "concurrent.futures",
+		where:   onHere,
+		version: (*contest).poolVersion,
+		pool:    "concurrent.futures",
+		calls:   true,
+	},
 	{name: "loky", where: onHere, version: (*contest).poolVersion, pool: "loky", calls: true},
 	{name: "joblib", where: onHere, version: (*contest).poolVersion, pool: "joblib", calls: true},
 }

@@ -109,8 +109,17 @@ type fleetConnector struct{}
 
 func (fleetConnector) Connect(_ context.Context, h *hosts.Host, _ *hosts.Open) (hosts.Worker, error) {
 	return &fleetWorker{first: fleetSlots,
-		Worker: hosttest.NewWorker(hosts.Hello{Version: hosts.ProtocolVersion, BootID: h.Name, OS: "linux",
-			Cores: fleetSlots, Slots: fleetSlots, MemBytes: 1 << 38, Shared: true, Dir: "/run", WallClock: jobs.StampOf(time.Now())}, 0, nil)}, nil
+		Worker: hosttest.NewWorker(hosts.Hello{
+			Version:   hosts.ProtocolVersion,
+			BootID:    h.Name,
+			OS:        "linux",
+			Cores:     fleetSlots,
+			Slots:     fleetSlots,
+			MemBytes:  1 << 38,
+			Shared:    true,
+			Dir:       "/run",
+			WallClock: jobs.StampOf(time.Now()),
+		}, 0, nil)}, nil
 }
 
 // fleetWorker runs nothing and reports that each job took fleetJob. The first jobs are shortened by

@@ -33,7 +33,8 @@ func paperForeign(l *lab, r *report) error {
 	var inventory strings.Builder
 	for i, view := range []string{busy, l.file("stat", statView(nil)), l.file("stat", statView(nil))} {
 		dir := filepath.Join(l.dir, fmt.Sprint("foreign", i+1))
-		fmt.Fprintf(&inventory, "[[host]]\nname = \"host%d\"\nlink = ['unshare', '--map-root-user', '--mount', 'sh', '-c', 'mount --bind %s /proc/stat && exec \"$@\"', 'sh']\n"+
+		fmt.Fprintf(&inventory, "[[host]]\nname = \"host%d\"\nlink = ['unshare', '--map-root-user', '--mount', "+
+			"'sh', '-c', 'mount --bind %s /proc/stat && exec \"$@\"', 'sh']\n"+
 			"slots = 4\nnice = 0\nwork_dir = %q\nshare_dir = %q\n\n", i+1, view, dir, filepath.Join(dir, "share"))
 	}
 	stop := make(chan bool)
@@ -71,7 +72,8 @@ func paperForeign(l *lab, r *report) error {
 		"about one half")
 	r.row("host2", "4", "0", fmt.Sprint(did[1]), "", "")
 	r.row("host3", "4", "0", fmt.Sprint(did[2]), "", "")
-	r.say("%d jobs of %v, not scaled. The first 3 s count, too, in which no host has measured yet and host1 has four jobs.", n, each)
+	r.say("%d jobs of %v, not scaled. The first 3 s count, too, in which no host has measured yet and "+
+		"host1 has four jobs.", n, each)
 	return nil
 }
 

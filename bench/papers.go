@@ -36,7 +36,8 @@ func (l *lab) local(slots int, extra ...string) *exec.Cmd {
 
 // here writes a hosts.toml with slots of this machine.
 func (l *lab) here(slots int) string {
-	return l.file("local.toml", fmt.Sprintf("[[host]]\nname = \"here\"\nlink = \"local\"\nslots = %d\nyield = false\nnice = 0\nwork_dir = %q\n",
+	return l.file("local.toml", fmt.Sprintf("[[host]]\nname = \"here\"\nlink = \"local\"\nslots = %d\n"+
+		"yield = false\nnice = 0\nwork_dir = %q\n",
 		slots, filepath.Join(l.dir, "here")))
 }
 
@@ -108,7 +109,9 @@ func paperSlots(l *lab, r *report) error {
 		}
 		charts = append(charts, p)
 	}
-	r.say("Scale %.3g: the jobs of the paper take 2 s and 5 s. What is shorter is harder, because starting and ending weigh more. xargs runs on this machine alone. The paper's points are means of five trials, these %s.", l.scale, l.roundsText())
+	r.say("Scale %.3g: the jobs of the paper take 2 s and 5 s. What is shorter is harder, because starting and "+
+		"ending weigh more. xargs runs on this machine alone. The paper's points are means of five trials, these %s.",
+		l.scale, l.roundsText())
 	return r.chart(charts...)
 }
 
@@ -123,7 +126,8 @@ func paperJobs(l *lab, r *report) error {
 		slots int
 		each  float64
 	}{{"this machine", 4, 2 * l.scale}, {"4 over ssh", 32, 5 * l.scale}} {
-		p := newChart(fmt.Sprintf("Jobs of %.3g s on %d slots, %s", e.each, e.slots, e.where), "jobs", "s", counts, "ideal",
+		p := newChart(fmt.Sprintf("Jobs of %.3g s on %d slots, %s",
+			e.each, e.slots, e.where), "jobs", "s", counts, "ideal",
 			"xargs -P", "dcs-tui")
 		for _, n := range counts {
 			file := l.file("sleeps.txt", sleeps(n, e.each))
@@ -142,7 +146,8 @@ func paperJobs(l *lab, r *report) error {
 		}
 		charts = append(charts, p)
 	}
-	r.say("Scale %.3g: the jobs of the paper take 2 s on 4 local clients, and 5 s on 32 HTCondor clients. Its points are means of five trials, these %s.", l.scale, l.roundsText())
+	r.say("Scale %.3g: the jobs of the paper take 2 s on 4 local clients, and 5 s on 32 HTCondor clients. "+
+		"Its points are means of five trials, these %s.", l.scale, l.roundsText())
 	return r.chart(charts...)
 }
 
@@ -200,7 +205,8 @@ func paperTries(l *lab, r *report) error {
 		r.row(append(append([]string{fmt.Sprint(k)}, number("%.1f%%", expected, b, a)...),
 			number("%.2f", theirs, ours)...)...)
 	}
-	r.say("%d jobs on %d slots of this machine, as in the paper. The standard deviation of a rate is %.1f points at K = 1. The paper's points are means of five trials; these rates are of the last round.",
+	r.say("%d jobs on %d slots of this machine, as in the paper. The standard deviation of a rate is %.1f points "+
+		"at K = 1. The paper's points are means of five trials; these rates are of the last round.",
 		n, slots, 100*0.5/math.Sqrt(n))
 	return r.chart(p)
 }
@@ -251,7 +257,8 @@ func (l *lab) empty(r *report, command string, most int, slots []int, paper floa
 		p.add(values...)
 		r.row(row...)
 	}
-	r.say("Scale %.3g: %d jobs instead of %d, on one host over ssh, connecting and leaving included; medians of %d, the ratio of runs that follow each other. xargs keeps nothing.", l.scale, n, most, l.rounds)
+	r.say("Scale %.3g: %d jobs instead of %d, on one host over ssh, connecting and leaving included; "+
+		"medians of %d, the ratio of runs that follow each other. xargs keeps nothing.", l.scale, n, most, l.rounds)
 	return r.chart(p)
 }
 
@@ -278,7 +285,10 @@ func paperSleep(l *lab, r *report) error {
 		p.add(values...)
 		r.row(row...)
 	}
-	r.say("Scale %.3g: %.3g s of sleep for each slot instead of 80 s, over up to four hosts. Connecting and leaving, about half a second, are inside; they weigh %.3g times as much as in the report, whose 80 s are measured at its client, with all workers up. Its points are means of three runs, these %s.", total/80, total, 80/total, l.roundsText())
+	r.say("Scale %.3g: %.3g s of sleep for each slot instead of 80 s, over up to four hosts. "+
+		"Connecting and leaving, about half a second, are inside; they weigh %.3g times as much as in the report, "+
+		"whose 80 s are measured at its client, with all workers up. Its points are means of three runs, these %s.",
+		total/80, total, 80/total, l.roundsText())
 	return r.chart(p)
 }
 
@@ -295,9 +305,10 @@ func paperStart(l *lab, r *report) error {
 		return fmt.Errorf("%w: %s", err, out)
 	}
 	inventory := l.file("provider.toml",
-		fmt.Sprintf("[[provider]]\nname = \"loopback\"\ncreate = \"%[1]s create {name} {idle}\"\nlist = \"%[1]s list {run}\"\n"+
-			"terminate = \"%[1]s terminate {name}\"\nmax = 1\nstartup = \"2s\"\nidle = \"60s\"\nslots = 1\nyield = false\nnice = 0\n"+
-			"work_dir = \"%[2]s/{name}/work\"\nidentity = \"%[2]s/identity\"\n", script, base))
+		fmt.Sprintf("[[provider]]\nname = \"loopback\"\ncreate = \"%[1]s create {name} {idle}\"\n"+
+			"list = \"%[1]s list {run}\"\n"+
+			"terminate = \"%[1]s terminate {name}\"\nmax = 1\nstartup = \"2s\"\nidle = \"60s\"\nslots = 1\n"+
+			"yield = false\nnice = 0\nwork_dir = \"%[2]s/{name}/work\"\nidentity = \"%[2]s/identity\"\n", script, base))
 	ended := filepath.Join(l.dir, "ended")
 	file := l.file("one.txt", "sleep 1; touch "+ended+"\n")
 	started := func(host ...string) *exec.Cmd {
@@ -338,7 +349,8 @@ func paperStart(l *lab, r *report) error {
 		r.row(e.what, e.paper, fmt.Sprintf("%.0f", 1e3*median(theirs)), fmt.Sprintf("%.0f", 1e3*median(jobs)),
 			fmt.Sprintf("%.0f", 1e3*median(ours)))
 	}
-	r.say("From the start of the program, medians of %d. The instance is an sshd that a script starts and ends, so the time that a cloud takes to boot a machine, most of the paper's figure, is not in ours. "+
+	r.say("From the start of the program, medians of %d. The instance is an sshd that a script starts and ends, "+
+		"so the time that a cloud takes to boot a machine, most of the paper's figure, is not in ours. "+
 		"The program ends when the instance is gone.", rounds)
 	return nil
 }

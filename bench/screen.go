@@ -63,7 +63,8 @@ func screen(l *lab, r *report) error {
 	b2, _ := readProc(dispatcher)
 	sent = s.sent() - sent
 	share := func(d time.Duration) string { return fmt.Sprintf("%.2f %%", 100*d.Seconds()/span.Seconds()) }
-	r.say("Idle at a million jobs, 160x48, over %.0f s: the screen %s of a core and %s resident, its dispatcher %s and %s; %d bytes/s to the terminal (clocks run).",
+	r.say("Idle at a million jobs, 160x48, over %.0f s: the screen %s of a core and %s resident, "+
+		"its dispatcher %s and %s; %d bytes/s to the terminal (clocks run).",
 		span.Seconds(), share(a2.cpu-a.cpu), mib(a2.rss), share(b2.cpu-b.cpu), mib(b2.rss), sent/int64(span.Seconds()))
 
 	r.say("Jobs that end all the time (`sleep 0.1` on 4 slots), so that each look, four a second, brings a change:\n")

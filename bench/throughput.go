@@ -52,8 +52,11 @@ func throughput(l *lab, r *report) error {
 					median(cpuAll)), fmt.Sprintf("%.2f ms", median(cpu)), allCPU)
 		}
 	}
-	r.say("%d jobs a run, on %s. Each repetition is a run of dcs-tui, of xargs -P, and of one ssh into xargs -P; ratios are of runs that follow each other. "+
-		"Connecting and leaving are inside. CPU in all is that of the dispatcher, sshd, helpers, supervisors, and jobs.", l.jobs, l.fileSystem)
+	r.say("%d jobs a run, on %s. Each repetition is a run of dcs-tui, of xargs -P, and of one ssh into xargs -P; "+
+		"ratios are of runs that follow each other. "+
+		"Connecting and leaving are inside. CPU in all is that of the dispatcher, sshd, helpers, "+
+		"supervisors, and jobs.",
+		l.jobs, l.fileSystem)
 	return nil
 }
 
