@@ -29,9 +29,10 @@ func (a *app) cancelCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cancel [flags] RUN [JOBS...]",
 		Short: "Cancel jobs of a run, or all of them",
-		Long: `Cancel jobs of a run: queued jobs will not run, running jobs are ended with all their processes, and finished
-jobs stay as they are. JOBS are numbers and ranges, such as 3 9-17. Without JOBS and --where, all jobs are canceled,
-and the dispatcher ends. If nobody dispatches the run, this command takes it over, ends the jobs, and exits.`,
+		Long: `Cancel jobs of a run: queued jobs will not run, running jobs are ended with all their processes, and
+finished jobs stay as they are. JOBS are numbers and ranges, such as 3 9-17. Without JOBS and --where, all
+jobs are canceled, and the dispatcher ends. If nobody dispatches the run, this command takes it over, ends
+the jobs, and exits.`,
 		Example: `dcs-tui cancel sweep-20260314-1502 --yes
 dcs-tui cancel sweep-20260314-1502 3 9-17
 dcs-tui cancel sweep-20260314-1502 --where state=queued,name='big*'`,
@@ -229,7 +230,8 @@ func (a *app) askOwnerToCancel(ctx context.Context, run *rundir.Run, request *ac
 	}
 	a.con.Line("asked " + text.Line(owner.String()) + " to cancel; waiting until it has ended")
 	if owner.Liveness() == journal.Unsure {
-		a.con.Line(fmt.Sprintf("this machine cannot check whether that process is alive: if it sends no heartbeat for %.0f s, the run is taken over",
+		a.con.Line(fmt.Sprintf("this machine cannot check whether that process is alive: "+
+			"if it sends no heartbeat for %.0f s, the run is taken over",
 			journal.StaleAfter.Seconds()))
 	}
 	if owner.IsStopped() {

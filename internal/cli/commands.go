@@ -26,8 +26,8 @@ func (a *app) newCommandCheck(shellPath string) *commandCheck {
 func (c *commandCheck) check(command string, isLine bool) error {
 	err := c.checkEnd(command)
 	if incomplete := (*shell.Incomplete)(nil); isLine && errors.As(err, &incomplete) {
-		return fmt.Errorf("the command is not complete in its line (%s): each line runs by itself; put a command of several lines "+
-			"into a script and call that, or into a .jsonl file", incomplete.Missing)
+		return fmt.Errorf("the command is not complete in its line (%s): each line runs by itself; "+
+			"put a command of several lines into a script and call that, or into a .jsonl file", incomplete.Missing)
 	}
 	if err != nil {
 		return err

@@ -151,7 +151,8 @@ func (a *app) warnDynamicBinary(hs []*hosts.Host) {
 	}
 	defer f.Close()
 	if needsLibraries(f) {
-		a.warn("this dcs-tui is not a static program and may not start on hosts with another C library: `make build` makes one that does")
+		a.warn("this dcs-tui is not a static program and may not start on hosts with another C library: " +
+			"`make build` makes one that does")
 	}
 }
 
@@ -193,7 +194,8 @@ func shellCommand(run *rundir.Run, host string) (*exec.Cmd, error) {
 	}
 	h := inv.Find(host)
 	if h == nil {
-		return nil, errors.New("the run's inventory file does not have this host: it was added later, or is an instance of a provider")
+		return nil, errors.New("the run's inventory file does not have this host: " +
+			"it was added later, or is an instance of a provider")
 	}
 	words := []string{cmp.Or(os.Getenv("SHELL"), "/bin/sh")}
 	owner, _ := journal.ReadOwner(run)

@@ -95,7 +95,10 @@ func (a *app) newDispatchSession(flags *runFlags, inv *hosts.Inventory, env []jo
 			!flags.background,
 		Detach: session.detachTerminal, ReportAbort: session.reportAbort, Exit: func() { os.Exit(exitLeft) },
 		Questions: a.questions, SocketBase: socketBase, NeedSocket: a.starter != nil, Program: version(),
-		PackFiles: flags.PackFiles, OnStart: session.handleStarted, Reply: session.queueReply, AcceptJobs: flags.KeepOpen,
+		PackFiles:  flags.PackFiles,
+		OnStart:    session.handleStarted,
+		Reply:      session.queueReply,
+		AcceptJobs: flags.KeepOpen,
 	}
 	return session
 }
@@ -155,7 +158,12 @@ func (d *dispatchSession) runToEnd(owned *run.Owned) (code int, err error) {
 		return exitLeft, nil
 	}
 	s := &summary{
-		app: d.app, Outcome: outcome, hostEvents: d.hostEvents, flags: d.flags, providers: d.inv.Providers, hasUnprinted: !taken || d.hasUnprinted,
+		app:          d.app,
+		Outcome:      outcome,
+		hostEvents:   d.hostEvents,
+		flags:        d.flags,
+		providers:    d.inv.Providers,
+		hasUnprinted: !taken || d.hasUnprinted,
 	}
 	code = s.exitCode()
 	d.run.WithTimeout(func() {

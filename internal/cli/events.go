@@ -35,8 +35,9 @@ func (a *app) eventsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "events [flags] [RUN]",
 		Short: "Print the events of a run",
-		Long: `Print the recorded events of a run, one per line, in the order in which they were recorded: its dispatchers,
-attempts of jobs, changes of hosts, and requests of people. It works with and without a dispatcher. ` + runHelp,
+		Long: `Print the recorded events of a run, one per line, in the order in which they were recorded: its
+dispatchers, attempts of jobs, changes of hosts, and requests of people. It works with and without a
+dispatcher. ` + runHelp,
 		Example: `dcs-tui events --job 17
 dcs-tui events --host ws04 --since 2h
 dcs-tui events --follow --json | jq -r .text`,
@@ -113,7 +114,8 @@ func (a *app) runEvents(args []string, filter *eventFilter, asJSON, follow bool)
 	}
 	show := func(epoch int, r *jobs.Record) {
 		if reader.Report().Records == 1 && shown > 0 {
-			a.warn("some of these events are not part of the run: the dispatcher that took it over did not have them. All events follow again")
+			a.warn("some of these events are not part of the run: " +
+				"the dispatcher that took it over did not have them. All events follow again")
 		}
 		if r.Kind == jobs.KindAccepted {
 			total = max(total, r.Job+jobs.ID(max(r.Count, 1))-1)
@@ -161,7 +163,8 @@ func (a *app) runEvents(args []string, filter *eventFilter, asJSON, follow bool)
 			continue
 		}
 		if n := report.Ignored; n > 0 {
-			a.con.Line(fmt.Sprintf("left out %d bytes that dispatchers wrote after the run had been taken over from them", n))
+			a.con.Line(fmt.Sprintf("left out %d bytes that dispatchers wrote after the run had been "+
+				"taken over from them", n))
 		}
 		if last := filter.jobs.Last(); last > total {
 			return noJobError(run, last, int(total))

@@ -60,7 +60,8 @@ func (f *runFlags) addNewRunFlags(fs *pflag.FlagSet, file string) {
 	f.addEndFlags(fs)
 	f.addOutputFlags(fs)
 	fs.BoolVarP(&f.order, "keep-order", "k", false, "print output in the order of the jobs (implies --output)")
-	fs.BoolVar(&f.tag, "tag", false, "begin each line of output with the job's values or name, and a tab (implies --output)")
+	fs.BoolVar(&f.tag, "tag", false,
+		"begin each line of output with the job's values or name, and a tab (implies --output)")
 	endGroup(fs, titleOutput)
 }
 
@@ -81,7 +82,8 @@ func (f *runFlags) checkNewRun(fs *pflag.FlagSet) error {
 		return text.Errorf("--hosts and --host both name hosts: choose one")
 	}
 	if f.json && (f.order || f.tag) {
-		return text.Errorf("--keep-order and --tag cannot be combined with --json; --json --output prints the output as a field of each result")
+		return text.Errorf("--keep-order and --tag cannot be combined with --json; " +
+			"--json --output prints the output as a field of each result")
 	}
 	f.output = f.output || f.order || f.tag
 	if f.name != "" {
@@ -108,7 +110,8 @@ func (f *runFlags) addHostFlags(fs *pflag.FlagSet) {
 		"run on `HOST,...` instead of an inventory; each is [SLOTS/][USER@]HOST[:PORT], or : for this machine")
 	addSSHFlags(fs, &f.SSHConfig, &f.AcceptNew)
 	fs.StringVar(&f.StandbyOn, "standby-on", "",
-		"keep a standby dispatcher on one of `HOST,...`, which takes the run over if this one dies; a host that does not see the run directory gets a mirror of it")
+		"keep a standby dispatcher on one of `HOST,...`, which takes the run over if this one dies; "+
+			"a host that does not see the run directory gets a mirror of it")
 	fs.Var(newFlag(&f.MaxBackoff, "TIME", jobs.ParseDuration), "backoff-cap",
 		"longest delay between two attempts to connect to a host (default 1m)")
 	fs.Var(newFlag(&f.GiveUpAfter, "TIME", jobs.ParseDuration), "give-up",
@@ -123,13 +126,15 @@ func (f *runFlags) addSlotFlags(fs *pflag.FlagSet) {
 	fs.Var(newFlag(&f.MaxSlots, "N", parseCount), "max-slots",
 		"use at most N slots at once, over all hosts (default: no limit)")
 	fs.Var((*tokenCounts)(&f.Tokens), "tokens",
-		"let jobs hold at most N tokens of a kind, such as licenses, over all hosts (default: [tokens] of the inventory)")
+		"let jobs hold at most N tokens of a kind, such as licenses, over all hosts "+
+			"(default: [tokens] of the inventory)")
 	fs.Var(newFlag(&f.HalfLife, "TIME", jobs.ParseDuration), "half-life",
 		"half-life of fair-share usage: slot time that a queue used this TIME ago counts half (default 1h)")
 	fs.Var(newFlag(&f.QueuePolicy, "share|lottery", fairshare.ParsePolicy), "queue-policy",
 		"choose the next queue by its used share, or by lot with as many tickets as its share (default share)")
 	fs.Var(newFlag(&f.RunShare, "N|off", parseRunShare), "run-share",
-		"weight N of this run among your runs on shared hosts (default 1); off: share no slots with other runs and users")
+		"weight N of this run among your runs on shared hosts (default 1); "+
+			"off: share no slots with other runs and users")
 	fs.Var(newFlag(&f.LaunchDelay, "TIME", jobs.ParseDelay), "delay",
 		"minimum TIME between two job starts, over all hosts")
 	fs.Var(newFlag(&f.Buffer, "TIME", jobs.ParseDuration), "buffer",
@@ -139,7 +144,8 @@ func (f *runFlags) addSlotFlags(fs *pflag.FlagSet) {
 
 // addHostsFlag adds the flag that names the inventory.
 func addHostsFlag(fs *pflag.FlagSet, file *string) {
-	fs.StringVar(file, "hosts", "", "inventory `FILE` (default: ./hosts.toml, else ~/.config/dcs-tui/hosts.toml, else /etc/dcs-tui/hosts.toml, else this machine)")
+	fs.StringVar(file, "hosts", "", "inventory `FILE` (default: ./hosts.toml, else ~/.config/dcs-tui/hosts.toml, "+
+		"else /etc/dcs-tui/hosts.toml, else this machine)")
 }
 
 // addSSHFlags adds the flags of every command that connects to hosts.
@@ -153,16 +159,19 @@ func addSSHFlags(fs *pflag.FlagSet, config *string, acceptNew *bool) {
 // addTrustFlag adds the flag of every command that reads files with commands in them.
 func addTrustFlag(fs *pflag.FlagSet) {
 	fs.Var(new(trustFlag), "trust-owner",
-		"also use an inventory, jobs file, or ssh configuration that belongs to `USER` (default: only yours and root's)")
+		"also use an inventory, jobs file, or ssh configuration that belongs to `USER` "+
+			"(default: only yours and root's)")
 }
 
 // addNewJobFlags adds the flags for the environment of jobs, which is fixed when the run is made.
 func (f *runFlags) addNewJobFlags(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.env, "env", nil,
 		"set `NAME=VALUE` for the jobs; NAME alone passes the current value and stores only its hash")
-	fs.StringVar(&f.Setup, "setup", "", "shell `LINE` to run before each job, in the same shell, such as: module load cuda")
+	fs.StringVar(&f.Setup, "setup", "",
+		"shell `LINE` to run before each job, in the same shell, such as: module load cuda")
 	fs.StringArrayVar(&f.send, "send", nil,
-		"copy `PATH[:DEST]` to each host, and again when it changes; each job runs in a directory of its own that has it")
+		"copy `PATH[:DEST]` to each host, and again when it changes; "+
+			"each job runs in a directory of its own that has it")
 	fs.StringArrayVar(&f.returns, "return", nil,
 		"copy files that match `PATTERN`, such as out/*.csv, back here before a job counts as succeeded")
 	fs.BoolVar(&f.keepFiles, "keep-files", false, "leave the files of jobs on the hosts")
@@ -176,7 +185,8 @@ func (f *runFlags) addJobFlags(fs *pflag.FlagSet) {
 	fs.Var(newFlag(&f.Timeout, "TIME", jobs.ParseDuration), "timeout",
 		"end a job after this TIME, such as 90s, 30m, 2h")
 	fs.Var(newFlag(&f.Warn, "SIGNAL@TIME", parseWarning), "warn-signal",
-		"send SIGNAL to the processes of a job that handle it, TIME before its timeout, the end of its allocation, or the stop of its host; for example USR1@60s")
+		"send SIGNAL to the processes of a job that handle it, TIME before its timeout, the end of its allocation, "+
+			"or the stop of its host; for example USR1@60s")
 	fs.BoolVar(&f.KeepChildren, "keep-children", false, "do not end processes that jobs leave behind")
 	endGroup(fs, titleJobs)
 }
@@ -207,15 +217,18 @@ func (f *runFlags) addFailureFlags(fs *pflag.FlagSet) {
 	fs.Var(newFlag(&f.Copies, "N", parseCountTo(jobs.MaxTries)), "copies",
 		"with --speculate: maximum number of attempts of a job at the same time, within its tries")
 	fs.Var(newFlag(&f.CopyAt, "idle|submit", sched.ParseCopyAt), "copy-at",
-		"with --speculate: copy a job while slots are idle, or start all its attempts at once if that many more slots are idle than jobs wait (default idle)")
+		"with --speculate: copy a job while slots are idle, or start all its attempts at once if that many more "+
+			"slots are idle than jobs wait (default idle)")
 	fs.Var(newFlag(&f.CopyOn, "others|any", sched.ParseCopyOn), "copy-on",
-		"with --speculate: run a copy on a host without an attempt of the job, or if none has a free slot on any host (default others)")
+		"with --speculate: run a copy on a host without an attempt of the job, or if none has a free slot on any "+
+			"host (default others)")
 	fs.Var(newFlag(&f.StragglerFactor, "F", parseGrowth), "straggler-factor",
 		"a job is a straggler after F times the expected run time (default: straggler_factor of its host, else 2)")
 	fs.Var(newFlag(&f.StragglerAge, "TIME", jobs.ParseDuration), "straggler-age",
 		"no job is a straggler before this TIME (default: straggler_age of its host, else 5s)")
 	fs.Var(newFlag(&f.Halt, "N|N%|WHEN,WHAT=N", parseHalt), "halt",
-		"start no more jobs after N or N% have failed; now,fail=1 also ends running jobs; soon,success=N and soon,done=N count others")
+		"start no more jobs after N or N% have failed; now,fail=1 also ends running jobs; "+
+			"soon,success=N and soon,done=N count others")
 	endGroup(fs, "When something fails")
 }
 
@@ -225,7 +238,8 @@ func (f *runFlags) addEndFlags(fs *pflag.FlagSet) {
 		"what Ctrl-C does: drain finishes running jobs, cancel ends them (default drain)")
 	fs.BoolVar(&f.KeepOpen, "keep-open", false, "wait for more jobs until dcs-tui submit --end declares the last one")
 	fs.StringVar(&f.OnDone, "on-done", "",
-		"shell `COMMAND` to run when the run ends; its environment has DCS_RUN, DCS_RUN_DIR, DCS_STATE, and counts such as DCS_FAILED")
+		"shell `COMMAND` to run when the run ends; its environment has DCS_RUN, DCS_RUN_DIR, DCS_STATE, "+
+			"and counts such as DCS_FAILED")
 	endGroup(fs, titleRun)
 }
 
@@ -242,7 +256,8 @@ func (f *runFlags) addOutputFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.output, "output", false,
 		"print the whole stdout of each job when it ends; with --json, as a field of its result")
 	fs.Var(newFlag(&f.maxOutput, "SIZE", jobs.ParseSize), "output-max",
-		"with --json --output: leave an output larger than SIZE out of the result, which has its size instead (default 32M)")
+		"with --json --output: leave an output larger than SIZE out of the result, "+
+			"which has its size instead (default 32M)")
 	fs.Var((*pathFlag)(&f.joblog), "joblog", "write a job log in GNU parallel's format to `FILE`")
 	f.PackFiles = 20000
 	fs.Var(newFlag(&f.PackFiles, "N|off", parsePackFiles), "pack-files",
@@ -288,7 +303,8 @@ func (o *options) check() error {
 			o.MaxPostpone)
 	}
 	if o.Speculate && o.CopyAt == sched.CopyAtSubmit && o.LaunchDelay > 0 {
-		return text.Errorf("--copy-at submit starts all attempts of a job at once, and --delay one after the other: give only one of them")
+		return text.Errorf("--copy-at submit starts all attempts of a job at once, and --delay one after the " +
+			"other: give only one of them")
 	}
 	for flag, value := range map[string]string{"--setup": o.Setup, "--cwd": o.Cwd, "--shell": o.Shell} {
 		if strings.ContainsRune(value, 0) {
@@ -325,7 +341,8 @@ type queueFlags struct {
 func (q *queueFlags) addFlags(fs *pflag.FlagSet) {
 	q.share, q.priority = perQueue{low: 1, high: jobs.MaxShare}, perQueue{low: math.MinInt32, high: math.MaxInt32}
 	q.slots = perQueue{low: 1, high: jobs.MaxSlots}
-	fs.Var(&q.share, "share", "give the queue slot time in proportion to N (default 1); each of several files is a queue of its name")
+	fs.Var(&q.share, "share",
+		"give the queue slot time in proportion to N (default 1); each of several files is a queue of its name")
 	fs.Var(&q.priority, "queue-priority",
 		"start jobs of queues with a smaller N first, whatever the shares are (default 0)")
 	fs.Var(&q.slots, "queue-slots", "use at most N slots for the queue, over all hosts (default: no limit)")
@@ -396,9 +413,12 @@ func queueList(queues []string) string {
 // keptFlags are the flags of run that run.toml keeps among its options, for resume. Other settings
 // of a run have keys of their own there.
 var keptFlags = []string{
-	"tries", "forgive-hosts", "retry-delay", "timeout", "retry-timeouts", "retry-on", "no-retry-on", "timeout-growth", "mem-growth",
-	"max-postpone", "warn-signal", "on-lost", "speculate", "copies", "copy-at", "copy-on", "straggler-factor", "straggler-age", "keep-children", "half-life", "queue-policy", "run-share", "max-slots", "tokens", "give-up",
-	"jobs", "standby-on", "delay", "backoff-cap", "host", "buffer", "halt", "on-interrupt", "on-done", "keep-open", "ssh-config", "accept-new", "trust-owner", "joblog", "pack-files",
+	"tries", "forgive-hosts", "retry-delay", "timeout", "retry-timeouts", "retry-on", "no-retry-on", "timeout-growth",
+	"mem-growth",
+	"max-postpone", "warn-signal", "on-lost", "speculate", "copies", "copy-at", "copy-on", "straggler-factor",
+	"straggler-age", "keep-children", "half-life", "queue-policy", "run-share", "max-slots", "tokens", "give-up",
+	"jobs", "standby-on", "delay", "backoff-cap", "host", "buffer", "halt", "on-interrupt", "on-done", "keep-open",
+	"ssh-config", "accept-new", "trust-owner", "joblog", "pack-files",
 }
 
 // keepFlags returns the flags that were given, as run.toml keeps them.
@@ -421,7 +441,8 @@ var otherOptions = []string{rundir.OptionSource, rundir.OptionJobs, rundir.Optio
 func checkOptions(run *rundir.Run) error {
 	for _, name := range slices.Sorted(maps.Keys(run.Settings.Options)) {
 		if !slices.Contains(keptFlags, name) && !slices.Contains(otherOptions, name) {
-			return text.Errorf("%s has the option %q, which this dcs-tui does not know", dirOf(run, rundir.SettingsFile),
+			return text.Errorf("%s has the option %q, which this "+
+				"dcs-tui does not know", dirOf(run, rundir.SettingsFile),
 				name).WithAdvice("use the newer dcs-tui that made the run")
 		}
 	}

@@ -206,7 +206,8 @@ func parseHalt(s string) (h halt.Rule, err error) {
 		of, known := map[string]halt.Results{"fail": halt.Failures, "success": halt.Successes,
 			"done": halt.All}[what]
 		if !known || when != "now" && when != "soon" {
-			return h, text.Errorf("%q is not WHEN,WHAT=N: WHEN is now or soon, WHAT is fail, success or done, such as now,fail=1", text.Shorten(s))
+			return h, text.Errorf("%q is not WHEN,WHAT=N: WHEN is now or soon, WHAT is fail, success or done, "+
+				"such as now,fail=1", text.Shorten(s))
 		}
 		h.Now, h.Of, number = when == "now", of, n
 	}
@@ -233,12 +234,14 @@ func parseSlots(s string) (hosts.SlotRule, error) {
 	case s == "100%" || s == "+0":
 		return hosts.SlotRule{}, nil
 	case s == "0":
-		return hosts.SlotRule{}, text.Errorf("0 slots would run no job; GNU parallel's -j 0, as many as possible, is not supported").
+		return hosts.SlotRule{}, text.Errorf("0 slots would run no job; " +
+			"GNU parallel's -j 0, as many as possible, is not supported").
 			WithAdvice("give the number of slots of each host, such as -j 64")
 	case strings.HasSuffix(s, "%") || strings.HasPrefix(s, "+"):
 		return hosts.SlotRule{}, text.Errorf("%q is not supported: hosts differ in their number of cores",
 			text.Shorten(s)).
-			WithAdvice("give a number of slots, or -N for all cores but N; slots in hosts.toml sets the slots of one host")
+			WithAdvice("give a number of slots, or -N for all cores but N; " +
+				"slots in hosts.toml sets the slots of one host")
 	case err != nil || n < 0 || digits[0] == '+' || n == 0 && !less:
 		return hosts.SlotRule{}, text.Errorf("%q is neither a number of slots nor -N (all cores but N)",
 			text.Shorten(s))
@@ -358,7 +361,11 @@ var failureFields = []query.Field[*jobs.Outcome]{
 		Check: func(l query.Literal) error { return results.CheckFailureKind(l.Value.Text) }},
 	{Name: "time", Type: query.DurationType,
 		Value: func(o *jobs.Outcome) query.Value { return query.NumberValue(o.Elapsed().Seconds()) }},
-	{Name: "mem", Type: query.SizeType, Value: func(o *jobs.Outcome) query.Value { return query.NumberValue(float64(o.MaxRSSBytes)) }},
+	{
+		Name:  "mem",
+		Type:  query.SizeType,
+		Value: func(o *jobs.Outcome) query.Value { return query.NumberValue(float64(o.MaxRSSBytes)) },
+	},
 }
 
 // parseFailures parses a query over failures. It returns nil if the text is empty.

@@ -183,7 +183,10 @@ func TestFieldsOfARun(t *testing.T) {
 	want, err := os.ReadFile(file)
 	checkOK(t, err)
 	if b.String() != string(want) {
-		t.Errorf("the fields differ from %s. Raise jobs.FormatRun if an older program cannot use a run with the new ones, "+
-			"then run go test ./internal/cli -run TestFieldsOfARun -args -update:\n%s", file, b.String())
+		t.Errorf(
+			"the fields differ from %s. Raise jobs.FormatRun if an older program cannot use a run with the new ones, "+
+				"then run go test ./internal/cli -run TestFieldsOfARun -args -update:\n%s",
+			file, b.String(),
+		)
 	}
 }

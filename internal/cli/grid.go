@@ -46,10 +46,10 @@ func (a *app) gridCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "grid [flags] TEMPLATE",
 		Short: "Run a command for all combinations of parameters",
-		Long: `Run a command for all combinations of parameters. A template has a command with parameters in brackets, such as
-[C] or [1], and a line with the values of each; - reads the template from standard input. With --search, or an
-@search line, a search chooses some points of continuous ranges instead. Everything else works as in dcs-tui run.
-dcs-tui help grid.md and dcs-tui help search explain templates and searches.`,
+		Long: `Run a command for all combinations of parameters. A template has a command with parameters in brackets,
+such as [C] or [1], and a line with the values of each; - reads the template from standard input. With
+--search, or an @search line, a search chooses some points of continuous ranges instead. Everything else
+works as in dcs-tui run. dcs-tui help grid.md and dcs-tui help search explain templates and searches.`,
 		Example: `# svm.txt, 30 jobs:
 #   svm -train -kernel rbf -C [1] -gamma [2]
 #   [1] 0.001, 0.01, 0.1, 1, 10, 100
@@ -73,7 +73,8 @@ dcs-tui grid --hosts hosts.toml --timeout 2h --tries 1 svm.txt`,
 	fs.BoolVar(&flags.count, "count", false, "print the number of jobs, and start nothing")
 	fs.Var(newChoice(&flags.search, grid.SearchMethods...), "search", "let `METHOD` choose the combinations: "+
 		strings.Join(grid.SearchMethods, ", "))
-	fs.StringVar(&flags.ask, "ask", "", "let `COMMAND`, an optimizer that reads and writes lines of JSON, choose the combinations")
+	fs.StringVar(&flags.ask, "ask", "",
+		"let `COMMAND`, an optimizer that reads and writes lines of JSON, choose the combinations")
 	fs.IntVar(&flags.trials, "trials", 0, "let a search choose `N` combinations")
 	fs.StringVar(&flags.minimize, "minimize", "", "let a search minimize `METRIC`")
 	fs.StringVar(&flags.maximize, "maximize", "", "let a search maximize `METRIC`")
@@ -127,7 +128,8 @@ func (f *gridFlags) checkGrid(fs *pflag.FlagSet, args []string) error {
 		return text.Errorf("no template was given").WithAdvice("dcs-tui grid TEMPLATE; dcs-tui grid --help shows one")
 	case len(args) > 1:
 		return text.Errorf("dcs-tui grid takes one template; %s is the second", text.Shorten(args[1])).
-			WithAdvice("dcs-tui run TEMPLATE TEMPLATE... makes a run of several, each a queue of its own; a template may have several command lines, too")
+			WithAdvice("dcs-tui run TEMPLATE TEMPLATE... makes a run of several, each a queue of its own; " +
+				"a template may have several command lines, too")
 	}
 	return nil
 }
@@ -370,8 +372,9 @@ func (a *app) readJobsFile(flags *gridFlags, file string) ([]*jobs.Spec, []strin
 		err = text.Errorf("%w", err).WithAdvice("a command needs ::: before its values: dcs-tui run %s ::: VALUE...",
 			command)
 	case strings.Contains(file, " "):
-		err = text.Errorf("%w", err).WithAdvice("to run a command, write it on a line of a jobs file, or: echo %s | dcs-tui run -; "+
-			"for each of some values: dcs-tui run %s ::: VALUE...", command, command)
+		err = text.Errorf("%w", err).
+			WithAdvice("to run a command, write it on a line of a jobs file, or: echo %s | dcs-tui run -; "+
+				"for each of some values: dcs-tui run %s ::: VALUE...", command, command)
 	}
 	return specs, nil, err
 }

@@ -156,7 +156,8 @@ func commandPages() map[string][]byte {
 		shorts[path] = cmd.Short
 		pages[pageOf(path)] = fmt.Appendf(nil, "# %s\n\n```text\n%s\n```\n", path, strings.TrimSpace(help.String()))
 	})
-	index := []byte("# Commands\n\nThese pages are made from the help of the program (`dcs-tui COMMAND --help`).\n\n| | |\n|---|---|\n")
+	index := []byte("# Commands\n\nThese pages are made from the help of the program (`dcs-tui COMMAND --help`).\n" +
+		"\n| | |\n|---|---|\n")
 	for _, path := range slices.Sorted(maps.Keys(shorts)) {
 		index = fmt.Appendf(index, "| [%s](%s) | %s |\n", path, pageOf(path), shorts[path])
 	}
@@ -216,8 +217,10 @@ func TestVersionNamesTheCommit(t *testing.T) {
 		"v1.2.3":              {Main: debug.Module{Version: "v1.2.3"}},
 		"(development build), commit 0123456789ab, changed": {Main: debug.Module{Version: "(devel)"},
 			Settings: []debug.BuildSetting{commit, changed}},
-		"v0.0.0-20260101000000-0123456789ab+dirty": {Main: debug.Module{Version: "v0.0.0-20260101000000-0123456789ab+dirty"},
-			Settings: []debug.BuildSetting{commit, changed}},
+		"v0.0.0-20260101000000-0123456789ab+dirty": {
+			Main:     debug.Module{Version: "v0.0.0-20260101000000-0123456789ab+dirty"},
+			Settings: []debug.BuildSetting{commit, changed},
+		},
 	} {
 		same(t, "versionOf", versionOf(info, ""), want)
 	}

@@ -20,8 +20,8 @@ func (a *app) hostsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hosts",
 		Short: "List and check hosts, and change the hosts of a run",
-		Long: `List and check the hosts of the inventory, or change the hosts of a run: add and remove hosts, drain them, and set
-their slots.`,
+		Long: `List and check the hosts of the inventory, or change the hosts of a run: add and remove hosts, drain
+them, and set their slots.`,
 		Example: `dcs-tui hosts init 'ws[01-30]'
 dcs-tui hosts check
 dcs-tui hosts drain sweep-20260314-1502 ws03`,
@@ -40,8 +40,8 @@ func (a *app) hostsListCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [flags] [HOST...]",
 		Short: "List the hosts of the inventory",
-		Long: `List the hosts of the inventory and what dcs-tui may use of them. With --now, connect to each host and print its
-load, and which runs and users have slots there.`,
+		Long: `List the hosts of the inventory and what dcs-tui may use of them. With --now, connect to each host and
+print its load, and which runs and users have slots there.`,
 		Example: `dcs-tui hosts list
 dcs-tui hosts list --now ws01 ws02`,
 		ValidArgsFunction: completeMany(completeHosts),
@@ -70,7 +70,8 @@ dcs-tui hosts list --now ws01 ws02`,
 					what = fmt.Sprintf("%s of Slurm, %s for %s", text.Plural(p.Max, "allocation"),
 						text.Plural(s.Nodes, "node"), text.Duration(s.Time))
 				}
-				fmt.Fprintf(a.stdout, "provider %s: at most %s, each as %s, %s; startup about %s, terminated after %s without work\n", p.Name,
+				fmt.Fprintf(a.stdout, "provider %s: at most %s, each as %s, %s; "+
+					"startup about %s, terminated after %s without work\n", p.Name,
 					what, text.Line(p.Host.Route()), text.Line(p.Host.Limits()), text.Duration(p.Startup),
 					text.Duration(p.Idle))
 			}

@@ -117,7 +117,8 @@ func runOfHosts(t *testing.T, inventory, sshConfig string) *rundir.Run {
 // link and the ssh configuration of the run, and each word is quoted for the shells that read it
 // (X2).
 func TestSuggestedCommandsCanBeExecuted(t *testing.T) {
-	const links = "[[host]]\nname = 'box'\nlink = 'docker exec -i {name}'\n[[host]]\nname = 'ws'\nlink = \"ssh -o 'A=b c' {name}\"\n"
+	const links = "[[host]]\nname = 'box'\nlink = 'docker exec -i {name}'\n[[host]]\nname = 'ws'\n" +
+		"link = \"ssh -o 'A=b c' {name}\"\n"
 	for _, c := range []struct{ inventory, config, host, file, want string }{
 		{"", "", "ws2", "/far/1.1.out", "ssh ws2 cat /far/1.1.out"},
 		{"", "/lab/ssh_config", "ws2", "/far/1.1.out", "ssh -F /lab/ssh_config ws2 cat /far/1.1.out"},
@@ -179,8 +180,11 @@ ws02 may keep files that jobs could not return: ssh ws02 rm -rf /data/abcdefghjk
 // the run uses.
 func TestShellOnAHostUsesTheLinkOfTheRun(t *testing.T) {
 	t.Setenv("SHELL", "/bin/mysh")
-	run := runOfHosts(t, "[[host]]\nname = 'here'\nlink = 'local'\n[[host]]\nname = 'ws'\naddress = '10.0.0.1'\nport = 2222\nuser = 'me'\njump = 'gate'\n"+
-		"[[host]]\nname = 'box'\nlink = 'docker exec -i {name}'\n[[host]]\nname = 'own'\nlink = 'ssh -o A=b {name}'\n",
+	run := runOfHosts(t,
+		"[[host]]\nname = 'here'\nlink = 'local'\n[[host]]\nname = 'ws'\naddress = '10.0.0.1'\nport = 2222\n"+
+			"user = 'me'\njump = 'gate'\n"+
+			"[[host]]\nname = 'box'\nlink = 'docker exec -i {name}'\n[[host]]\nname = 'own'\n"+
+			"link = 'ssh -o A=b {name}'\n",
 		"/lab/config")
 	for host, want := range map[string]string{
 		"here": "/bin/mysh", "ws": "ssh -t -F /lab/config -l me -J gate -p 2222 -- 10.0.0.1",

@@ -24,7 +24,8 @@ func TestTerminationIsConfirmedOnce(t *testing.T) {
 		{"nothing runs", []listedInstance{idle, used}, false, "<nil>"},
 		{"yes", []listedInstance{busy, other}, true, "<nil>"},
 		{"several", []listedInstance{idle, busy, other, used}, false,
-			"hosts instances --terminate would terminate 3 instances, although attempts may run there: 2 attempts of r on dcs-a-2, " +
+			"hosts instances --terminate would terminate 3 instances, although attempts may run there: " +
+				"2 attempts of r on dcs-a-2, " +
 				"1 attempt of s on dcs-b-1, but cannot ask for confirmation: standard input is not a terminal"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -33,9 +33,9 @@ func (a *app) logsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs [flags] [RUN] JOB",
 		Short: "Print the output of a job",
-		Long: `Print the output of a job, or of one of its attempts, such as 17.2. This works even while the job runs, and even if
-only its host has the output. On a terminal, control characters are made visible; a file or pipe gets the output
-unchanged. ` + runHelp,
+		Long: `Print the output of a job, or of one of its attempts, such as 17.2. This works even while the job runs,
+and even if only its host has the output. On a terminal, control characters are made visible; a file or pipe
+gets the output unchanged. ` + runHelp,
 		Example: `dcs-tui logs 17
 dcs-tui logs 17.2
 dcs-tui logs --err --follow sweep-20260314-1502 17`,
@@ -146,7 +146,8 @@ func (a *app) copyLog(src runview.Source, run *rundir.Run, at *runview.Attempt, 
 			return p
 		}
 		if piece.Size < offset {
-			a.con.Line(fmt.Sprintf("%s: the output has shrunk from %d to %d bytes, because the job truncated it; a job that writes to >> /dev/stdout or >> /dev/stderr keeps it", at.ID, offset, piece.Size))
+			a.con.Line(fmt.Sprintf("%s: the output has shrunk from %d to %d bytes, because the job truncated it; "+
+				"a job that writes to >> /dev/stdout or >> /dev/stderr keeps it", at.ID, offset, piece.Size))
 			offset = 0
 			w.restart()
 			continue
@@ -158,7 +159,8 @@ func (a *app) copyLog(src runview.Source, run *rundir.Run, at *runview.Attempt, 
 		}
 		switch {
 		case done && offset == 0 && file == jobs.FileOut && at.Last != "" && !w.json && !w.quiet:
-			a.con.Line(at.ID.String() + " has printed nothing on standard output; --err shows its standard error, which ends with: " + text.Shorten(text.Line(at.Last)))
+			a.con.Line(at.ID.String() + " has printed nothing on standard output; " +
+				"--err shows its standard error, which ends with: " + text.Shorten(text.Line(at.Last)))
 			return nil
 		case done:
 			return nil

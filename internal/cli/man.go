@@ -18,8 +18,8 @@ func manCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "man [flags] [COMMAND...]",
 		Short: "Print the manual page of a command, or of dcs-tui",
-		Long: `Print the manual page of a command. Without COMMAND, print the page of dcs-tui itself, with its exit codes, files,
-and environment. --dir writes the pages of all commands.`,
+		Long: `Print the manual page of a command. Without COMMAND, print the page of dcs-tui itself, with its exit
+codes, files, and environment. --dir writes the pages of all commands.`,
 		Example: `dcs-tui man run | man -l -
 
 # install the pages of all commands for yourself
@@ -88,7 +88,8 @@ func (r *roff) item(label, placeholder, text string) {
 func manPage(cmd *cobra.Command) string {
 	var r roff
 	name := manName(cmd)
-	fmt.Fprintf(&r, ".TH %s 1 %q %q \"User Commands\"\n", roffEscaper.Replace(strings.ToUpper(name)), buildDate(), "dcs-tui")
+	fmt.Fprintf(&r, ".TH %s 1 %q %q \"User Commands\"\n",
+		roffEscaper.Replace(strings.ToUpper(name)), buildDate(), "dcs-tui")
 	r.section("NAME")
 	r.text(name + " - " + cmd.Short)
 	r.section("SYNOPSIS")

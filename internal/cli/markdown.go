@@ -26,7 +26,9 @@ var (
 	listItem  = regexp.MustCompile(`^ *(?:[-*]|\d+\.) `)
 	separator = regexp.MustCompile(`^\|(?: *:?-+:? *\|)+$`)
 	// span matches code, bold text, pictures, links, addresses, and escaped characters.
-	span = regexp.MustCompile("`[^`]+`" + `|\*\*.+?\*\*|!?\[((?:[^\[\]]|\[[^\]]*\])+)\]\(([^()\s]+)\)|<https?://[^>]+>|\\([\\|*<])`)
+	span = regexp.MustCompile(
+		"`[^`]+`" + `|\*\*.+?\*\*|!?\[((?:[^\[\]]|\[[^\]]*\])+)\]\(([^()\s]+)\)|<https?://[^>]+>|\\([\\|*<])`,
+	)
 	cell = regexp.MustCompile(`(?:[^|\\]|\\.)*`)
 )
 

@@ -152,8 +152,9 @@ func (a *app) writeToPager(page string) error {
 func (a *app) setUpHelpPages(root, help *cobra.Command) {
 	help.Use = "help [COMMAND|PAGE]"
 	help.Short = "Show the help of a command, or a page"
-	help.Long = `Show the help of a command, or a page about a subject. If standard output is a terminal, a page fits its width and is
-shown in $PAGER (less). Otherwise it is printed as Markdown. A page with the name of a command needs the suffix .md.`
+	help.Long = `Show the help of a command, or a page about a subject. If standard output is a terminal, a page fits
+its width and is shown in $PAGER (less). Otherwise it is printed as Markdown. A page with the name of a
+command needs the suffix .md.`
 	help.Example = `dcs-tui help run
 dcs-tui help pages
 dcs-tui help query`

@@ -48,10 +48,14 @@ func TestPagesFitTheTerminal(t *testing.T) {
 
 // TestPageIsRendered checks the parts of Markdown that the pages use.
 func TestPageIsRendered(t *testing.T) {
-	page := "# A page\n\nA [paragraph](glossary.md) with `code`, **two\nwords**, [a page](query.md#fields), [a command's page](results.md), [here](#x), and\n" +
-		"[a site](https://example.org/).\n![a picture](screens/run.gif)\n\n- one item that is longer than a row\n- two\n\n" +
-		"1. first\n\n```sh\nls   # a comment\n```\n\n| | |\n|---|---|\n| a | `x \\| y` is a much longer text of a cell |\n| bb | |\n"
-	want := "A page\n\nA paragraph with `code`, two words, a\npage (help query), a command's page\n(help results.md), here, and a site\n(https://example.org/).\n\n" +
+	page := "# A page\n\nA [paragraph](glossary.md) with `code`, **two\n" +
+		"words**, [a page](query.md#fields), [a command's page](results.md), [here](#x), and\n" +
+		"[a site](https://example.org/).\n![a picture](screens/run.gif)\n\n- one item that is longer than a row\n" +
+		"- two\n\n" +
+		"1. first\n\n```sh\nls   # a comment\n```\n\n| | |\n|---|---|\n" +
+		"| a | `x \\| y` is a much longer text of a cell |\n| bb | |\n"
+	want := "A page\n\nA paragraph with `code`, two words, a\npage (help query), a command's page\n" +
+		"(help results.md), here, and a site\n(https://example.org/).\n\n" +
 		"- one item that is longer than a row\n- two\n\n1. first\n\n    ls   # a comment\n\n" +
 		"a   `x | y` is a much longer text of a\n    cell\nbb\n"
 	root := newApp().root()

@@ -199,7 +199,8 @@ func (a *app) requestCmds(belowHosts bool) (list []*cobra.Command) {
 func (a *app) requestCmd(act *action.Action, use string) *cobra.Command {
 	var sel selection
 	var opt requestFlags
-	undispatched := " Without a dispatcher the request waits for the next resume; if all jobs have ended, it is refused."
+	undispatched := " Without a dispatcher the request waits for the next resume; " +
+		"if all jobs have ended, it is refused."
 	if !act.MayWait() {
 		undispatched = " Without a dispatcher the request is refused."
 	}
@@ -338,7 +339,8 @@ func addHostActions(_ *app, _ context.Context, _ *runState, args []string,
 
 func slotsActions(_ *app, _ context.Context, _ *runState, args []string, _ *selection) ([]action.Request, error) {
 	if len(args) != 2 {
-		return nil, text.Errorf("hosts slots needs a host and a number of slots").WithAdvice("dcs-tui hosts slots RUN HOST N")
+		return nil, text.Errorf("hosts slots needs a host and a number of slots").
+			WithAdvice("dcs-tui hosts slots RUN HOST N")
 	}
 	n, err := strconv.Atoi(args[1])
 	if err != nil || n < 0 || n > jobs.MaxSlots {

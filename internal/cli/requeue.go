@@ -29,11 +29,11 @@ func (a *app) requeueCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "requeue [flags] RUN [JOBS...]",
 		Short: "Run finished jobs again",
-		Long: `Run finished jobs again. Each gets a new round, with all its tries and a new result. JOBS are numbers and ranges,
-such as 3 9-17. A job that waits for a host that cannot be reached is queued again, too, although it may still run there.
---file instead compares the run with its changed jobs file: failed jobs run again, new jobs are
-added, and queued jobs that the file no longer has are canceled. Without a dispatcher the request waits for the
-next resume.`,
+		Long: `Run finished jobs again. Each gets a new round, with all its tries and a new result. JOBS are numbers and
+ranges, such as 3 9-17. A job that waits for a host that cannot be reached is queued again, too, although it
+may still run there. --file instead compares the run with its changed jobs file: failed jobs run again, new
+jobs are added, and queued jobs that the file no longer has are canceled. Without a dispatcher the request
+waits for the next resume.`,
 		Example: `dcs-tui requeue sweep-20260314-1502 3 9-17
 dcs-tui requeue sweep-20260314-1502 --failed --timeout 4h --mem 8G
 dcs-tui requeue sweep-20260314-1502 --where exit=137,host=ws04
@@ -43,7 +43,8 @@ dcs-tui requeue sweep-20260314-1502 --file jobs.txt`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(files) > 0 {
 				if len(args) > 1 || sel.failed || sel.all || len(sel.where) > 0 || !change.Empty() {
-					return text.Errorf("--file cannot be combined with JOBS or other flags: the file determines the jobs and their options")
+					return text.Errorf("--file cannot be combined with JOBS or other flags: " +
+						"the file determines the jobs and their options")
 				}
 				return a.requeueFiles(args, files, opt)
 			}

@@ -46,9 +46,9 @@ func (a *app) resultsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "results [flags] [RUN]",
 		Short: "Print the results of the jobs of a run",
-		Long: `Print one line per finished job, in the order of the jobs file. If the run has parameters, or with any flag other
-than --json and --failed, print a table of parameters, metrics, state, time, and host instead. dcs-tui help
-metrics and dcs-tui help results.md explain metrics and groups. ` + runHelp,
+		Long: `Print one line per finished job, in the order of the jobs file. If the run has parameters, or with any
+flag other than --json and --failed, print a table of parameters, metrics, state, time, and host instead.
+dcs-tui help metrics and dcs-tui help results.md explain metrics and groups. ` + runHelp,
 		Example: `dcs-tui results --failed
 dcs-tui results sweep-20260314-1502 --json | jq -r 'select(.exit == 3) | .stderr'
 dcs-tui results --result acc --sort acc:desc
@@ -73,7 +73,8 @@ dcs-tui results --result acc --where 'C>=0.1 and host=ws*' --format csv`,
 	fs := cmd.Flags()
 	fs.BoolVar(&flags.failed, "failed", false, "only jobs that failed or timed out")
 	fs.Var(newListFlag(&flags.where, query.Parse), "where",
-		"only jobs that match `QUERY`, such as 'C>=0.1 and state=succeeded'; may be given several times; dcs-tui help query explains queries")
+		"only jobs that match `QUERY`, such as 'C>=0.1 and state=succeeded'; may be given several times; "+
+			"dcs-tui help query explains queries")
 	fs.BoolVar(&flags.all, "all", false, "also unfinished jobs")
 	endGroup(fs, titleWhich)
 	flags.addTableFlags(cmd)
@@ -83,7 +84,8 @@ dcs-tui results --result acc --where 'C>=0.1 and host=ws*' --format csv`,
 	return cmd
 }
 
-const strictHelp = "print nothing and exit with 1 if jobs are missing in a column or in a number, because they are not over, did not succeed, or have no value"
+const strictHelp = "print nothing and exit with 1 if jobs are missing in a column or in a number, " +
+	"because they are not over, did not succeed, or have no value"
 
 // checkStrict returns the error of --strict if jobs are missing.
 func checkStrict(notes results.Notes) error {
@@ -93,7 +95,8 @@ func checkStrict(notes results.Notes) error {
 	return withCode(exitFailed, text.Errorf("--strict: %s", text.Line(strings.Join(notes.Basis, "; "))))
 }
 
-const resultHelp = "show `METRIC`: NAME, NAME=json:PATH, NAME=re:EXPR, NAME=key:OTHER, or NAME=file:PATH:HOW; may be given several times"
+const resultHelp = "show `METRIC`: NAME, NAME=json:PATH, NAME=re:EXPR, NAME=key:OTHER, or NAME=file:PATH:HOW; " +
+	"may be given several times"
 
 func (f *resultsFlags) addTableFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
@@ -108,7 +111,8 @@ func (f *resultsFlags) addTableFlags(cmd *cobra.Command) {
 		"show one row for all jobs with the same values in `COLUMNS`, with measures of each metric")
 	fs.Var(newCommaFlag(&f.measures, results.ParseMeasure), "stats",
 		"show these `MEASURES` of groups: count,mean,sd,min,max,median (default: all)")
-	fs.Var(&f.pivot, "pivot", "show a metric over two columns: ROWS COLUMNS METRIC, or ROWS,COLUMNS,METRIC:MEASURE (default mean)")
+	fs.Var(&f.pivot, "pivot",
+		"show a metric over two columns: ROWS COLUMNS METRIC, or ROWS,COLUMNS,METRIC:MEASURE (default mean)")
 	fs.IntVar(&f.minSize, "min-group-size", 0, "leave out groups with fewer than `N` jobs that succeeded")
 	fs.StringSliceVar(&f.keep, "keep-groups", nil,
 		"show the jobs whose group by `COLUMNS` is as large as --min-group-size")
@@ -181,7 +185,8 @@ func (f *resultsFlags) check(fs *pflag.FlagSet) error {
 func (a *app) runResults(cmd *cobra.Command, args []string, flags *resultsFlags) error {
 	wants := flags.firstGiven(cmd.Flags())
 	if flags.json && wants != "" {
-		return text.Errorf("--json prints whole results and cannot be combined with --%s, which asks for a table; --format jsonl prints the table as JSON", wants)
+		return text.Errorf("--json prints whole results and cannot be combined with --%s, which asks for a table; "+
+			"--format jsonl prints the table as JSON", wants)
 	}
 	if err := flags.check(cmd.Flags()); err != nil {
 		return err

@@ -148,7 +148,8 @@ func TestCSVHoldsExactlyWhatJobsWrote(t *testing.T) {
 	must(t, os.WriteFile(out, []byte("acc='=\"a\",\x1b'\n"), 0o600))
 	got, errs, code := resultsOf(t, run.Dir, "--format", "csv", "--sort", "job", "--columns", "job,acc,loss,time")
 	wantErrs := "note: 1 solved job has no loss (job 2)\n" +
-		"note: 1 text begins like a formula, which a spreadsheet may execute: import the file as text (job 2: \"=\\\"a\\\",␛\")\n"
+		"note: 1 text begins like a formula, which a spreadsheet may execute: import the file as text " +
+		"(job 2: \"=\\\"a\\\",␛\")\n"
 	if want := "job,acc,loss,elapsed_seconds\n1,0.000,0,1\n2,\"=\"\"a\"\",\x1b\",,2\n3,0.002,2,3\n"; code != 0 ||
 		got != want || errs != wantErrs {
 		t.Errorf("got exit code %d, output %q, messages %q", code, got, errs)

@@ -33,9 +33,9 @@ func (a *app) resumeCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume [flags] [RUN [-]]",
 		Short: "Continue a run that was stopped, or whose dispatcher died",
-		Long: `Continue a run: adopt jobs that are still running, collect the results of jobs that have finished meanwhile,
-and run the rest. Jobs that have a result are not run again. The run keeps its options and its inventory file, except
-for flags that are given here; the defaults below are those of new runs. ` + runHelp,
+		Long: `Continue a run: adopt jobs that are still running, collect the results of jobs that have finished
+meanwhile, and run the rest. Jobs that have a result are not run again. The run keeps its options and its
+inventory file, except for flags that are given here; the defaults below are those of new runs. ` + runHelp,
 		Example: `dcs-tui resume
 dcs-tui resume sweep-20260314-1502 --hosts more-hosts.toml
 dcs-tui resume --standby --background sweep`,
@@ -52,7 +52,8 @@ dcs-tui resume --standby --background sweep`,
 	fs.BoolVar(&flags.standby, "standby", false,
 		"watch the dispatcher of the run, and take the run over when it dies or hangs")
 	fs.BoolVar(&flags.background, "background", false,
-		"with --standby, on another machine than the dispatcher's: run in the background, and log to dispatcher.log of the run")
+		"with --standby, on another machine than the dispatcher's: run in the background, "+
+			"and log to dispatcher.log of the run")
 	endGroup(fs, titleRun)
 	flags.addOutputFlags(fs)
 	return cmd
@@ -146,7 +147,8 @@ func (a *app) runResume(cmd *cobra.Command, flags *runFlags, args []string) erro
 	switch {
 	case streaming && had.Again && had.State == rundir.InputOpen:
 		owned.Release()
-		return text.Errorf("the run has not created all of its jobs yet, so it cannot read more from standard input").WithAdvice("dcs-tui submit %s - adds them", refTo(runDir))
+		return text.Errorf("the run has not created all of its jobs yet, so it cannot read more from standard input").
+			WithAdvice("dcs-tui submit %s - adds them", refTo(runDir))
 	case streaming:
 		session.opts.Lines = a.stdinLines(owned.Run.Settings.Shell, owned.Specs())
 	}
@@ -197,7 +199,8 @@ func (a *app) resumeInventory(flags *runFlags, run *rundir.Run) (*hosts.Inventor
 		if more != "" {
 			problem += " (and more)"
 		}
-		a.warn("the run keeps its previous inventory, because the file could not be read: %s; correct %s and resume again, or use --hosts FILE",
+		a.warn("the run keeps its previous inventory, because the file could not be read: %s; "+
+			"correct %s and resume again, or use --hosts FILE",
 			problem, text.Line(text.Path(run.Settings.InventoryFile)))
 	}
 	if err != nil {
@@ -293,9 +296,11 @@ func absentHosts(table *jobs.Table, hs []*hosts.Host, buffer time.Duration) []st
 		if table.Inventory[name].Removed {
 			is, instead = "was removed from the run", "add it again (dcs-tui hosts add)"
 		}
-		lines = append(lines, fmt.Sprintf("%s %s, and %s%s may still run there: unless the run directory shows that the host is alive or how they end, "+
-			"their jobs run elsewhere in %s; to ask the host instead, %s", name, is, what, text.List(ids, maxNamed),
-			text.Duration(waits[name]), instead))
+		lines = append(lines, fmt.Sprintf(
+			"%s %s, and %s%s may still run there: unless the run directory shows that "+
+				"the host is alive or how they end, their jobs run elsewhere in %s; to ask the host instead, %s",
+			name, is, what, text.List(ids, maxNamed), text.Duration(waits[name]), instead,
+		))
 	}
 	return lines
 }
@@ -383,7 +388,8 @@ func (f *runFlags) checkStandby() error {
 	case f.standby && f.force:
 		return text.Errorf("--standby and --force cannot be combined: --standby waits until the dispatcher dies")
 	case f.background && !f.standby:
-		return text.Errorf("--background needs --standby").WithAdvice("on a terminal, resume dispatches in the background anyway")
+		return text.Errorf("--background needs --standby").
+			WithAdvice("on a terminal, resume dispatches in the background anyway")
 	}
 	f.noTUI = f.noTUI || f.standby
 	return nil

@@ -41,7 +41,7 @@ type app struct {
 	helperBases      string                                // see helper.Options; tests set it
 	args             []string                              // of the command line
 	separatorArgs    []string                              // arguments of run from the first separator, such as :::
-	starter          *run.Starter                          // the screen that started this process in the background; nil: none
+	starter          *run.Starter                          // the screen that started this process; nil: none
 	questions        *run.Questions                        // asks attached screens for secrets; nil: use the terminal
 	slowOnce         sync.Once                             // see reportSlow
 	otherRuns        *otherRuns                            // see others
@@ -100,9 +100,9 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "dcs-tui",
 		Short: "Run thousands of shell commands on the cores of a lab's workstations",
-		Long: `Run thousands of shell commands on the cores of a lab's workstations. Nothing needs to be installed on the hosts:
-dcs-tui can use every machine that you can reach with ssh. It keeps all free cores busy, leaves cores to other
-users, and continues after crashes of hosts, lost connections, and its own death.`,
+		Long: `Run thousands of shell commands on the cores of a lab's workstations. Nothing needs to be installed on
+the hosts: dcs-tui can use every machine that you can reach with ssh. It keeps all free cores busy, leaves
+cores to other users, and continues after crashes of hosts, lost connections, and its own death.`,
 		Example: `# on this machine's cores (all but one)
 dcs-tui run jobs.txt
 
@@ -134,8 +134,16 @@ dcs-tui help jobs`,
 		}
 		root.AddCommand(cmds...)
 	}
-	group("Run jobs:", append(a.requestCmds(false), a.runCmd(), a.gridCmd(), a.resumeCmd(), a.submitCmd(), a.cancelCmd(), a.requeueCmd(), a.attachCmd())...)
-	group("Inspect runs:", a.waitCmd(), a.statusCmd(), a.whyCmd(), a.logsCmd(), a.fetchCmd(), a.resultsCmd(), a.reportCmd(), a.eventsCmd(), a.runsCmd())
+	group(
+		"Run jobs:",
+		append(a.requestCmds(false),
+			a.runCmd(), a.gridCmd(), a.resumeCmd(), a.submitCmd(), a.cancelCmd(), a.requeueCmd(), a.attachCmd())...,
+	)
+	group(
+		"Inspect runs:",
+		a.waitCmd(), a.statusCmd(), a.whyCmd(), a.logsCmd(), a.fetchCmd(), a.resultsCmd(), a.reportCmd(),
+		a.eventsCmd(), a.runsCmd(),
+	)
 	group("Hosts:", a.hostsCmd())
 	group("More:", manCmd(), versionCmd())
 	root.SetHelpCommandGroupID("More:")

@@ -94,7 +94,8 @@ func (a *app) startRun(cmd *cobra.Command, flags *runFlags, stdin bool, source f
 // shuffle puts the jobs of src into random order and numbers them again.
 func shuffle(src *jobSource, seed uint64) error {
 	if src.isLazy() {
-		return text.Errorf("--shuf needs all jobs at once: it cannot be used with standard input or a grid of more than %d jobs", grid.DefaultLimit)
+		return text.Errorf("--shuf needs all jobs at once: it cannot be used with standard input or a grid "+
+			"of more than %d jobs", grid.DefaultLimit)
 	}
 	for _, s := range src.specs {
 		if len(s.After) > 0 {
@@ -137,7 +138,8 @@ func (a *app) argumentsSource(flags *runFlags, command string) (jobSource, error
 	flags.queues.apply(specs)
 	name, _, _ := strings.Cut(strings.TrimSpace(command), " ")
 	if run.IsFunction(name, os.LookupEnv) {
-		a.con.Line(text.Line(name) + " is an exported function of this shell: functions are not passed to jobs (--setup can define it)")
+		a.con.Line(text.Line(name) + " is an exported function of this shell: functions are not passed to jobs " +
+			"(--setup can define it)")
 	}
 	return jobSource{files: []string{cmp.Or(name, "commands")}, specs: specs, returns: returns},
 		flags.queues.check(jobs.QueuesOf(specs))
@@ -179,7 +181,8 @@ func (f *runFlags) checkRun(a *app, fs *pflag.FlagSet, args []string) (streaming
 		return false, nil
 	}
 	if len(args) == 0 && !f.KeepOpen {
-		return false, text.Errorf("no jobs were given").WithAdvice("dcs-tui run FILE, one shell command per line; - reads them from standard input")
+		return false, text.Errorf("no jobs were given").
+			WithAdvice("dcs-tui run FILE, one shell command per line; - reads them from standard input")
 	}
 	streaming = slices.Contains(args, stdinFile)
 	colons := slices.IndexFunc(args, func(word string) bool { return strings.HasPrefix(word, "::") })
@@ -452,7 +455,8 @@ func (a *app) dryRun(flags *runFlags, specs []*jobs.Spec, inv *hosts.Inventory, 
 		fmt.Fprintln(w, text)
 	}
 	if unknown {
-		fmt.Fprintln(w, "Memory, GPUs, and cores that are not in the inventory are known only after connecting: these hosts may lack them.")
+		fmt.Fprintln(w, "Memory, GPUs, and cores that are not in the inventory are known only after connecting: "+
+			"these hosts may lack them.")
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -23,7 +23,8 @@ import (
 )
 
 // runHelp describes what RUN means to a command for which it is optional.
-const runHelp = "RUN is a name in ./dcs-runs, a directory, or HOST:RUN on another machine; by default it is the newest run."
+const runHelp = "RUN is a name in ./dcs-runs, a directory, or HOST:RUN on another machine; " +
+	"by default it is the newest run."
 
 // openRun finds the run that the arguments name, or the newest.
 func (a *app) openRun(args []string) (*rundir.Run, error) {
@@ -163,7 +164,8 @@ func (a *app) runOnOtherMachine(cmd *cobra.Command, args []string) error {
 		return text.Errorf("a host's name cannot begin with a dash: %s", text.Line(host))
 	case run == "":
 		return text.Errorf("no run is named on %s",
-			text.Line(host)).WithAdvice("HOST:RUN is a run directory there, or a name in dcs-runs in your home directory there")
+			text.Line(host)).
+			WithAdvice("HOST:RUN is a run directory there, or a name in dcs-runs in your home directory there")
 	}
 	there := slices.Clone(a.args)
 	for i, arg := range args {
@@ -210,7 +212,8 @@ func (a *app) isInteractive() bool { return isTerminal(a.stdin) && isTerminal(a.
 // one line, because csh allows no newline between quotes.
 const findProgram = `p=; for d in "$1" "dcs-runs/$1"; do if [ -O "$d/owner" ]; then ` +
 	`p=$(sed -n 's/.*"program":"\([^"\\]*\)".*/\1/p' "$d/owner"); break; fi; done; ` +
-	`[ -x "$p" ] || p=$(command -v dcs-tui) || { echo "dcs-tui: found no run $1 on $0, and dcs-tui is not in PATH there" >&2; exit 2; }; ` +
+	`[ -x "$p" ] || p=$(command -v dcs-tui) || { echo "dcs-tui: found no run $1 on $0, ` +
+	`and dcs-tui is not in PATH there" >&2; exit 2; }; ` +
 	`shift; exec "$p" "$@"`
 
 // sshArgs returns the command line that runs the program on a host with these arguments. The login

@@ -26,8 +26,8 @@ func (a *app) runsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "runs",
 		Short: "List your runs, pack their outputs, or remove old ones",
-		Long: `List the runs in ./dcs-runs, pack their outputs, or remove old ones. Without a command, list the newest runs here. dcs-tui runs
-list --all lists those in other directories, too.`,
+		Long: `List the runs in ./dcs-runs, pack their outputs, or remove old ones. Without a command, list the newest
+runs here. dcs-tui runs list --all lists those in other directories, too.`,
 		Example: `dcs-tui runs
 dcs-tui runs list --all
 dcs-tui runs prune --older 30d`,
@@ -43,8 +43,9 @@ dcs-tui runs prune --older 30d`,
 	list := &cobra.Command{
 		Use:   "list [flags]",
 		Short: "List the runs in ./dcs-runs, or in all directories",
-		Long: `List the runs in ./dcs-runs, the newest first: when each was made, who dispatches it, and its jobs by state.
-With --all, your runs in other directories follow. NAME is then the path of the run, which all commands accept.`,
+		Long: `List the runs in ./dcs-runs, the newest first: when each was made, who dispatches it, and its jobs by
+state. With --all, your runs in other directories follow. NAME is then the path of the run, which all
+commands accept.`,
 		Example: `dcs-tui runs list
 dcs-tui runs list --all --limit 0`,
 		Args: cobra.NoArgs,
@@ -88,7 +89,11 @@ func (a *app) runWithoutCommand(cmd *cobra.Command, args []string) error {
 		name, key, err := tui.Choose(context.Background(), o, a.others().runChoices,
 			tui.ChoiceKey{Key: "enter", Help: "show the screen of the run"},
 			tui.ChoiceKey{Key: "R", Help: "resume the run: start a dispatcher"},
-			tui.ChoiceKey{Key: "P", Help: "remove the run and its outputs", Question: "remove the run and its outputs:"})
+			tui.ChoiceKey{
+				Key:      "P",
+				Help:     "remove the run and its outputs",
+				Question: "remove the run and its outputs:",
+			})
 		keys.Close()
 		if err != nil {
 			return err
@@ -121,10 +126,11 @@ func (a *app) pruneCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prune [flags] [RUN...]",
 		Short: "Remove finished runs with the outputs of their jobs",
-		Long: `Remove finished runs with their journals and the outputs of their jobs: the RUNs, or the runs in ./dcs-runs that
---older and --keep select. A run that may be dispatched is never removed, and a run with unfinished jobs only with
---unfinished. Files of the runs in work_dir on this machine are removed, too; for other hosts, the commands that
-remove them are printed. Runs in other directories are removed only if RUNs name them, by their paths.`,
+		Long: `Remove finished runs with their journals and the outputs of their jobs: the RUNs, or the runs in
+./dcs-runs that --older and --keep select. A run that may be dispatched is never removed, and a run with
+unfinished jobs only with --unfinished. Files of the runs in work_dir on this machine are removed, too; for
+other hosts, the commands that remove them are printed. Runs in other directories are removed only if RUNs
+name them, by their paths.`,
 		Example: `dcs-tui runs prune --older 30d
 dcs-tui runs prune --keep 10 --yes
 dcs-tui runs prune --unfinished sweep-20260314-1502`,

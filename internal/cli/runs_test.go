@@ -63,7 +63,8 @@ func TestSlowRunDirectoryIsReported(t *testing.T) {
 		time.AfterFunc(30*time.Second, a.con.Release)
 		takes(time.Minute)
 		takes(time.Minute)
-		if got, want := said.String(), "the run directory dcs-runs/a␛b has not answered for 3 s; waiting\n"; got != want {
+		const want = "the run directory dcs-runs/a␛b has not answered for 3 s; waiting\n"
+		if got := said.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	})

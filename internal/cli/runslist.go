@@ -117,8 +117,8 @@ func rowsOf(entries []*runEntry, maxName int) []string {
 		if e.Problem != "" {
 			line = e.Problem
 		}
-		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%s", string(name), e.Made.Local().Format("2006-01-02 15:04"), dispatched,
-			text.Line(line)))
+		made := e.Made.Local().Format("2006-01-02 15:04")
+		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%s", string(name), made, dispatched, text.Line(line)))
 	}
 	return alignColumns(rows)
 }
@@ -203,8 +203,12 @@ func (o *otherRuns) list(limit int, wait time.Duration) (entries []*runEntry, ol
 		e := read[dir]
 		if e == nil {
 			found := places[dir].found
-			e = &runEntry{runJSON: runJSON{V: 1, Run: found.Name, UID: byDir[dir].UID}, Dir: dir, Made: found.Made.UTC(),
-				Problem: "its directory has not answered yet"}
+			e = &runEntry{
+				runJSON: runJSON{V: 1, Run: found.Name, UID: byDir[dir].UID},
+				Dir:     dir,
+				Made:    found.Made.UTC(),
+				Problem: "its directory has not answered yet",
+			}
 		}
 		e.Elsewhere = true
 		entries = append(entries, e)
@@ -214,7 +218,12 @@ func (o *otherRuns) list(limit int, wait time.Duration) (entries []*runEntry, ol
 
 // hiddenRun describes a run whose directory is not visible, or does not answer.
 func hiddenRun(e *runindex.Entry, answers bool) *runEntry {
-	x := &runEntry{runJSON: runJSON{V: 1, Run: filepath.Base(e.Dir), UID: e.UID}, Dir: e.Dir, Made: e.Made(), Elsewhere: true}
+	x := &runEntry{
+		runJSON:   runJSON{V: 1, Run: filepath.Base(e.Dir), UID: e.UID},
+		Dir:       e.Dir,
+		Made:      e.Made(),
+		Elsewhere: true,
+	}
 	if answers {
 		x.Problem = "not visible here now; it was dispatched on " + e.Machine
 	} else {
@@ -281,7 +290,9 @@ waiting:
 	return known
 }
 
-func (p *patientCalls[T]) call(key string, c *patientCall[T], done chan struct{}, places chan struct{}, f func(string) T) {
+func (p *patientCalls[T]) call(
+	key string, c *patientCall[T], done chan struct{}, places chan struct{}, f func(string) T,
+) {
 	places <- struct{}{}
 	result := f(key)
 	<-places
@@ -299,7 +310,10 @@ func (o *otherRuns) runChoices() tui.Choices {
 	elsewhere, more := o.list(defaultLimit, lookTimeout)
 	entries, older = append(entries, elsewhere...), older+more
 	rows := rowsOf(entries, maxName)
-	c := tui.Choices{Title: rows[0], Footer: "enter attach  R resume  P prune  q leave  ? keys   dcs-tui --help lists the commands"}
+	c := tui.Choices{
+		Title:  rows[0],
+		Footer: "enter attach  R resume  P prune  q leave  ? keys   dcs-tui --help lists the commands",
+	}
 	if older > 0 {
 		c.Footer = fmt.Sprintf("and %d older  %s", older, c.Footer)
 	}
@@ -349,7 +363,8 @@ func (a *app) runRunsList(flags listFlags) error {
 		a.con.Line("there are no runs in ./" + rundir.Base + ", and none are known in other directories")
 		return nil
 	case len(entries) == 0:
-		a.con.Line("there are no runs in ./" + rundir.Base + "; dcs-tui runs list --all lists those in other directories")
+		a.con.Line("there are no runs in ./" + rundir.Base +
+			"; dcs-tui runs list --all lists those in other directories")
 		return nil
 	}
 	for _, row := range rowsOf(entries, 0) {

@@ -69,8 +69,9 @@ func (a *app) attachCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "attach [flags] [RUN]",
 		Short: "Show the screen of a run",
-		Long: `Show the screen of a run. The run may be dispatched in the background, in another terminal, or on another machine
-that sees the same run directory, or it may have ended. Any number of screens may show a run and act on it. ` + runHelp,
+		Long: `Show the screen of a run. The run may be dispatched in the background, in another terminal, or on another
+machine that sees the same run directory, or it may have ended. Any number of screens may show a run and act
+on it. ` + runHelp,
 		Example: `dcs-tui attach
 dcs-tui attach sweep-20260314-1502
 dcs-tui attach ws03:dcs-runs/sweep`,
@@ -137,7 +138,8 @@ func (a *app) runOnScreen(flags *runFlags, typed bool) (done bool, err error) {
 		signal := ""
 		a.exitCode, signal = backgroundExitCode(process)
 		if signal != "" {
-			a.warn("the background dispatcher was killed (%s) before the run had begun; if dcs-tui runs list shows the run, dcs-tui resume continues it", signal)
+			a.warn("the background dispatcher was killed (%s) before the run had begun; "+
+				"if dcs-tui runs list shows the run, dcs-tui resume continues it", signal)
 		}
 		return true, nil
 	}

@@ -27,7 +27,8 @@ type selection struct {
 
 func (s *selection) addWhereFlag(fs *pflag.FlagSet) {
 	fs.Var(newListFlag(&s.where, query.Parse), "where",
-		"only jobs that match `QUERY`, such as 'exit=137 and host=ws*' or 'state=timed_out or state=skipped'; dcs-tui help query explains queries")
+		"only jobs that match `QUERY`, such as 'exit=137 and host=ws*' or 'state=timed_out or state=skipped'; "+
+			"dcs-tui help query explains queries")
 }
 
 // parseNamed parses JOBS: "3", "3-17", "3,9-12".

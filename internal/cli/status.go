@@ -25,8 +25,8 @@ func (a *app) statusCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [flags] [RUN]",
 		Short: "Show the status of a run",
-		Long: `Show how many jobs of a run are in each state, its hosts, and what runs now. The status comes from the run
-directory, so it works with and without a dispatcher. ` + runHelp,
+		Long: `Show how many jobs of a run are in each state, its hosts, and what runs now. The status comes from the
+run directory, so it works with and without a dispatcher. ` + runHelp,
 		Example: `dcs-tui status
 dcs-tui status sweep-20260314-1502 --json | jq .jobs`,
 		Args: cobra.MaximumNArgs(1),

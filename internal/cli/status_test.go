@@ -226,13 +226,18 @@ func TestMessageOfAHostLastsUntilATakeover(t *testing.T) {
 // TestLastLineNamesHostsAndReasons checks that the last line names hosts and short reasons. The
 // complete messages are above it.
 func TestLastLineNamesHostsAndReasons(t *testing.T) {
-	long := "ws01: the host key of ws01 is not known: ssh-ed25519 SHA256:abc (connect once by hand; or use --accept-new)"
+	long := "ws01: the host key of ws01 is not known: ssh-ed25519 SHA256:abc (connect once by hand; " +
+		"or use --accept-new)"
 	hs := []sched.HostView{{Name: "ws01", HostStatus: jobs.HostStatus{Reason: long}},
-		{Name: "ws02", HostStatus: jobs.HostStatus{Reason: "ws02: 10.0.0.2:22 refuses connections: connection refused"}},
+		{
+			Name:       "ws02",
+			HostStatus: jobs.HostStatus{Reason: "ws02: 10.0.0.2:22 refuses connections: connection refused"},
+		},
 		{Name: "ws03", HostStatus: jobs.HostStatus{Reason: strings.ReplaceAll(long, "ws01", "ws03")}}, {Name: "ws04",
 			HostStatus: jobs.HostStatus{Reason: strings.ReplaceAll(long, "ws01", "ws04")}},
 		{Name: "ws05", HostStatus: jobs.HostStatus{Reason: strings.ReplaceAll(long, "ws01", "ws05")}}}
-	want := "no host could be used: ws[01,03-05] (the host key of <host> is not known), ws02 (10.0.0.2:22 refuses connections); see above"
+	want := "no host could be used: ws[01,03-05] (the host key of <host> is not known), ws02 (10.0.0.2:22 refuses " +
+		"connections); see above"
 	same(t, "noHostsText", noHostsText(hs), want)
 	same(t, "noHostsText", noHostsText(nil), "there is no host")
 }
@@ -251,8 +256,12 @@ func TestAttemptsOnAbsentHostsAreNamed(t *testing.T) {
 	attempt(4, "away", jobs.AttemptLaunching)
 	got := absentHosts(table, []*hosts.Host{{Name: "here"}}, time.Hour)
 	if len(got) != 2 || !strings.HasPrefix(got[0],
-		"away is not in the inventory, and attempt 4.1 may still run there: unless the run directory shows that the host is alive or how they end, their jobs run elsewhere in 1h 00m;") ||
-		!strings.HasPrefix(got[1], "gone is not in the inventory, and attempts 2.1, 3.1 may still run there: unless the run directory shows that the host is alive or how they end, their jobs run elsewhere in 1m 00s;") {
+		"away is not in the inventory, and attempt 4.1 may still run there: "+
+			"unless the run directory shows that the host is alive or how they end, "+
+			"their jobs run elsewhere in 1h 00m;") ||
+		!strings.HasPrefix(got[1], "gone is not in the inventory, and attempts 2.1, 3.1 may still run there: "+
+			"unless the run directory shows that the host is alive or how they end, "+
+			"their jobs run elsewhere in 1m 00s;") {
 		t.Errorf("got lines %q, want one each for the hosts away and gone", got)
 	}
 }

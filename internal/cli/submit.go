@@ -42,11 +42,11 @@ func (a *app) submitCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "submit [flags] RUN FILE...|-|-- COMMAND",
 		Short: "Add jobs to a run",
-		Long: `Add the jobs of files to a run. The files may be lists of commands, .jsonl files, and templates; - reads standard
-input to its end. Each file is a queue of its own. The jobs run in the directory of the run, with its environment
-and options. Without a dispatcher they wait for the next resume. --wait runs one command on the hosts and exits with
-its exit code; several words are a program and its arguments, and one word is a line of shell. See dcs-tui help
-workflows.`,
+		Long: `Add the jobs of files to a run. The files may be lists of commands, .jsonl files, and templates; - reads
+standard input to its end. Each file is a queue of its own. The jobs run in the directory of the run, with
+its environment and options. Without a dispatcher they wait for the next resume. --wait runs one command on
+the hosts and exits with its exit code; several words are a program and its arguments, and one word is a
+line of shell. See dcs-tui help workflows.`,
 		Example: `dcs-tui submit sweep-20260314-1502 more.txt
 dcs-tui submit sweep-20260314-1502 urgent.txt --queue-priority urgent=-1
 generate-jobs | dcs-tui submit sweep-20260314-1502 - --queue late --share late=2
@@ -73,12 +73,14 @@ func (a *app) runSubmit(flags *submitFlags, args []string) error {
 	files := args[1:]
 	switch {
 	case flags.wait && flags.end || len(flags.options) > 0 && !flags.wait:
-		return text.Errorf("--option needs --wait, which cannot be combined with --end").WithAdvice("dcs-tui submit RUN --wait --option slots=4 -- COMMAND")
+		return text.Errorf("--option needs --wait, which cannot be combined with --end").
+			WithAdvice("dcs-tui submit RUN --wait --option slots=4 -- COMMAND")
 	case flags.wait && len(files) == 0:
 		return text.Errorf("no command was given").WithAdvice("dcs-tui submit RUN --wait -- COMMAND")
 	case flags.end && len(files) == 0:
 	case len(files) == 0:
-		return text.Errorf("no jobs were given").WithAdvice("dcs-tui submit RUN FILE, one shell command per line; - reads them from standard input")
+		return text.Errorf("no jobs were given").
+			WithAdvice("dcs-tui submit RUN FILE, one shell command per line; - reads them from standard input")
 	case slices.Contains(files, stdinFile) && len(files) > 1 && !flags.wait:
 		return text.Errorf("- cannot be mixed with files").WithAdvice("cat FILE... | dcs-tui submit RUN -")
 	}
@@ -335,7 +337,8 @@ func (a *app) awaitJobEnd(run *rundir.Run, asked *ask.TrackedRequest, stopped <-
 			return nil, text.Errorf("%s", text.Line(asked.Refused))
 		case owner == nil || owner.Left:
 			if !asked.Answered {
-				err := text.Errorf("nobody dispatches the run; the command was not submitted").WithAdvice("dcs-tui resume %s --keep-open continues it", refTo(run))
+				err := text.Errorf("nobody dispatches the run; the command was not submitted").
+					WithAdvice("dcs-tui resume %s --keep-open continues it", refTo(run))
 				return nil, withCode(exitLeft, cmp.Or(run.RemoveRequest(asked.Name), error(err)))
 			}
 			return nil, withCode(exitLeft,
@@ -355,7 +358,8 @@ func (a *app) awaitJobEnd(run *rundir.Run, asked *ask.TrackedRequest, stopped <-
 				&action.Request{Do: action.Cancel, Jobs: jobs.RangesOf([]jobs.ID{asked.First}),
 					Why: "dcs-tui submit --wait was interrupted"})
 			return nil, err
-		case <-time.After(min(time.Since(began)/20+20*time.Millisecond, pollInterval)): // short jobs are awaited more precisely
+		case <-time.After(min(time.Since(began)/20+20*time.Millisecond, pollInterval)):
+			// Short jobs are awaited more precisely.
 		}
 	}
 }

@@ -88,7 +88,8 @@ func (s *summary) headline(code int) string {
 	color, mark, msg := yellow, s.app.con.Glyph("…", "~"), ""
 	switch {
 	case s.Copied:
-		msg = fmt.Sprintf("the hosts have served dispatcher %d of this run, which %s does not know: the directory is a copy, or was restored from an earlier state",
+		msg = fmt.Sprintf("the hosts have served dispatcher %d of this run, which %s does not know: "+
+			"the directory is a copy, or was restored from an earlier state",
 			s.Finish.Epoch, text.Line(s.Run.Dir))
 	case s.Finish.How == sched.Fenced:
 		msg = s.Finish.Why

@@ -19,8 +19,8 @@ func (a *app) waitCmd() *cobra.Command {
 		Use:                   "wait [RUN]",
 		DisableFlagsInUseLine: true,
 		Short:                 "Wait for the end of a run",
-		Long: `Wait until no dispatcher runs the run any more, on any machine, and exit with the exit code of the run. If jobs
-are left, print how many. ` + runHelp,
+		Long: `Wait until no dispatcher runs the run any more, on any machine, and exit with the exit code of the run.
+If jobs are left, print how many. ` + runHelp,
 		Example: `dcs-tui wait sweep && dcs-tui results sweep > table.txt`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE:    a.runWait,

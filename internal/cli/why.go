@@ -28,8 +28,9 @@ func (a *app) whyCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why [flags] [RUN] JOB",
 		Short: "Explain why a job is not running, or what it is doing",
-		Long: `Print why a job is not running, or what it is doing. The answer comes from the dispatcher of the run, through
-ssh if that is on another machine. If the dispatcher cannot be asked, the answer comes from the run directory. ` + runHelp,
+		Long: `Print why a job is not running, or what it is doing. The answer comes from the dispatcher of the run,
+through ssh if that is on another machine. If the dispatcher cannot be asked, the answer comes from the run
+directory. ` + runHelp,
 		Example: `dcs-tui why 17
 dcs-tui why sweep-20260314-1502 17`,
 		Args: requireJob,
@@ -247,7 +248,8 @@ func (a *app) askWhyThere(run *rundir.Run, owner *journal.Owner, id jobs.ID) (*w
 	}
 	answer := new(whyJSON)
 	if err := json.Unmarshal(out.Bytes(), answer); err != nil || answer.V != 1 || answer.Job != id {
-		return nil, fmt.Errorf("ssh %s: cannot parse the answer of dcs-tui why there; use the program that dispatches the run", owner.Host)
+		return nil, fmt.Errorf("ssh %s: cannot parse the answer of dcs-tui why there; "+
+			"use the program that dispatches the run", owner.Host)
 	}
 	if answer.UID != run.UID() {
 		return nil, fmt.Errorf("%s is another run on %s", run.Dir, owner.Host)

@@ -101,7 +101,12 @@ func TestWhyWithoutAnAnswer(t *testing.T) {
 			warned: "cannot parse the answer"},
 		{name: "odd host", host: "-oProxyCommand=touch x", socket: "/s", ssh: "exit 9",
 			out: "dispatcher on -oProxyCommand", warned: "is not the name of a host"},
-		{name: "answer", socket: "/s", ssh: `echo "{\"v\":1,\"uid\":\"$UID_OF_RUN\",\"job\":2,\"why\":\"No slot.\",\"live\":true}"`, out: "No slot."},
+		{
+			name:   "answer",
+			socket: "/s",
+			ssh:    `echo "{\"v\":1,\"uid\":\"$UID_OF_RUN\",\"job\":2,\"why\":\"No slot.\",\"live\":true}"`,
+			out:    "No slot.",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			run := disktest.NewRun(t)
