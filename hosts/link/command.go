@@ -29,8 +29,12 @@ func (CommandOpener) Open(ctx context.Context, h *hosts.Host) (hosts.Link, error
 		return nil, &hosts.Error{Host: h.Name, Class: hosts.Unreachable, Err: err}
 	}
 	if len(h.Command) == 0 { // NewLocal would run on this machine
-		return nil, &hosts.Error{Host: h.Name, Class: hosts.Misconfigured, Err: errors.New("there is no command to reach it"),
-			Advice: `set link = "COMMAND …" in the inventory`}
+		return nil, &hosts.Error{
+			Host:   h.Name,
+			Class:  hosts.Misconfigured,
+			Err:    errors.New("there is no command to reach it"),
+			Advice: `set link = "COMMAND …" in the inventory`,
+		}
 	}
 	inner := NewLocal(h.Name, withoutAskpass(os.Environ()), h.Command...)
 	if h.Shells == 0 {
@@ -188,17 +192,25 @@ type sshFailure struct {
 var sshFailures = sync.OnceValue(func() []sshFailure {
 	return []sshFailure{
 		{regexp.MustCompile(`REMOTE HOST IDENTIFICATION HAS CHANGED`), hosts.HostKey,
-			"the connection may be intercepted, or the machine was reinstalled: ask who runs it; `%s` shows the line of known_hosts"},
-		{regexp.MustCompile(`^No .*host key is known for|^Host key verification failed|^Host key for .* has changed`), hosts.HostKey,
+			"the connection may be intercepted, or the machine was reinstalled: ask who runs it; " +
+				"`%s` shows the line of known_hosts"},
+		{regexp.MustCompile(`^No .*host key is known for|^Host key verification failed|` +
+			`^Host key for .* has changed`), hosts.HostKey,
 			"run `%s` in a terminal once, compare the fingerprint, and answer yes"},
-		{regexp.MustCompile(`Permission denied \(|Too many authentication failures|^No more authentication methods|^Authentication failed`), hosts.Denied,
-			"`%s` must log in without a question, because ssh has no terminal here: add the key to ssh-agent, get a Kerberos ticket, " +
+		{regexp.MustCompile(`Permission denied \(|Too many authentication failures|^No more authentication methods|` +
+			`^Authentication failed`), hosts.Denied,
+			"`%s` must log in without a question, because ssh has no terminal here: add the key to ssh-agent, " +
+				"get a Kerberos ticket, " +
 				"or, for a password or a second factor, open a shared connection first (ControlMaster)"},
-		{regexp.MustCompile(`Bad configuration option|terminating, \d+ bad|Bad owner or permissions|^usage: |^unknown option|^Missing argument|` +
-			`Cannot execute command-line and remote command|^command-line(:| line) |no argument after keyword`), hosts.Misconfigured,
+		{regexp.MustCompile(`Bad configuration option|terminating, \d+ bad|Bad owner or permissions|^usage: |` +
+			`^unknown option|^Missing argument|` +
+			`Cannot execute command-line and remote command|^command-line(:| line) |no argument after keyword`),
+			hosts.Misconfigured,
 			"correct the link in the inventory, or the ssh configuration, until `%s` works"},
-		{regexp.MustCompile(`^(ssh|kex_exchange_identification|ssh_exchange_identification|banner exchange|client_loop|mux_client_\w+|channel \d+): |` +
-			`^(Connection (to|closed|reset|timed out)|Shared connection to|Received disconnect|Disconnected|Timeout, server|Control socket|stdio forwarding failed)`), hosts.Unreachable, ""},
+		{regexp.MustCompile(`^(ssh|kex_exchange_identification|ssh_exchange_identification|banner exchange|` +
+			`client_loop|mux_client_\w+|channel \d+): |` +
+			`^(Connection (to|closed|reset|timed out)|Shared connection to|Received disconnect|Disconnected|` +
+			`Timeout, server|Control socket|stdio forwarding failed)`), hosts.Unreachable, ""},
 	}
 })
 
@@ -214,7 +226,11 @@ func explainSSH(h *hosts.Host, lines []string, loggedIn bool) error {
 			if !failure.line.MatchString(line) {
 				continue
 			}
-			e := &hosts.Error{Host: h.Name, Class: failure.class, Err: fmt.Errorf("ssh says: %s", strings.Trim(line, "@ "))}
+			e := &hosts.Error{
+				Host:  h.Name,
+				Class: failure.class,
+				Err:   fmt.Errorf("ssh says: %s", strings.Trim(line, "@ ")),
+			}
 			if failure.advice != "" {
 				e.Advice = fmt.Sprintf(failure.advice, manualCommand(h.Command))
 			}

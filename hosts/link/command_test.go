@@ -101,7 +101,9 @@ func arrives(t *testing.T, h *hosts.Host) {
 func TestConformanceOfSSH(t *testing.T) {
 	polltest.Long(t)
 	s := hosttest.StartSSHD(t, hosttest.Options{})
-	hosttest.Conform(t, func(t testing.TB) (hosts.Opener, *hosts.Host) { return CommandOpener{}, sshTo(t, s, nil, nil) })
+	hosttest.Conform(t, func(t testing.TB) (hosts.Opener, *hosts.Host) {
+		return CommandOpener{}, sshTo(t, s, nil, nil)
+	})
 }
 
 // special is a command with every character that has a meaning to a shell. Each of them must arrive
@@ -125,15 +127,22 @@ func TestCommandSurvivesRemoteShells(t *testing.T) {
 			master := filepath.Join(t.TempDir(), "master")
 			inner := fmt.Sprintf("ssh -F %s -p %d 127.0.0.1", s.ConfigFile, s.Port)
 			for name, h := range map[string]*hosts.Host{
-				"directly":                   sshTo(t, s, nil, nil),
-				"by a path":                  commandTo(append([]string{lookPath(t, "ssh")}, sshTo(t, s, nil, nil).Command[1:]...)...),
-				"below another program":      commandTo(append([]string{"env", "X=1"}, sshTo(t, s, nil, nil).Command...)...),
+				"directly": sshTo(t, s, nil, nil),
+				"by a path": commandTo(
+					append([]string{lookPath(t, "ssh")}, sshTo(t, s, nil, nil).Command[1:]...)...,
+				),
+				"below another program": commandTo(
+					append([]string{"env", "X=1"}, sshTo(t, s, nil, nil).Command...)...,
+				),
 				"into a container":           sshTo(t, s, nil, []string{"env", "X=1"}),
 				"from a gateway":             sshTo(t, s, nil, strings.Fields(inner)),
 				"from the second gateway":    sshTo(t, s, nil, strings.Fields(inner+" "+inner)),
 				"by a shell of this machine": commandTo("sh", "-c", "exec "+inner+` "$3"`, "sh"),
-				"through a jump host":        sshTo(t, s, []string{"-J", fmt.Sprint("localhost:", s.Port)}, nil), // it only forwards
-				"shared connection":          sshTo(t, s, []string{"-S", master, "-o", "BatchMode=yes", "-o", "PubkeyAuthentication=no"}, nil),
+				// it only forwards
+				"through a jump host": sshTo(t, s, []string{"-J", fmt.Sprint("localhost:", s.Port)}, nil),
+				"shared connection": sshTo(t, s, []string{
+					"-S", master, "-o", "BatchMode=yes", "-o", "PubkeyAuthentication=no",
+				}, nil),
 			} {
 				t.Run(name, func(t *testing.T) {
 					if name == "shared connection" {
@@ -160,7 +169,9 @@ func lookPath(t testing.TB, name string) string {
 func openMaster(t *testing.T, s *hosttest.SSHD, socket string) {
 	t.Helper()
 	ssh := func(args ...string) {
-		args = append([]string{"-F", s.ConfigFile, "-p", fmt.Sprint(s.Port), "-S", socket}, append(args, "127.0.0.1")...)
+		args = append([]string{
+			"-F", s.ConfigFile, "-p", fmt.Sprint(s.Port), "-S", socket,
+		}, append(args, "127.0.0.1")...)
 		if out, err := exec.Command("ssh", args...).CombinedOutput(); err != nil {
 			t.Errorf("ssh %s: %v: %s", strings.Join(args, " "), err, out)
 		}
@@ -185,8 +196,14 @@ func TestWhySSHFailed(t *testing.T) {
 		want    []string
 	}{
 		{"no key", []string{"-o", "PubkeyAuthentication=no"}, hosts.Denied,
-			[]string{"Permission denied (publickey", "true` must log in without a question", "ControlMaster", "Kerberos ticket"}},
-		{"refused by the gateway", []string{"-o", fmt.Sprintf("ProxyCommand=ssh -F %s -o PubkeyAuthentication=no -p %d -W %%h:%%p 127.0.0.1", gate.ConfigFile, gate.Port)}, hosts.Denied,
+			[]string{
+				"Permission denied (publickey",
+				"true` must log in without a question",
+				"ControlMaster",
+				"Kerberos ticket",
+			}},
+		{"refused by the gateway", []string{"-o", fmt.Sprintf("ProxyCommand=ssh -F %s -o PubkeyAuthentication=no "+
+			"-p %d -W %%h:%%p 127.0.0.1", gate.ConfigFile, gate.Port)}, hosts.Denied,
 			[]string{"Permission denied (publickey", "'ProxyCommand=ssh -F "}},
 		{"unknown host key", []string{"-o", "UserKnownHostsFile=" + none}, hosts.HostKey,
 			[]string{"host key is known for [127.0.0.1]", "compare the fingerprint"}},
@@ -195,9 +212,24 @@ func TestWhySSHFailed(t *testing.T) {
 		{"changed host key", []string{"-o", "UserKnownHostsFile=" + changed}, hosts.HostKey,
 			[]string{"REMOTE HOST IDENTIFICATION HAS CHANGED!", "ask who runs it"}},
 		{"wrong port", []string{"-o", "Port=1"}, hosts.Unreachable, []string{"Connection refused"}},
-		{"no such name", []string{"-o", "HostName=no-such-host.invalid"}, hosts.Unreachable, []string{"Could not resolve hostname"}},
-		{"behind a gateway", []string{"-J", s.Addr(), "-o", "HostName=127.0.0.2", "-o", "Port=1"}, hosts.Unreachable, []string{"open failed: connect failed"}},
-		{"bad option", []string{"-o", "NoSuchOption=1"}, hosts.Misconfigured, []string{"Bad configuration option: nosuchoption", "correct the link in the inventory"}},
+		{
+			"no such name",
+			[]string{"-o", "HostName=no-such-host.invalid"},
+			hosts.Unreachable,
+			[]string{"Could not resolve hostname"},
+		},
+		{
+			"behind a gateway",
+			[]string{"-J", s.Addr(), "-o", "HostName=127.0.0.2", "-o", "Port=1"},
+			hosts.Unreachable,
+			[]string{"open failed: connect failed"},
+		},
+		{
+			"bad option",
+			[]string{"-o", "NoSuchOption=1"},
+			hosts.Misconfigured,
+			[]string{"Bad configuration option: nosuchoption", "correct the link in the inventory"},
+		},
 		{"bad flag", []string{"-?"}, hosts.Misconfigured, []string{"correct the link"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -263,7 +295,9 @@ func TestSSHAsksNobody(t *testing.T) {
 	if _, err := os.Stat(asked); err == nil {
 		t.Error("it asked for the passphrase")
 	}
-	if out, err := runOnNewLink(t, commandTo("sh", "-c", `(: < /dev/tty) 2>/dev/null && echo "there is a terminal"; true`), ""); out != "" || err != nil {
+	if out, err := runOnNewLink(
+		t, commandTo("sh", "-c", `(: < /dev/tty) 2>/dev/null && echo "there is a terminal"; true`), "",
+	); out != "" || err != nil {
 		t.Errorf("got %s%v, want no terminal", out, err)
 	}
 }

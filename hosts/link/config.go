@@ -133,7 +133,8 @@ func (s settings) first(keyword string) string {
 // answer, and nothing else in the answer depends on the key.
 func (c *SSHConfig) settingsOf(ctx context.Context, q request) (settings, error) {
 	if c.program == "" {
-		return nil, errors.New("there is no ssh program, which resolves names by your ssh configuration: install the OpenSSH client (openssh-client)")
+		return nil, errors.New("there is no ssh program, which resolves names by your ssh configuration: " +
+			"install the OpenSSH client (openssh-client)")
 	}
 	defaults, err := c.query(ctx, "-F", "/dev/null", "--", unknownHost)
 	if err != nil {
@@ -233,8 +234,10 @@ func (c *SSHConfig) runSSH(args []string) (settings, error) {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if ctx.Err() != nil {
-		return nil, &transientError{fmt.Errorf("`%s -G` did not answer within %v; does a Match exec in the ssh configuration hang?",
-			c.program, c.timeout)}
+		return nil, &transientError{
+			fmt.Errorf("`%s -G` did not answer within %v; does a Match exec in the ssh configuration hang?",
+				c.program, c.timeout),
+		}
 	}
 	if _, ok := errors.AsType[*exec.ExitError](err); ok {
 		if text := summarize(stderr.String()); text != "" {

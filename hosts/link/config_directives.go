@@ -170,14 +170,20 @@ var directives = []directive{
 	{"NoHostAuthenticationForLocalhost", warned, "host keys are always checked", isOn},
 	{"PermitLocalCommand", warned, "run the LocalCommand before", isOn},
 	{"PKCS11Provider", warned, toAgent, isNotNone},
-	{"PreferredAuthentications", warned, "keys are all that is used", func(v string) bool { return !strings.Contains(v, "publickey") }},
+	{
+		"PreferredAuthentications",
+		warned,
+		"keys are all that is used",
+		func(v string) bool { return !strings.Contains(v, "publickey") },
+	},
 	{"PubkeyAcceptedAlgorithms", warned, usualOffered, isAny},
 	{"PubkeyAcceptedKeyTypes", warned, usualOffered, isAny},
 	{"PubkeyAuthentication", warned, "keys are all that is used", isOff},
 	{"RevokedHostKeys", warned, "mark the key @revoked in known_hosts", isNotNone},
 	{"SecurityKeyProvider", warned, toAgent, func(v string) bool { return v != "internal" }},
 	{"SmartcardDevice", warned, toAgent, isNotNone},
-	{"StrictHostKeyChecking", warned, "host keys are always checked: use accept-new", isOff}, // other values are honored
+	// Other values are honored.
+	{"StrictHostKeyChecking", warned, "host keys are always checked: use accept-new", isOff},
 	{"VerifyHostKeyDNS", warned, toKnownHosts, isOn},
 }
 
@@ -220,7 +226,8 @@ func warnings(s settings, config string) (lines []string) {
 			if isOff(value) { // ssh prints "false" for some
 				value = "no"
 			}
-			lines = append(lines, fmt.Sprintf("%s %s in the ssh configuration is not supported: %s, or %s", d.name, value, d.note, useSSH(config)))
+			lines = append(lines, fmt.Sprintf("%s %s in the ssh configuration is not supported: %s, or %s",
+				d.name, value, d.note, useSSH(config)))
 		}
 	}
 	return lines
@@ -245,9 +252,12 @@ func (t *Target) setAlgorithms(s settings) error {
 		if value == "" {
 			continue
 		}
-		*l.to = slices.DeleteFunc(strings.Split(value, ","), func(name string) bool { return !slices.Contains(l.supported, name) })
+		*l.to = slices.DeleteFunc(strings.Split(value, ","), func(name string) bool {
+			return !slices.Contains(l.supported, name)
+		})
 		if len(*l.to) == 0 {
-			return fmt.Errorf("none of %s %s is supported; supported are %s", l.directive, value, strings.Join(l.supported, ","))
+			return fmt.Errorf("none of %s %s is supported; supported are %s",
+				l.directive, value, strings.Join(l.supported, ","))
 		}
 	}
 	return nil

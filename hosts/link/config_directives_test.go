@@ -119,7 +119,8 @@ func TestSelectEnv(t *testing.T) {
 // server accepts it, like a command of the installed ssh.
 func TestVariablesReachTheCommand(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{Config: []string{"AcceptEnv LC_*"}})
-	file := write(t, filepath.Join(t.TempDir(), "config"), "SendEnv LC_DCS* OTHER\nSetEnv LC_DCS_SET=\"two words\"\n"+read(t, s.ConfigFile))
+	file := write(t, filepath.Join(t.TempDir(), "config"),
+		"SendEnv LC_DCS* OTHER\nSetEnv LC_DCS_SET=\"two words\"\n"+read(t, s.ConfigFile))
 	t.Setenv("LC_DCS_SENT", "ä=b")
 	t.Setenv("OTHER", "not accepted")
 	const command = `printf '%s|' "$LC_DCS_SENT" "$LC_DCS_SET" "$OTHER"`
@@ -132,7 +133,9 @@ func TestVariablesReachTheCommand(t *testing.T) {
 	if got := run(t, l, command); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	out, err := exec.Command("ssh", "-F", file, "-i", s.Identity, "-p", fmt.Sprint(s.Port), "127.0.0.1", command).CombinedOutput()
+	out, err := exec.Command(
+		"ssh", "-F", file, "-i", s.Identity, "-p", fmt.Sprint(s.Port), "127.0.0.1", command,
+	).CombinedOutput()
 	if err != nil || string(out) != want {
 		t.Errorf("the installed ssh: got %q, %v; want %q", out, err, want)
 	}
@@ -142,7 +145,9 @@ func TestVariablesReachTheCommand(t *testing.T) {
 func TestRSAKeysAreLargeEnough(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{RSA: true})
 	key := filepath.Join(t.TempDir(), "id")
-	if out, err := exec.Command("ssh-keygen", "-q", "-t", "rsa", "-b", "2048", "-N", "", "-f", key).CombinedOutput(); err != nil {
+	if out, err := exec.Command(
+		"ssh-keygen", "-q", "-t", "rsa", "-b", "2048", "-N", "", "-f", key,
+	).CombinedOutput(); err != nil {
 		t.Fatalf("ssh-keygen: %v: %s", err, out)
 	}
 	write(t, s.AuthorizedKeys(), read(t, key+".pub"))

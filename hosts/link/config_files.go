@@ -73,8 +73,19 @@ func (e *environment) tokens(t *Target) tokens {
 	port := strconv.Itoa(t.Port)
 	sum := sha1.Sum([]byte(e.hostname + t.HostName + port + t.User)) // %C is a name, not a secret
 	return tokens{
-		"%C": hex.EncodeToString(sum[:]), "%d": e.home, "%h": t.HostName, "%i": e.uid, "%k": cmp.Or(t.HostKeyAlias, t.Alias), "%L": short,
-		"%l": e.hostname, "%n": t.Alias, "%p": port, "%r": t.User, "%u": e.user, "%j": "", "%%": "%",
+		"%C": hex.EncodeToString(sum[:]),
+		"%d": e.home,
+		"%h": t.HostName,
+		"%i": e.uid,
+		"%k": cmp.Or(t.HostKeyAlias, t.Alias),
+		"%L": short,
+		"%l": e.hostname,
+		"%n": t.Alias,
+		"%p": port,
+		"%r": t.User,
+		"%u": e.user,
+		"%j": "",
+		"%%": "%",
 	}
 }
 

@@ -175,7 +175,8 @@ func compare(t *testing.T, env *environment, alias string, got *Target, printed 
 	check("user", got.User, said["user"]...)
 	check("port", strconv.Itoa(got.Port), said["port"]...)
 	check("hostkeyalias", got.HostKeyAlias, said["hostkeyalias"]...)
-	check("addressfamily", map[string]string{"tcp": "any", "tcp4": "inet", "tcp6": "inet6"}[got.Network], said["addressfamily"]...)
+	check("addressfamily",
+		map[string]string{"tcp": "any", "tcp4": "inet", "tcp6": "inet6"}[got.Network], said["addressfamily"]...)
 	timeout := "none"
 	if got.ConnectTimeout > 0 {
 		timeout = fmt.Sprint(int(got.ConnectTimeout.Seconds()))
@@ -239,8 +240,17 @@ Host !other !gw* *
 `)
 	conf, err := LoadSSHConfig(file)
 	must(t, err)
-	h := &hosts.Host{Name: "m", User: "carol", Port: 2222, Identity: write(t, filepath.Join(t.TempDir(), "key"), "k"), Jump: []string{"me@gw:2", "carol@gw2:99"}}
-	out, err := exec.Command("ssh", "-G", "-T", "-F", file, "-l", h.User, "-p", "2222", "-i", h.Identity, "-J", strings.Join(h.Jump, ","), "melon").Output()
+	h := &hosts.Host{
+		Name:     "m",
+		User:     "carol",
+		Port:     2222,
+		Identity: write(t, filepath.Join(t.TempDir(), "key"), "k"),
+		Jump:     []string{"me@gw:2", "carol@gw2:99"},
+	}
+	out, err := exec.Command(
+		"ssh", "-G", "-T", "-F", file, "-l", h.User, "-p", "2222", "-i", h.Identity, "-J", strings.Join(h.Jump, ","),
+		"melon",
+	).Output()
 	must(t, err)
 	got, _, err := conf.Resolve(t.Context(), h, "melon")
 	must(t, err)
@@ -260,7 +270,8 @@ func TestRefusedFileHasTheMessageOfSSH(t *testing.T) {
 		said = append(said, err.Error())
 	}
 	if said[0] != said[1] || !strings.HasPrefix(said[0], "ssh says: ") || strings.Contains(said[0], "terminating") ||
-		strings.Count(said[0], "line 3: ") != 1 || strings.Count(said[0], "line 4: ") != 1 || !strings.Contains(said[0], "config") {
+		strings.Count(said[0], "line 3: ") != 1 || strings.Count(said[0], "line 4: ") != 1 ||
+		!strings.Contains(said[0], "config") {
 		t.Errorf("messages: got %q, want the same one twice, with each line once", said)
 	}
 }
@@ -281,7 +292,8 @@ func TestDeviceAsAFileIsRefused(t *testing.T) {
 		"/dev/zero":         "is not an ssh configuration file",
 		"/nonexistent/file": "no such file",
 	} {
-		if _, err := newSSHConfig(file, configLab(t), "/nonexistent/ssh"); err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), want) {
+		if _, err := newSSHConfig(file, configLab(t), "/nonexistent/ssh"); err == nil ||
+			!strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", file, err, want)
 		}
 	}
@@ -306,9 +318,16 @@ func fakeSSH(t *testing.T, path, script string) (*SSHConfig, func() []string) {
 func TestInventoryReachesSSHAsOptions(t *testing.T) {
 	for path, f := range map[string]string{"": "", "/dev/null": "-F /dev/null "} {
 		c, log := fakeSSH(t, path, "echo hostname x")
-		h := &hosts.Host{Name: "m", User: "carol", Port: 2222, Identity: "/k", Jump: []string{"me@gw:2", "ssh://[fe80::1]"}}
+		h := &hosts.Host{
+			Name:     "m",
+			User:     "carol",
+			Port:     2222,
+			Identity: "/k",
+			Jump:     []string{"me@gw:2", "ssh://[fe80::1]"},
+		}
 		got, w, err := c.Resolve(t.Context(), h, "melon")
-		if err != nil || len(w) > 0 || len(got.Jumps) != 2 || strings.Join(got.IdentityFiles, " ") != "/k" || !got.Explicit {
+		if err != nil || len(w) > 0 || len(got.Jumps) != 2 || strings.Join(got.IdentityFiles, " ") != "/k" ||
+			!got.Explicit {
 			t.Fatalf("Resolve: got %+v, warnings %v, %v; want 2 jumps and the key /k", got, w, err)
 		}
 		if _, _, err := c.Resolve(t.Context(), &hosts.Host{Name: "n", Jump: []string{}}, "other"); err != nil {
@@ -422,7 +441,8 @@ func TestMatchExecThatHangsDelaysNoOtherHost(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, _, err := c.Resolve(ctx, hostNamed("m"), "hangs0"); !IsTransient(err) || !errors.Is(err, context.DeadlineExceeded) {
+		if _, _, err := c.Resolve(ctx, hostNamed("m"), "hangs0"); !IsTransient(err) ||
+			!errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want the end of the caller's time", err)
 		}
 		time.Sleep(c.timeout) // until the process has ended
@@ -433,7 +453,8 @@ func TestMatchExecThatHangsDelaysNoOtherHost(t *testing.T) {
 // us is reported.
 func TestUnknownKeywordIsReported(t *testing.T) {
 	c, _ := fakeSSH(t, "", `echo hostname x; echo newthing off; case "$*" in *melon) echo laterthing on;; esac`)
-	if _, w, err := resolveAlias(c, "melon"); err != nil || len(w) != 1 || !strings.Contains(w[0], `"laterthing" in the ssh configuration is unknown`) {
+	if _, w, err := resolveAlias(c, "melon"); err != nil || len(w) != 1 ||
+		!strings.Contains(w[0], `"laterthing" in the ssh configuration is unknown`) {
 		t.Errorf("warnings: got %v, %v; want one about laterthing", w, err)
 	}
 }

@@ -55,12 +55,14 @@ func (t *Target) proxyTokens() tokens {
 // version 9.6.
 func setProxyCommand(t *Target, s settings, command string) error {
 	if !isOff(s.first("proxyusefdpass")) {
-		return errors.New("ProxyUseFdpass yes in the ssh configuration is not supported: without it the ProxyCommand must pass the bytes on itself; or " + useSSH(t.Config))
+		return errors.New("ProxyUseFdpass yes in the ssh configuration is not supported: " +
+			"without it the ProxyCommand must pass the bytes on itself; or " + useSSH(t.Config))
 	}
 	values := t.proxyTokens()
 	for _, token := range []string{"%h", "%n", "%r"} {
 		if strings.Contains(command, token) && strings.ContainsAny(values[token], "'`\"$\\;&<>|(){}*?[]!# \t\r\n") {
-			return fmt.Errorf("%q cannot stand for %s in the ProxyCommand, because the shell would interpret it", values[token], token)
+			return fmt.Errorf("%q cannot stand for %s in the ProxyCommand, because the shell would interpret it",
+				values[token], token)
 		}
 	}
 	t.proxyPattern = command

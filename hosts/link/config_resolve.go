@@ -119,7 +119,9 @@ type resolution struct {
 // target resolves one connection. about begins its warnings and errors: "gateway NAME: ",
 // or "" for the host itself.
 func (r *resolution) target(q request, about string) (*Target, error) {
-	if q.alias == "" || q.alias[0] == '-' || strings.ContainsFunc(q.alias, func(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) }) {
+	if q.alias == "" || q.alias[0] == '-' || strings.ContainsFunc(q.alias, func(c rune) bool {
+		return unicode.IsSpace(c) || unicode.IsControl(c)
+	}) {
 		return nil, fmt.Errorf("%q is not a name or address to connect to", q.alias)
 	}
 	s, err := r.config.settingsOf(r.ctx, q)
@@ -179,7 +181,8 @@ func (r *resolution) jumps(specs []string, config string) ([]*Target, error) {
 }
 
 func errJumpLoop(name string) error {
-	return fmt.Errorf("more than %d gateways, or a loop of gateways, on the way through %s: give it `ProxyJump none` (or jump = \"none\" in the inventory)", maxJumps, name)
+	return fmt.Errorf("more than %d gateways, or a loop of gateways, on the way through %s: "+
+		"give it `ProxyJump none` (or jump = \"none\" in the inventory)", maxJumps, name)
 }
 
 // setWay sets the ProxyCommand of t, or returns its gateways as written. Of ProxyJump and
@@ -231,7 +234,9 @@ func (c *SSHConfig) fillTarget(t *Target, s settings, q request) error {
 	}
 	t.IdentitiesOnly = !isOff(s.first("identitiesonly"))
 	t.AcceptNew = strings.EqualFold(s.first("stricthostkeychecking"), "accept-new")
-	t.Network = cmp.Or(map[string]string{"inet": "tcp4", "inet6": "tcp6"}[strings.ToLower(s.first("addressfamily"))], "tcp")
+	t.Network = cmp.Or(
+		map[string]string{"inet": "tcp4", "inet6": "tcp6"}[strings.ToLower(s.first("addressfamily"))], "tcp",
+	)
 	if value := s.first("connecttimeout"); value != "" && !isNone(value) {
 		seconds, err := strconv.ParseUint(value, 10, 24)
 		if err != nil {

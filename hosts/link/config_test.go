@@ -71,9 +71,20 @@ func TestHostWithoutConfiguration(t *testing.T) {
 	}
 	dir := filepath.Join(c.env.home, ".ssh")
 	want := fmt.Sprintf("%+v", Target{
-		Alias: "melon4", Config: c.path, Command: []string{"ssh", "-F", c.path, "melon4"}, HostName: "melon4", Port: 22, User: c.env.user, IdentityAgent: "/run/agent", Network: "tcp",
-		IdentityFiles: []string{dir + "/id_rsa", dir + "/id_ecdsa", dir + "/id_ecdsa_sk", dir + "/id_ed25519", dir + "/id_ed25519_sk"},
-		KnownHosts:    []string{dir + "/known_hosts", dir + "/known_hosts2", "/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2"},
+		Alias:         "melon4",
+		Config:        c.path,
+		Command:       []string{"ssh", "-F", c.path, "melon4"},
+		HostName:      "melon4",
+		Port:          22,
+		User:          c.env.user,
+		IdentityAgent: "/run/agent",
+		Network:       "tcp",
+		IdentityFiles: []string{
+			dir + "/id_rsa", dir + "/id_ecdsa", dir + "/id_ecdsa_sk", dir + "/id_ed25519", dir + "/id_ed25519_sk",
+		},
+		KnownHosts: []string{
+			dir + "/known_hosts", dir + "/known_hosts2", "/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2",
+		},
 	})
 	if fmt.Sprintf("%+v", *got) != want {
 		t.Errorf("got  %+v\nwant %s", *got, want)
@@ -98,14 +109,16 @@ func TestInventoryWins(t *testing.T) {
 	if strings.Join(got.Command, " ") != wantCommand {
 		t.Errorf("got command %q, want %q", got.Command, wantCommand)
 	}
-	if len(got.Jumps) != 2 || got.Jumps[0].HostName != "gw" || got.Jumps[0].User != "me" || got.Jumps[0].Port != 2 || got.Jumps[1].HostName != "gw2" {
+	if len(got.Jumps) != 2 || got.Jumps[0].HostName != "gw" || got.Jumps[0].User != "me" || got.Jumps[0].Port != 2 ||
+		got.Jumps[1].HostName != "gw2" {
 		t.Errorf("jumps %+v", got.Jumps)
 	}
 	h.Jump = []string{} // jump = "none"
 	if got, _, err = c.Resolve(t.Context(), h, "melon4"); err != nil || len(got.Jumps) > 0 {
 		t.Errorf("jump none: %+v, %v", got.Jumps, err)
 	}
-	if got, _, err = c.Resolve(t.Context(), &hosts.Host{Name: "m"}, "10.0.0.7"); err != nil || got.HostName != "10.0.0.7" || got.User != c.env.user {
+	if got, _, err = c.Resolve(t.Context(), &hosts.Host{Name: "m"}, "10.0.0.7"); err != nil ||
+		got.HostName != "10.0.0.7" || got.User != c.env.user {
 		t.Errorf("another address: %+v, %v", got, err)
 	}
 }
@@ -142,17 +155,33 @@ Host b
 	wd, _ := os.Getwd()
 	home := c.env.home
 	want := fmt.Sprintf("%+v", Target{
-		Alias: "a", Config: c.path, Command: []string{"ssh", "-F", c.path, "a"}, HostName: "a.lab", Port: 22, User: "bob", Explicit: true, IdentitiesOnly: true, IdentityAgent: "/run/other",
-		IdentityFiles:    []string{home + "/.ssh/my key", home + "/k_a.lab_bob_" + c.env.user + "_a_22", wd + "/melon/k%"},
+		Alias:          "a",
+		Config:         c.path,
+		Command:        []string{"ssh", "-F", c.path, "a"},
+		HostName:       "a.lab",
+		Port:           22,
+		User:           "bob",
+		Explicit:       true,
+		IdentitiesOnly: true,
+		IdentityAgent:  "/run/other",
+		IdentityFiles: []string{
+			home + "/.ssh/my key",
+			home + "/k_a.lab_bob_" + c.env.user + "_a_22",
+			wd + "/melon/k%",
+		},
 		CertificateFiles: []string{home + "/cert_desk_" + c.env.uid},
-		KnownHosts:       []string{home + "/kh1", "/kh2_alias"}, HostKeyAlias: "alias", AcceptNew: true,
-		ConnectTimeout: 90 * time.Second, Network: "tcp6",
+		KnownHosts:       []string{home + "/kh1", "/kh2_alias"},
+		HostKeyAlias:     "alias",
+		AcceptNew:        true,
+		ConnectTimeout:   90 * time.Second,
+		Network:          "tcp6",
 	})
 	if fmt.Sprintf("%+v", *got) != want {
 		t.Errorf("got  %+v\nwant %s", *got, want)
 	}
 	got, _, err = resolveAlias(c, "b")
-	if err != nil || got.IdentityAgent != "" || len(got.IdentityFiles) != 0 || got.KnownHosts[0] != "/dev/null" || len(got.KnownHosts) != 3 {
+	if err != nil || got.IdentityAgent != "" || len(got.IdentityFiles) != 0 || got.KnownHosts[0] != "/dev/null" ||
+		len(got.KnownHosts) != 3 {
 		t.Errorf("none: %+v, %v", got, err)
 	}
 }
@@ -222,7 +251,8 @@ func TestDirectivesWithoutSupportAreReportedOnce(t *testing.T) {
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
-		if want == "" && len(warnings) > 0 || want != "" && (len(warnings) != 1 || !strings.HasPrefix(warnings[0], want) || !strings.Contains(warnings[0], "ssh -F "+c.path)) {
+		if want == "" && len(warnings) > 0 || want != "" && (len(warnings) != 1 ||
+			!strings.HasPrefix(warnings[0], want) || !strings.Contains(warnings[0], "ssh -F "+c.path)) {
 			t.Errorf("%q: warnings %q, want %q", text, warnings, want)
 		}
 		if _, warnings, err = c.Resolve(t.Context(), &hosts.Host{Name: "o"}, "other"); err != nil || len(warnings) > 0 {
@@ -246,7 +276,8 @@ func TestProxyCommandOfTheInventory(t *testing.T) {
 // the command line names another one, that its gateways are resolved with the same file, and that a
 // warning advises to name the file to ssh.
 func TestConfigurationOfAHost(t *testing.T) {
-	file := write(t, filepath.Join(t.TempDir(), "lab config"), "Host ws01\nHostName ws01.lab\nProxyJump gate\nBindAddress 1.2.3.4\nHost gate\nHostName gate.lab\n")
+	file := write(t, filepath.Join(t.TempDir(), "lab config"),
+		"Host ws01\nHostName ws01.lab\nProxyJump gate\nBindAddress 1.2.3.4\nHost gate\nHostName gate.lab\n")
 	h := &hosts.Host{Name: "ws01", SSHConfig: file}
 	c := config(t, "")
 	c.path = ""
@@ -259,7 +290,8 @@ func TestConfigurationOfAHost(t *testing.T) {
 	}
 	h.SSHConfig = "/nonexistent/config"
 	refuses(t, c, h, "ws01", "/nonexistent/config")
-	if got, _, err := config(t, "HostName other\n").Resolve(t.Context(), h, "ws01"); err != nil || got.HostName != "other" {
+	if got, _, err := config(t, "HostName other\n").Resolve(t.Context(), h, "ws01"); err != nil ||
+		got.HostName != "other" {
 		t.Errorf("got %+v, %v; want the configuration of the command line", got, err)
 	}
 }
@@ -326,7 +358,8 @@ Host rest
 		"plus":  func(l []string) bool { return len(l) > 5 && l[len(l)-1] == "ssh-rsa" },
 		"minus": func(l []string) bool {
 			s := strings.Join(l, " ")
-			return len(l) > 1 && !strings.Contains(s, "cert") && !strings.Contains(s, "ecdsa") && strings.Contains(s, "ssh-ed25519")
+			return len(l) > 1 && !strings.Contains(s, "cert") && !strings.Contains(s, "ecdsa") &&
+				strings.Contains(s, "ssh-ed25519")
 		},
 		"front": func(l []string) bool { return len(l) > 5 && l[0] == "rsa-sha2-512" },
 		"other": func(l []string) bool { return l == nil },
@@ -406,7 +439,8 @@ Host oldest
 		t.Errorf("got %+v, %v; want a ProxyCommand of another kind to be run", got, err)
 	}
 	nat := &hosts.Host{Name: "inside", Port: 2201, Jump: []string{"nat.example.org:2200"}}
-	if got, _, err := c.Resolve(t.Context(), nat, "nat.example.org"); err != nil || len(got.Jumps) != 1 || got.Jumps[0].Port != 2200 {
+	if got, _, err := c.Resolve(t.Context(), nat, "nat.example.org"); err != nil || len(got.Jumps) != 1 ||
+		got.Jumps[0].Port != 2200 {
 		t.Errorf("a gateway at the same address with another port: %+v, %v", got, err)
 	}
 	refuses(t, c, &hosts.Host{Name: "gw", Jump: []string{"gw"}}, "gw", `jump = "none"`) // through itself
@@ -415,13 +449,23 @@ Host oldest
 // FuzzAnswer checks that any output of ssh becomes a complete target or an error.
 func FuzzAnswer(f *testing.F) {
 	for _, s := range []string{
-		"hostname a\nport 22\nuser bob\n", "hostname a\nproxyjump b,c@d:3\n", "hostname a\nproxycommand ssh -W %h:%p g\n",
-		"hostname a\nidentityfile ~/%h\nidentityfile none\nuserknownhostsfile /a b c\n", "hostname a\nhostkeyalgorithms ^x*,+y\n",
+		"hostname a\nport 22\nuser bob\n",
+		"hostname a\nproxyjump b,c@d:3\n",
+		"hostname a\nproxycommand ssh -W %h:%p g\n",
+		"hostname a\nidentityfile ~/%h\nidentityfile none\nuserknownhostsfile /a b c\n",
+		"hostname a\nhostkeyalgorithms ^x*,+y\n",
 		"hostname a\nidentityagent $X\nconnecttimeout 1h\nstricthostkeychecking accept-new\n", "\r\n  \nX\nhostname\n",
 	} {
 		f.Add(s)
 	}
-	env := &environment{home: "/home/a", user: "alice", uid: "1", hostname: "desk", getenv: os.LookupEnv, environ: os.Environ}
+	env := &environment{
+		home:     "/home/a",
+		user:     "alice",
+		uid:      "1",
+		hostname: "desk",
+		getenv:   os.LookupEnv,
+		environ:  os.Environ,
+	}
 	f.Fuzz(func(t *testing.T, text string) {
 		s := parseSettings(text)
 		if s["hostname"] == nil {
@@ -436,7 +480,8 @@ func FuzzAnswer(f *testing.F) {
 			return s, nil
 		}
 		got, _, err := resolveAlias(c, "alias")
-		if err == nil && (got.HostName == "" || got.Port < 1 || got.Port > 65535 || got.User == "" || len(got.Jumps) > maxJumps) {
+		if err == nil && (got.HostName == "" || got.Port < 1 || got.Port > 65535 || got.User == "" ||
+			len(got.Jumps) > maxJumps) {
 			t.Fatalf("got target %+v, want a host name, a port, a user, and few jumps", got)
 		}
 	})

@@ -224,7 +224,8 @@ func (s *localStream) waitKilled() error {
 	if closedWithin(s.done, killTimeout) {
 		return s.exitErr
 	}
-	return fmt.Errorf("process %d does not end although it was killed; it hangs in the kernel, probably on a file system", s.cmd.Process.Pid)
+	return fmt.Errorf("process %d does not end although it was killed; it hangs in the kernel, "+
+		"probably on a file system", s.cmd.Process.Pid)
 }
 
 // closedWithin waits until done is closed, at most d. It reports whether done is closed.

@@ -213,8 +213,12 @@ func (l *sshLink) start(command string) (*sshStream, error) {
 	}
 	if !ok {
 		s.Close()
-		return nil, &hosts.Error{Host: l.host, Class: hosts.Denied,
-			Err: errors.New("the server does not let this key run commands"), Advice: "look at authorized_keys and sshd_config there"}
+		return nil, &hosts.Error{
+			Host:   l.host,
+			Class:  hosts.Denied,
+			Err:    errors.New("the server does not let this key run commands"),
+			Advice: "look at authorized_keys and sshd_config there",
+		}
 	}
 	return s, nil
 }

@@ -169,7 +169,8 @@ func (a *attempt) run(ctx context.Context) (*connection, error) {
 			}
 		}
 		abort(conn)
-		if a.hostKey.passed || a.hostKey.err != nil || !isCut(err) || cuts == maxCuts || !sleepContext(ctx, minCutPause+rand.N(minCutPause)) {
+		if a.hostKey.passed || a.hostKey.err != nil || !isCut(err) || cuts == maxCuts ||
+			!sleepContext(ctx, minCutPause+rand.N(minCutPause)) {
 			return nil, a.explain(ctx, err)
 		}
 	}
@@ -225,7 +226,9 @@ func (a *attempt) dial(ctx context.Context) (net.Conn, error) {
 // dialSystemName dials a name that the resolver of a static Go program does not know, at the
 // addresses that the name service of the system gives. unknown is the error of the resolver, which is
 // returned if that service does not know the name either.
-func dialSystemName(ctx context.Context, d *net.Dialer, network string, t *Target, unknown error) (conn net.Conn, err error) {
+func dialSystemName(
+	ctx context.Context, d *net.Dialer, network string, t *Target, unknown error,
+) (conn net.Conn, err error) {
 	addresses, err := account.Addresses(ctx, network, t.HostName)
 	if err != nil {
 		return nil, unknown

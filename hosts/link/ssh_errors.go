@@ -29,7 +29,8 @@ func useSSH(config string) string {
 // useSharedSSH returns the advice if a password or a second factor must be typed. The
 // dispatcher has no terminal, so a person opens the connection, and ssh shares it.
 func useSharedSSH(config string) string {
-	return useSSH(config) + ", over a shared connection (ControlMaster) that you open beforehand, because the dispatcher has no terminal"
+	return useSSH(config) + ", over a shared connection (ControlMaster) that you open beforehand, " +
+		"because the dispatcher has no terminal"
 }
 
 func (a *attempt) unreachable(err error) error {
@@ -48,16 +49,19 @@ func (a *attempt) explainDial(ctx context.Context, err error) error {
 		if errors.Is(cause, context.Canceled) {
 			return a.unreachable(cause)
 		}
-		return a.fail(hosts.Unreachable, "is it switched on? does a firewall drop the connection?", "%s: %w", addr, cause)
+		return a.fail(hosts.Unreachable, "is it switched on? does a firewall drop the connection?",
+			"%s: %w", addr, cause)
 	}
 	var dns *net.DNSError
 	switch {
 	case errors.As(err, &dns) && dns.IsNotFound:
-		return a.fail(hosts.Unreachable, "check its address for a typing error", "no machine is called %s", a.target.HostName)
+		return a.fail(hosts.Unreachable, "check its address for a typing error",
+			"no machine is called %s", a.target.HostName)
 	case errors.As(err, &dns):
 		return a.fail(hosts.Unreachable, "the name service does not work at the moment", "%w", err)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return a.fail(hosts.Unreachable, fmt.Sprintf("does sshd run there, on port %d?", a.target.Port), "%s refuses connections: %w", addr, syscall.ECONNREFUSED)
+		return a.fail(hosts.Unreachable, fmt.Sprintf("does sshd run there, on port %d?", a.target.Port),
+			"%s refuses connections: %w", addr, syscall.ECONNREFUSED)
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return a.fail(hosts.Unreachable, "is it switched on? does it need a gateway (jump) or a VPN?", "%w", err)
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
@@ -81,7 +85,8 @@ func (a *attempt) explainJump(ctx context.Context, err error) error {
 	case errors.Is(err, context.Canceled):
 		return a.unreachable(err)
 	case ctx.Err() != nil:
-		return a.fail(hosts.Unreachable, "is it switched on?", "%s%s: %w", addr, describeJumps(a.jumps), context.Cause(ctx))
+		return a.fail(hosts.Unreachable, "is it switched on?",
+			"%s%s: %w", addr, describeJumps(a.jumps), context.Cause(ctx))
 	}
 	return a.fail(hosts.Unreachable, "", "the connection to the gateway %s is lost: %w", a.gateway.name, err)
 }
@@ -96,7 +101,8 @@ func (a *attempt) explain(ctx context.Context, err error) error {
 	}
 	where := a.target.Address() + describeJumps(a.jumps)
 	if key := a.touching.Load(); key != nil && (ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded)) {
-		return a.fail(hosts.Unreachable, "or use a key that needs no touch", "touch the security key %s to log in at %s: %w",
+		return a.fail(hosts.Unreachable, "or use a key that needs no touch",
+			"touch the security key %s to log in at %s: %w",
 			*key, where, hosts.ErrUnanswered)
 	}
 	var algorithms *ssh.AlgorithmNegotiationError
@@ -106,21 +112,31 @@ func (a *attempt) explain(ctx context.Context, err error) error {
 	case errors.As(err, &algorithms) && algorithms.What == "host key":
 		return a.hostKey.noComparableKeyError(algorithms.RequestedAlgorithms)
 	case errors.As(err, &algorithms):
-		return a.fail(hosts.Misconfigured, "its ssh server is too old, or Ciphers, MACs or KexAlgorithms are set too narrowly",
-			"no %s in common with %s: it offers %s", algorithms.What, where, strings.Join(algorithms.RequestedAlgorithms, ", "))
+		return a.fail(
+			hosts.Misconfigured,
+			"its ssh server is too old, or Ciphers, MACs or KexAlgorithms are set too narrowly",
+			"no %s in common with %s: it offers %s",
+			algorithms.What,
+			where,
+			strings.Join(algorithms.RequestedAlgorithms, ", "),
+		)
 	case a.hostKey.passed && a.isLoginRefused(err):
 		return a.loginRefusedError()
 	case errors.Is(err, context.DeadlineExceeded) && a.hostKey.passed:
-		return a.fail(hosts.Unreachable, "its home directories or its user database may hang", "logging in at %s: %w", where, err)
+		return a.fail(hosts.Unreachable, "its home directories or its user database may hang",
+			"logging in at %s: %w", where, err)
 	case errors.Is(err, context.DeadlineExceeded) && a.proxy != nil:
-		return a.fail(hosts.Unreachable, a.proxyAdvice(), "its ProxyCommand passes nothing on from %s: %w%s", where, err, a.proxy.quoteStderr())
+		return a.fail(hosts.Unreachable, a.proxyAdvice(), "its ProxyCommand passes nothing on from %s: %w%s",
+			where, err, a.proxy.quoteStderr())
 	case errors.Is(err, context.DeadlineExceeded):
 		return a.fail(hosts.Unreachable, "the machine may hang, or something else than sshd listens there",
 			"%s accepts the connection and then sends nothing: %w", where, err)
 	case !isCut(err):
-		return a.fail(hosts.Unreachable, fmt.Sprintf("is port %d the one of its sshd?", a.target.Port), "what answers at %s is no ssh server: %w", where, err)
+		return a.fail(hosts.Unreachable, fmt.Sprintf("is port %d the one of its sshd?", a.target.Port),
+			"what answers at %s is no ssh server: %w", where, err)
 	case a.hostKey.passed:
-		return a.fail(hosts.Unreachable, "look into the server's log", "%s closed the connection while we logged in: %w", where, err)
+		return a.fail(hosts.Unreachable, "look into the server's log",
+			"%s closed the connection while we logged in: %w", where, err)
 	}
 	return a.fail(hosts.Unreachable, "too many connections at once (MaxStartups), or an access rule such as fail2ban",
 		"%s closed the connection before it said who it is: %w", where, err)
@@ -135,7 +151,8 @@ func (a *attempt) explainGreeting(ctx context.Context, greeting *greetingConn) e
 		}
 	}
 	if said := greeting.reason(); said != "" && !greeting.isBusy() {
-		return a.fail(hosts.Unreachable, "its sshd or a firewall there refuses this machine, perhaps only for some minutes",
+		return a.fail(hosts.Unreachable,
+			"its sshd or a firewall there refuses this machine, perhaps only for some minutes",
 			"%s closed the connection and said %q", a.target.Address()+describeJumps(a.jumps), said)
 	}
 	return nil
@@ -165,7 +182,8 @@ func (a *attempt) loginRefusedError() error {
 			strings.Join(a.login.partial, ", "), strings.Join(a.login.allowed, " or "))
 	}
 	if !a.login.acceptsKeys {
-		return a.fail(hosts.Denied, a.login.otherWays("ask for PubkeyAuthentication to be switched on there", a.target.Config),
+		return a.fail(hosts.Denied, a.login.otherWays("ask for PubkeyAuthentication to be switched on there",
+			a.target.Config),
 			"the server takes no keys for %s, only %s", account, strings.Join(a.login.allowed, ", "))
 	}
 	problem, advice := "the server refuses every key for "+account, "ssh-copy-id puts a key there"
@@ -189,7 +207,12 @@ func (a *attempt) loginRefusedError() error {
 	if len(tried) >= 6 {
 		advice = "that is more keys than most servers try: name the right one (identity, IdentitiesOnly)"
 	}
-	return &hosts.Error{Host: a.host, Class: hosts.Denied, Err: errors.New(problem), Advice: a.login.otherWays(advice, a.target.Config)}
+	return &hosts.Error{
+		Host:   a.host,
+		Class:  hosts.Denied,
+		Err:    errors.New(problem),
+		Advice: a.login.otherWays(advice, a.target.Config),
+	}
 }
 
 // otherWays appends to advice the login methods that the server offers and that only

@@ -82,7 +82,12 @@ func gatewayError(host string, g *gateway) error {
 	if !errors.As(g.err, &cause) {
 		return &hosts.Error{Host: host, Class: hosts.Unreachable, Err: fmt.Errorf("gateway %s: %w", g.name, g.err)}
 	}
-	return &hosts.Error{Host: host, Class: cause.Class, Err: fmt.Errorf("gateway %w", &hosts.Error{Host: g.name, Err: cause.Err}), Advice: cause.Advice}
+	return &hosts.Error{
+		Host:   host,
+		Class:  cause.Class,
+		Err:    fmt.Errorf("gateway %w", &hosts.Error{Host: g.name, Err: cause.Err}),
+		Advice: cause.Advice,
+	}
 }
 
 func (p *gateways) dial(ctx context.Context, g *gateway, t *Target, before []*Target) {

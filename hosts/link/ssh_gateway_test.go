@@ -17,7 +17,11 @@ type lab struct{ outer, inner, host *hosttest.SSHD }
 
 func newLab(t *testing.T) lab {
 	outer := hosttest.StartSSHD(t, hosttest.Options{})
-	return lab{outer, hosttest.StartSSHD(t, hosttest.Options{With: outer}), hosttest.StartSSHD(t, hosttest.Options{With: outer})}
+	return lab{
+		outer,
+		hosttest.StartSSHD(t, hosttest.Options{With: outer}),
+		hosttest.StartSSHD(t, hosttest.Options{With: outer}),
+	}
 }
 
 func gatewayTarget(s *hosttest.SSHD, name string) *Target {
@@ -79,7 +83,8 @@ func TestGatewaysAreDialedThrough(t *testing.T) {
 		}
 	}
 	// At the inner gateway, one login is as a gateway and four are as a host.
-	if n, outer, inner := len(o.gateways.byChain), logins(t, lab.outer, 1), logins(t, lab.inner, 1+4); n != 2 || outer != 1 || inner != 1+4 {
+	if n, outer, inner := len(o.gateways.byChain), logins(t, lab.outer, 1), logins(t, lab.inner, 1+4); n != 2 ||
+		outer != 1 || inner != 1+4 {
 		t.Errorf("%d gateways in use, %d and %d logins, want 2, 1 and 5", n, outer, inner)
 	}
 	for _, l := range links {
@@ -124,7 +129,8 @@ func TestFaultOfAGatewayIsReportedForIt(t *testing.T) {
 	})
 	t.Run("no forwarding", func(t *testing.T) {
 		strict := hosttest.StartSSHD(t, hosttest.Options{With: lab.outer, Config: []string{"AllowTcpForwarding no"}})
-		mustFail(t, o, targetBehind(lab.host, gatewayTarget(strict, "strict")), hosts.Misconfigured, "gateway strict does not let us through", "AllowTcpForwarding")
+		mustFail(t, o, targetBehind(lab.host, gatewayTarget(strict, "strict")), hosts.Misconfigured,
+			"gateway strict does not let us through", "AllowTcpForwarding")
 	})
 	t.Run("host key behind it", func(t *testing.T) {
 		tg := *tg

@@ -104,7 +104,8 @@ func (c *hostKeyCheck) algorithms() ([]string, error) {
 		}
 	}
 	if len(wanted) == 0 {
-		return nil, c.fail(fmt.Errorf("HostKeyAlgorithms of the ssh configuration leaves none of the kinds of key that %s is known by: %s",
+		return nil, c.fail(fmt.Errorf("HostKeyAlgorithms of the ssh configuration leaves none of the kinds of key "+
+			"that %s is known by: %s",
 			c.name(), strings.Join(list, ", ")), "correct HostKeyAlgorithms")
 	}
 	return wanted, nil
@@ -132,7 +133,8 @@ func (c *hostKeyCheck) check(_ string, _ net.Addr, key ssh.PublicKey) error {
 	c.shown = fingerprint(key)
 	c.err = c.compare(key)
 	if bits := rsaBits(key); bits > 0 && bits < c.target.RequiredRSASize {
-		c.err = c.fail(fmt.Errorf("its host key is an RSA key of %d bits, and RequiredRSASize is %d", bits, c.target.RequiredRSASize),
+		c.err = c.fail(fmt.Errorf("its host key is an RSA key of %d bits, and RequiredRSASize is %d",
+			bits, c.target.RequiredRSASize),
 			"ask who runs it for a larger key")
 	}
 	if c.err == errUnknown && c.acceptNew {
@@ -202,8 +204,10 @@ func (c *hostKeyCheck) changed(key ssh.PublicKey, want []xknownhosts.KnownKey) e
 	i := max(0, slices.IndexFunc(want, func(k xknownhosts.KnownKey) bool { return k.Key.Type() == key.Type() }))
 	place := c.files.place(want[i].Filename, want[i].Line)
 	file := c.files.originalName(want[i].Filename)
-	return c.fail(fmt.Errorf("its host key has CHANGED: it shows %s, but %s says %s", fingerprint(key), place, fingerprint(want[i].Key)),
-		fmt.Sprintf("the connection may be intercepted, or the machine was reinstalled: ask who runs it, and only then: ssh-keygen -R %s -f %s",
+	return c.fail(fmt.Errorf("its host key has CHANGED: it shows %s, but %s says %s",
+		fingerprint(key), place, fingerprint(want[i].Key)),
+		fmt.Sprintf("the connection may be intercepted, or the machine was reinstalled: ask who runs it, "+
+			"and only then: ssh-keygen -R %s -f %s",
 			text.ShellWord(knownhosts.Normalize(c.name())), text.ShellWord(file)))
 }
 
@@ -213,14 +217,17 @@ func (c *hostKeyCheck) unknown(key ssh.PublicKey) error {
 		looked = "any file"
 	}
 	return c.fail(fmt.Errorf("its host key %s is not known in %s", fingerprint(key), looked),
-		fmt.Sprintf("if that is the right fingerprint, run `%s` once and answer yes, or use --accept-new", commandLine(c.target.Command)))
+		fmt.Sprintf("if that is the right fingerprint, run `%s` once and answer yes, or use --accept-new",
+			commandLine(c.target.Command)))
 }
 
 // noComparableKeyError is the error for a server none of whose keys can be compared with a known
 // one.
 func (c *hostKeyCheck) noComparableKeyError(offered []string) error {
-	return c.fail(fmt.Errorf("it offers host keys of the kinds %s, but is known by others", strings.Join(offered, ", ")),
-		fmt.Sprintf("the connection may be intercepted, or the host keys were replaced: ask who runs it; `ssh-keygen -F %s` shows what is known",
+	return c.fail(fmt.Errorf("it offers host keys of the kinds %s, but is known by others",
+		strings.Join(offered, ", ")),
+		fmt.Sprintf("the connection may be intercepted, or the host keys were replaced: ask who runs it; "+
+			"`ssh-keygen -F %s` shows what is known",
 			text.ShellWord(knownhosts.Normalize(c.name()))))
 }
 

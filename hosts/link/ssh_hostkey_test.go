@@ -54,14 +54,41 @@ func TestKnownHostKeysAreAccepted(t *testing.T) {
 		{what: "unknown", file: "", words: []string{"not known in", ssh.FingerprintSHA256(host), "ed25519",
 			"run `ssh -F 'my config' melon4` once", "--accept-new"}},
 		{what: "unknown under an alias", file: line(name, host), alias: "lab", words: []string{"not known in"}},
-		{what: "changed", file: "# a comment\n" + line(name, other),
-			words: []string{"CHANGED", ":2 says", ssh.FingerprintSHA256(other), ssh.FingerprintSHA256(host), "ssh-keygen -R '[127.0.0.1]:"}},
-		{what: "changed, behind a line nobody can read", file: "lab ssh-future AAAA\n" + line(name, other), words: []string{"CHANGED", "/known_hosts:2 says", "-f /"}},
+		{
+			what: "changed",
+			file: "# a comment\n" + line(name, other),
+			words: []string{
+				"CHANGED",
+				":2 says",
+				ssh.FingerprintSHA256(other),
+				ssh.FingerprintSHA256(host),
+				"ssh-keygen -R '[127.0.0.1]:",
+			},
+		},
+		{
+			what:  "changed, behind a line nobody can read",
+			file:  "lab ssh-future AAAA\n" + line(name, other),
+			words: []string{"CHANGED", "/known_hosts:2 says", "-f /"},
+		},
 		{what: "changed, no key of that kind", file: line(name, ecdsaKey(t)), words: []string{"CHANGED"}},
 		{what: "another machine's key without a port", file: line("127.0.0.1", other), words: []string{"not known"}},
-		{what: "revoked", file: line(name, host) + "@revoked * " + strings.SplitN(line("x", host), " ", 2)[1], words: []string{"@revoked", ":2"}},
-		{what: "algorithms of the user", file: line(name, rsa) + line(name, host), algorithms: []string{"rsa-sha2-512"}, ok: true},
-		{what: "algorithms that exclude what is known", file: line(name, host), algorithms: []string{"rsa-sha2-512"}, words: []string{"HostKeyAlgorithms"}},
+		{
+			what:  "revoked",
+			file:  line(name, host) + "@revoked * " + strings.SplitN(line("x", host), " ", 2)[1],
+			words: []string{"@revoked", ":2"},
+		},
+		{
+			what:       "algorithms of the user",
+			file:       line(name, rsa) + line(name, host),
+			algorithms: []string{"rsa-sha2-512"},
+			ok:         true,
+		},
+		{
+			what:       "algorithms that exclude what is known",
+			file:       line(name, host),
+			algorithms: []string{"rsa-sha2-512"},
+			words:      []string{"HostKeyAlgorithms"},
+		},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			tg := target(s)
@@ -93,7 +120,8 @@ func TestHostKeyOfAnotherKind(t *testing.T) {
 	tg := target(s)
 	tg.KnownHosts = []string{write(t, filepath.Join(t.TempDir(), "known_hosts"),
 		knownhosts.Line([]string{fmt.Sprintf("[127.0.0.1]:%d", s.Port)}, ecdsaKey(t))+"\n")}
-	mustFail(t, NewSSH(SSHOptions{AcceptNew: true}), tg, hosts.HostKey, "offers host keys of the kinds ssh-ed25519", "ssh-keygen -F")
+	mustFail(t, NewSSH(SSHOptions{AcceptNew: true}), tg, hosts.HostKey, "offers host keys of the kinds ssh-ed25519",
+		"ssh-keygen -F")
 }
 
 func ecdsaKey(t *testing.T) ssh.PublicKey {
@@ -183,7 +211,9 @@ func TestHashKnownHosts(t *testing.T) {
 	}
 	tg.AcceptNew = false
 	mustRun(t, NewSSH(SSHOptions{}), tg, "true")
-	if out, err := exec.Command("ssh-keygen", "-F", fmt.Sprintf("[127.0.0.1]:%d", s.Port), "-f", tg.KnownHosts[0]).CombinedOutput(); err != nil {
+	if out, err := exec.Command(
+		"ssh-keygen", "-F", fmt.Sprintf("[127.0.0.1]:%d", s.Port), "-f", tg.KnownHosts[0],
+	).CombinedOutput(); err != nil {
 		t.Errorf("ssh-keygen -F does not find the key: %v: %s", err, out)
 	}
 }
@@ -241,7 +271,8 @@ func TestUnusableKnownHostsLinesAreBlanked(t *testing.T) {
 	} {
 		good, bad, err := cleanKnown([]byte("# first\n"+c.line+"\nlast "+edKey), filepath.Join(t.TempDir(), "line"))
 		must(t, err)
-		if c.bad == "" && len(bad) != 0 || c.bad != "" && (len(bad) != 1 || !strings.HasPrefix(bad[0], "2: ") || !strings.Contains(bad[0], c.bad)) {
+		if c.bad == "" && len(bad) != 0 || c.bad != "" &&
+			(len(bad) != 1 || !strings.HasPrefix(bad[0], "2: ") || !strings.Contains(bad[0], c.bad)) {
 			t.Errorf("%.60q: bad %q, want %q", c.line, bad, c.bad)
 		}
 		if n := bytes.Count(good, []byte("\n")); n != 2 || !bytes.HasSuffix(good, []byte("\nlast "+edKey)) {
@@ -253,7 +284,11 @@ func TestUnusableKnownHostsLinesAreBlanked(t *testing.T) {
 // FuzzCleanKnown checks that the library can read what remains of any file.
 func FuzzCleanKnown(f *testing.F) {
 	for _, s := range []string{
-		"melon4 " + edKey + "\n", "@cert-authority *.lab " + edKey, "@revoked", "|1|a|b " + edKey, "[a]:b,c " + edKey + " \n#\n\r\n",
+		"melon4 " + edKey + "\n",
+		"@cert-authority *.lab " + edKey,
+		"@revoked",
+		"|1|a|b " + edKey,
+		"[a]:b,c " + edKey + " \n#\n\r\n",
 		"!,a " + edKey, "|1|=|= " + edKey, "\x00 \t" + edKey, ", " + edKey, "a\rb " + edKey + "\r",
 	} {
 		f.Add([]byte(s))

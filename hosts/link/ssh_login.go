@@ -187,7 +187,9 @@ func makeOffer(t *Target, ring *keyring, inAgent []ssh.Signer) *offer {
 	for _, s := range inAgent {
 		c := candidate{signer: s, name: describe(s.PublicKey(), "in the agent")}
 		o.keys = append(o.keys, c.certified(certs, t.User)...)
-		isNamed := slices.ContainsFunc(named, func(pub ssh.PublicKey) bool { return sameKey(pub, plainKey(s.PublicKey())) }) ||
+		isNamed := slices.ContainsFunc(named, func(pub ssh.PublicKey) bool {
+			return sameKey(pub, plainKey(s.PublicKey()))
+		}) ||
 			slices.ContainsFunc(certs, func(cert *ssh.Certificate) bool { return sameKey(cert, s.PublicKey()) })
 		if isNamed || !t.IdentitiesOnly {
 			o.keys = append(o.keys, c)

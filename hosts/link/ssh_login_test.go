@@ -38,7 +38,8 @@ func TestRefusedKeyIsDenied(t *testing.T) {
 	text := write(t, filepath.Join(t.TempDir(), "notes"), "not a key\n")
 	tg := target(s)
 	tg.IdentityFiles = []string{wrong, open, text, "/nonexistent/id", "/etc"}
-	mustFail(t, NewSSH(SSHOptions{}), tg, hosts.Denied, "refuses every key for "+s.User, wrong+" (SHA256:", open+": its permissions 0644", "chmod 600",
+	mustFail(t, NewSSH(SSHOptions{}), tg, hosts.Denied, "refuses every key for "+s.User,
+		wrong+" (SHA256:", open+": its permissions 0644", "chmod 600",
 		text+": not a private key", "/nonexistent/id: no such file", "/etc: not a regular file", "ssh-copy-id")
 
 	tg.IdentityFiles, tg.Explicit = []string{"/nonexistent/id_rsa", "/nonexistent/id_ed25519"}, false
@@ -53,7 +54,8 @@ func TestRefusedKeyIsDenied(t *testing.T) {
 // requires more than a key. The advice names the kind of link that works. If something must be
 // typed, it says that a person must open the connection.
 func TestLoginsThatNeedMoreThanAKey(t *testing.T) {
-	const first = "over a shared connection (ControlMaster) that you open beforehand, because the dispatcher has no terminal"
+	const first = "over a shared connection (ControlMaster) that you open beforehand, " +
+		"because the dispatcher has no terminal"
 	for name, c := range map[string]struct {
 		config []string
 		want   []string
@@ -61,7 +63,13 @@ func TestLoginsThatNeedMoreThanAKey(t *testing.T) {
 		"password": {[]string{"PubkeyAuthentication no", "PasswordAuthentication yes"},
 			[]string{"takes no keys", "only password", "to log in by password", useSSH(""), first}},
 		"keyboard-interactive": {[]string{"PubkeyAuthentication no", "KbdInteractiveAuthentication yes", "UsePAM yes"},
-			[]string{"takes no keys", "only keyboard-interactive", "to log in by keyboard-interactive", useSSH(""), first}},
+			[]string{
+				"takes no keys",
+				"only keyboard-interactive",
+				"to log in by keyboard-interactive",
+				useSSH(""),
+				first,
+			}},
 		"Kerberos": {[]string{"PubkeyAuthentication no", "GSSAPIAuthentication yes"},
 			[]string{"takes no keys", "gssapi-with-mic", "to log in by Kerberos", useSSH("")}},
 		"second factor": {[]string{"PasswordAuthentication yes", "AuthenticationMethods publickey,password"},
@@ -137,7 +145,10 @@ func TestPassphraseNotGiven(t *testing.T) {
 	mustFail(t, NewSSH(SSHOptions{}), target(s), hosts.Denied, s.Identity, "no terminal to ask", "ssh-add")
 
 	asked := 0
-	gaveUp := NewSSH(SSHOptions{Prompt: func(string) ([]byte, error) { asked++; return nil, errors.New("interrupted") }})
+	gaveUp := NewSSH(SSHOptions{Prompt: func(string) ([]byte, error) {
+		asked++
+		return nil, errors.New("interrupted")
+	}})
 	for range 2 {
 		mustFail(t, gaveUp, target(s), hosts.Denied, s.Identity, "passphrase was not given: interrupted")
 	}
@@ -171,7 +182,8 @@ func TestCallerDoesNotWaitForAPassphrase(t *testing.T) {
 				return []byte("sesam"), nil
 			}})
 			_, err := o.dialTarget(ctx, "melon4", tg)
-			if !errors.Is(err, hosts.ErrUnanswered) || hosts.ClassOf(err) != hosts.Unreachable || !strings.Contains(fmt.Sprint(err), key) {
+			if !errors.Is(err, hosts.ErrUnanswered) || hosts.ClassOf(err) != hosts.Unreachable ||
+				!strings.Contains(fmt.Sprint(err), key) {
 				t.Errorf("without an answer: %v", err)
 			}
 			close(answer)
@@ -217,10 +229,17 @@ func TestCertificateProblem(t *testing.T) {
 	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.Local)
 	at := func(d time.Duration) uint64 { return uint64(now.Add(d).Unix()) }
 	for want, cert := range map[string]ssh.Certificate{
-		"":                                      {ValidAfter: at(-time.Hour), ValidBefore: at(time.Hour), ValidPrincipals: []string{"ada", "bob"}},
-		"which expired on 2026-03-14 11:00":     {ValidBefore: at(-time.Hour)},
-		"which is valid from 2026-03-14 13:00":  {ValidAfter: at(time.Hour), ValidBefore: ssh.CertTimeInfinity},
-		"which is for bob and eve, not for ada": {ValidBefore: ssh.CertTimeInfinity, ValidPrincipals: []string{"bob", "eve"}},
+		"": {
+			ValidAfter:      at(-time.Hour),
+			ValidBefore:     at(time.Hour),
+			ValidPrincipals: []string{"ada", "bob"},
+		},
+		"which expired on 2026-03-14 11:00":    {ValidBefore: at(-time.Hour)},
+		"which is valid from 2026-03-14 13:00": {ValidAfter: at(time.Hour), ValidBefore: ssh.CertTimeInfinity},
+		"which is for bob and eve, not for ada": {
+			ValidBefore:     ssh.CertTimeInfinity,
+			ValidPrincipals: []string{"bob", "eve"},
+		},
 	} {
 		if got := certificateProblem(&cert, "ada", now); got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -300,7 +319,9 @@ func TestKeysOfTheAgentAreUsed(t *testing.T) {
 	tg.IdentityAgent, tg.IdentityFiles, tg.Explicit = socket, nil, false
 	t.Run("any key", func(t *testing.T) { mustRun(t, NewSSH(SSHOptions{}), tg, "true") })
 	tg.IdentitiesOnly = true
-	t.Run("IdentitiesOnly, none named", func(t *testing.T) { mustFail(t, NewSSH(SSHOptions{}), tg, hosts.Denied, "no key to offer") })
+	t.Run("IdentitiesOnly, none named", func(t *testing.T) {
+		mustFail(t, NewSSH(SSHOptions{}), tg, hosts.Denied, "no key to offer")
+	})
 	tg.IdentityFiles = []string{s.Identity + ".pub"}
 	t.Run("named by its public half", func(t *testing.T) { mustRun(t, NewSSH(SSHOptions{}), tg, "true") })
 

@@ -49,7 +49,8 @@ func TestNetworkFaultsAreUnreachable(t *testing.T) {
 	t.Run("refused", func(t *testing.T) {
 		s.Stop()
 		defer func() { must(t, s.Start()) }()
-		mustFail(t, NewSSH(SSHOptions{}), target(s), hosts.Unreachable, "refuses connections", fmt.Sprint("sshd run there, on port ", s.Port))
+		mustFail(t, NewSSH(SSHOptions{}), target(s), hosts.Unreachable, "refuses connections",
+			fmt.Sprint("sshd run there, on port ", s.Port))
 	})
 	t.Run("no such name", func(t *testing.T) {
 		tg := target(s)
@@ -183,7 +184,8 @@ func TestNamesAreResolvedAgain(t *testing.T) {
 // knows, such as one of mDNS or LDAP, and that an unknown name is still an error of its own.
 func TestNameOfTheSystem(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
-	getent := program(t, "getent", "#!/bin/sh\n[ \"$*\" = 'ahosts ws01.invalid' ] && printf '127.0.0.2 STREAM\\n127.0.0.1 STREAM\\n'\n")
+	getent := program(t, "getent",
+		"#!/bin/sh\n[ \"$*\" = 'ahosts ws01.invalid' ] && printf '127.0.0.2 STREAM\\n127.0.0.1 STREAM\\n'\n")
 	t.Setenv("PATH", filepath.Dir(getent)+":"+os.Getenv("PATH"))
 	tg := target(s)
 	tg.HostName, tg.HostKeyAlias = "ws01.invalid", "alias"
@@ -233,7 +235,9 @@ func TestDroppedAtFirst(t *testing.T) {
 	})
 	tg := target(s)
 	tg.Port, tg.KnownHosts = front.Port, []string{filepath.Join(t.TempDir(), "known_hosts")}
-	write(t, tg.KnownHosts[0], strings.ReplaceAll(read(t, s.KnownHosts), strconv.Itoa(s.Port), strconv.Itoa(front.Port)))
+	write(
+		t, tg.KnownHosts[0], strings.ReplaceAll(read(t, s.KnownHosts), strconv.Itoa(s.Port), strconv.Itoa(front.Port)),
+	)
 	if got := mustRun(t, NewSSH(SSHOptions{}), tg, "echo reached"); got != "reached\n" {
 		t.Errorf("got %q", got)
 	}
@@ -369,7 +373,8 @@ func TestDialsToAnAddressAreLimited(t *testing.T) {
 		left := time.Now()
 		leave()
 		if err := <-waits; err != nil || time.Since(left) == 0 || time.Since(left) >= maxJitter {
-			t.Errorf("a dial that waited: %v after %v, want a start within %v, but not at once", err, time.Since(left), maxJitter)
+			t.Errorf("a dial that waited: %v after %v, "+
+				"want a start within %v, but not at once", err, time.Since(left), maxJitter)
 		}
 		ctx, cancel = context.WithCancel(t.Context())
 		jitters := acquire(ctx, "gate")

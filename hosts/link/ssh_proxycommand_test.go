@@ -48,7 +48,8 @@ func TestProxyCommandIsTheConnection(t *testing.T) {
 	must(t, err)
 	defer alive.Close()
 	words := filepath.Join(t.TempDir(), "words")
-	l, err := openProxied(t, s, strings.Replace(bashProxy, "exec", fmt.Sprintf("exec 4>%s; echo %%n %%h %%p %%r %%%% >%s; exec", fifo, words), 1))
+	l, err := openProxied(t, s, strings.Replace(bashProxy, "exec", fmt.Sprintf("exec 4>%s; echo %%n %%h %%p "+
+		"%%r %%%% >%s; exec", fifo, words), 1))
 	must(t, err)
 	if got := run(t, l, "echo reached; head -c 1000000 /dev/zero | wc -c"); got != "reached\n1000000\n" {
 		t.Errorf("got %q", got)
@@ -71,12 +72,18 @@ func TestProxyCommandFailures(t *testing.T) {
 		class hosts.Class
 		words []string
 	}{
-		"echo no tunnel to %h >&2; exit 3": {hosts.Unreachable, []string{"ProxyCommand failed", "exit code 3", "no tunnel to 127.0.0.1"}},
-		"/nonexistent/tunnel %h":           {hosts.Misconfigured, []string{"ProxyCommand failed", "/nonexistent/tunnel", "must log in"}},
-		"true":                             {hosts.Unreachable, []string{"closed the connection"}},
-		"exec >&-; exec sleep 100":         {hosts.Unreachable, []string{"closed the connection"}},
-		"echo slow >&2; exec sleep 100":    {hosts.Unreachable, []string{"ProxyCommand passes nothing on", "slow"}},
-		"echo hello; exec sleep 100":       {hosts.Unreachable, []string{"ProxyCommand passes nothing on"}},
+		"echo no tunnel to %h >&2; exit 3": {
+			hosts.Unreachable,
+			[]string{"ProxyCommand failed", "exit code 3", "no tunnel to 127.0.0.1"},
+		},
+		"/nonexistent/tunnel %h": {
+			hosts.Misconfigured,
+			[]string{"ProxyCommand failed", "/nonexistent/tunnel", "must log in"},
+		},
+		"true":                          {hosts.Unreachable, []string{"closed the connection"}},
+		"exec >&-; exec sleep 100":      {hosts.Unreachable, []string{"closed the connection"}},
+		"echo slow >&2; exec sleep 100": {hosts.Unreachable, []string{"ProxyCommand passes nothing on", "slow"}},
+		"echo hello; exec sleep 100":    {hosts.Unreachable, []string{"ProxyCommand passes nothing on"}},
 	} {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
@@ -100,7 +107,8 @@ func TestProxyCommandFailures(t *testing.T) {
 func TestGatewayWithProxyCommand(t *testing.T) {
 	gw := hosttest.StartSSHD(t, hosttest.Options{})
 	s := hosttest.StartSSHD(t, hosttest.Options{With: gw})
-	text := fmt.Sprintf("Host gate\nHostName 127.0.0.1\nPort %d\nProxyCommand %s\n%s", gw.Port, bashProxy, read(t, s.ConfigFile))
+	text := fmt.Sprintf("Host gate\nHostName 127.0.0.1\nPort %d\nProxyCommand %s\n%s",
+		gw.Port, bashProxy, read(t, s.ConfigFile))
 	config, err := LoadSSHConfig(write(t, filepath.Join(t.TempDir(), "config"), text))
 	must(t, err)
 	h := s.Host("melon4")
