@@ -37,15 +37,27 @@ const usualFiles = 1024
 func measureCapacity(slots func(cores int) int) capacity {
 	c := capacity{cores: runtime.NumCPU(), machineCores: machineCores(), memory: readMachineMemory()}
 	if c.cores < c.machineCores {
-		c.limits = append(c.limits, hosts.CapacityLimit{Kind: hosts.CapacityOfCPUs, Value: float64(c.cores), Of: float64(c.machineCores)})
+		c.limits = append(c.limits, hosts.CapacityLimit{
+			Kind:  hosts.CapacityOfCPUs,
+			Value: float64(c.cores),
+			Of:    float64(c.machineCores),
+		})
 	}
 	groups := openControlGroups()
 	if quota := groups.cpuQuota(); quota < float64(c.cores) {
 		c.cores = max(1, int(quota))
-		c.limits = append(c.limits, hosts.CapacityLimit{Kind: hosts.CapacityOfCPUTime, Value: quota, Of: float64(c.machineCores)})
+		c.limits = append(c.limits, hosts.CapacityLimit{
+			Kind:  hosts.CapacityOfCPUTime,
+			Value: quota,
+			Of:    float64(c.machineCores),
+		})
 	}
 	if limit, _ := groups.memoryLimit(); limit < c.memory.total {
-		c.limits = append(c.limits, hosts.CapacityLimit{Kind: hosts.CapacityOfMemory, Value: float64(limit), Of: float64(c.memory.total)})
+		c.limits = append(c.limits, hosts.CapacityLimit{
+			Kind:  hosts.CapacityOfMemory,
+			Value: float64(limit),
+			Of:    float64(c.memory.total),
+		})
 		c.memory = c.memory.within(groups)
 	}
 	needed := float64(slots(c.cores) * jobProcesses)

@@ -26,9 +26,15 @@ func TestLimitsOfControlGroups(t *testing.T) {
 		processes   float64
 	}{
 		{"version 2", "0::/a/b\n", 2, map[string]string{
-			"cpu.max": "max 100000\n", "a/cpu.max": "50000 100000\n", "a/b/cpu.max": "400000 100000\n",
-			"a/memory.max": "536870912\n", "a/memory.current": "209715200\n", "a/memory.stat": "anon 1\ninactive_file 104857600\n",
-			"a/b/memory.max": "max\n", "a/b/pids.max": "100\n", "a/pids.max": "max\n",
+			"cpu.max":          "max 100000\n",
+			"a/cpu.max":        "50000 100000\n",
+			"a/b/cpu.max":      "400000 100000\n",
+			"a/memory.max":     "536870912\n",
+			"a/memory.current": "209715200\n",
+			"a/memory.stat":    "anon 1\ninactive_file 104857600\n",
+			"a/b/memory.max":   "max\n",
+			"a/b/pids.max":     "100\n",
+			"a/pids.max":       "max\n",
 		}, 0.5, 512 * mib, 412 * mib, 100},
 		{"version 1", "1:cpu:/a\n2:memory:/a\n3:pids:/a\n", 1, map[string]string{
 			"cpu/a/cpu.cfs_quota_us": "250000\n", "cpu/a/cpu.cfs_period_us": "100000\n", "cpu/cpu.cfs_quota_us": "-1\n",
@@ -89,19 +95,43 @@ func TestCountCPUs(t *testing.T) {
 // TestCapacityLimitsAreDescribed checks that each limit names its number, and that an unknown kind
 // of a later version has a text, too.
 func TestCapacityLimitsAreDescribed(t *testing.T) {
-	for limit, want := range map[hosts.CapacityLimit]string{
-		{Kind: hosts.CapacityOfCPUs, Value: 4, Of: 16}:                       "4 of 16 cores may be used (cpuset or taskset)",
-		{Kind: hosts.CapacityOfCPUTime, Value: 0.5, Of: 2}:                   "a control group limits CPU time to 0.5 of 2 cores",
-		{Kind: hosts.CapacityOfMemory, Value: 512 << 20, Of: 24 << 30}:       "a control group limits memory to 512 MiB of 24 GiB",
-		{Kind: hosts.CapacityOfUserProcesses, Value: 100}:                    "100 processes and threads per user (ulimit -u)",
-		{Kind: hosts.CapacityOfSlots, Value: 8, Of: 63}:                      "its administrators allow you 8 slots of 63 (/etc/dcs-tui/limits.toml)",
-		{Kind: hosts.CapacityOfReservations, Value: 64 << 30, Of: 256 << 30}: "its administrators allow your jobs 64 GiB of 256 GiB of memory (/etc/dcs-tui/limits.toml)",
-		{Kind: hosts.CapacityOfProcessList}: "processes of other users are hidden (/proc is mounted with hidepid), " +
-			"so their programs on GPUs, and owners at consoles without logind, are not noticed",
-		{Kind: 99, Value: 1}: "a limit of kind 99: 1",
+	for _, c := range []struct {
+		limit hosts.CapacityLimit
+		want  string
+	}{
+		{
+			hosts.CapacityLimit{Kind: hosts.CapacityOfCPUs, Value: 4, Of: 16},
+			"4 of 16 cores may be used (cpuset or taskset)",
+		},
+		{
+			hosts.CapacityLimit{Kind: hosts.CapacityOfCPUTime, Value: 0.5, Of: 2},
+			"a control group limits CPU time to 0.5 of 2 cores",
+		},
+		{
+			hosts.CapacityLimit{Kind: hosts.CapacityOfMemory, Value: 512 << 20, Of: 24 << 30},
+			"a control group limits memory to 512 MiB of 24 GiB",
+		},
+		{
+			hosts.CapacityLimit{Kind: hosts.CapacityOfUserProcesses, Value: 100},
+			"100 processes and threads per user (ulimit -u)",
+		},
+		{
+			hosts.CapacityLimit{Kind: hosts.CapacityOfSlots, Value: 8, Of: 63},
+			"its administrators allow you 8 slots of 63 (/etc/dcs-tui/limits.toml)",
+		},
+		{
+			hosts.CapacityLimit{Kind: hosts.CapacityOfReservations, Value: 64 << 30, Of: 256 << 30},
+			"its administrators allow your jobs 64 GiB of 256 GiB of memory (/etc/dcs-tui/limits.toml)",
+		},
+		{
+			hosts.CapacityLimit{Kind: hosts.CapacityOfProcessList},
+			"processes of other users are hidden (/proc is mounted with hidepid), " +
+				"so their programs on GPUs, and owners at consoles without logind, are not noticed",
+		},
+		{hosts.CapacityLimit{Kind: 99, Value: 1}, "a limit of kind 99: 1"},
 	} {
-		if got := limit.String(); got != want {
-			t.Errorf("got %q, want %q", got, want)
+		if got := c.limit.String(); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
 }

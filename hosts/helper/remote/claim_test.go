@@ -139,7 +139,8 @@ func TestSupervisorsShareAHeartbeatFile(t *testing.T) {
 	if at := ctl.word(ctlHeartbeat).Load(); at < int64(before) || at > int64(uptime()) {
 		t.Errorf("written at %d, and it was %d before", at, before)
 	}
-	ctl.word(ctlHeartbeat).Store(int64(uptime() + 360*heartbeatFileInterval)) // the interval is not over, however slow we are
+	// The interval is not over, however slow we are.
+	ctl.word(ctlHeartbeat).Store(int64(uptime() + 360*heartbeatFileInterval))
 	w.writeHeartbeatFile()
 	if read() != first || !strings.HasSuffix(first, " b\n") {
 		t.Errorf("touched twice within %v, or wrong: %q, %q", heartbeatFileInterval, first, read())

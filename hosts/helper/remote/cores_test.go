@@ -22,7 +22,8 @@ import (
 func (f *helperProcess) boundTo(id string, slots int) (cores []int, threads string) {
 	f.w.t.Helper()
 	ready, gate := f.w.fifo("ready-"+id), f.w.fifo("gate-"+id)
-	j := job(id, fmt.Sprintf(`echo $OMP_NUM_THREADS $(sed -n 's/^Cpus_allowed_list:[^0-9]*//p' /proc/self/status) > %s; read x < %s`, ready, gate))
+	j := job(id, fmt.Sprintf(`echo $OMP_NUM_THREADS $(sed -n 's/^Cpus_allowed_list:[^0-9]*//p' /proc/self/status) `+
+		`> %s; read x < %s`, ready, gate))
 	j.Slots = slots
 	f.launch(j)
 	threads, list, _ := strings.Cut(f.w.receive(ready), " ")
@@ -58,7 +59,8 @@ func TestJobsAreBoundToCores(t *testing.T) {
 	o2.Pin = true
 	g := w2.start(o2)
 	c, threads := g.boundTo("1.1", 2)
-	if len(a) != 1 || len(b) != 1 || len(c) != min(2, n) || len(unionOf(a, b)) != min(2, n) || len(unionOf(a, b, c)) != min(4, n) {
+	if len(a) != 1 || len(b) != 1 || len(c) != min(2, n) || len(unionOf(a, b)) != min(2, n) ||
+		len(unionOf(a, b, c)) != min(4, n) {
 		t.Errorf("of %d cores, jobs with 1, 1, and 2 slots are bound to %v, %v, and %v", n, a, b, c)
 	}
 	if want := fmt.Sprint(len(c)); threads != want {
@@ -87,7 +89,9 @@ func TestJobsAreBoundToCores(t *testing.T) {
 
 // TestOwnNumberOfThreadsIsKept checks that pin does not replace OMP_NUM_THREADS of the user.
 func TestOwnNumberOfThreadsIsKept(t *testing.T) {
-	env := jobEnv(nil, &hosts.LaunchJob{Env: []jobs.EnvVar{{Name: "OMP_NUM_THREADS", Value: "7"}}}, 2, nil, "mark", "/p")
+	env := jobEnv(
+		nil, &hosts.LaunchJob{Env: []jobs.EnvVar{{Name: "OMP_NUM_THREADS", Value: "7"}}}, 2, nil, "mark", "/p",
+	)
 	if !slices.Contains(env, "OMP_NUM_THREADS=7") || slices.Contains(env, "OMP_NUM_THREADS=2") {
 		t.Errorf("got %q", env)
 	}
@@ -144,7 +148,8 @@ func TestCoresChosenAtTheSameTime(t *testing.T) {
 	if want := map[int]int{1: 1, 2: 1}; !maps.Equal(used, want) {
 		t.Errorf("in use: %v, want %v", used, want)
 	}
-	if collided, err := b.choose(dirfd, dir, pickCores([]int{1, 2, 3}, used, 1, 1), used); collided || b.shared || err != nil {
+	if collided, err := b.choose(dirfd, dir, pickCores([]int{1, 2, 3}, used, 1, 1), used); collided || b.shared ||
+		err != nil {
 		t.Errorf("collided: %t, shared: %t, %v", collided, b.shared, err)
 	}
 	if !slices.Equal(b.numbers, []int{3}) {

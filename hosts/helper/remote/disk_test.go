@@ -310,7 +310,8 @@ func TestWorkDirOfAnotherUser(t *testing.T) {
 		o := w.open()
 		set(o)
 		f := w.start(o)
-		want := fmt.Sprintf("work_dir cannot be used: %s belongs to user 4711, not to us; set another work_dir for this host", o.WorkDir)
+		want := fmt.Sprintf("work_dir cannot be used: %s belongs to user 4711, not to us; "+
+			"set another work_dir for this host", o.WorkDir)
 		if f.hello.Error != want || f.hello.Passing {
 			t.Errorf("%s: %q, passing %v", name, f.hello.Error, f.hello.Passing)
 		}

@@ -107,7 +107,8 @@ func TestGroupNumberAloneMustBeCertain(t *testing.T) {
 		"echo up; read x; while :; do sleep 1000; done")
 	bare, q := grouped(t, nil, "sh", "-c",
 		// During an exec, the environment looks empty, too.
-		"env -i sleep 1000 & until test \"$(tr '\\0' ' ' < /proc/$!/cmdline)\" = 'sleep 1000 '; do :; done; echo $!; exit")
+		"env -i sleep 1000 & until test \"$(tr '\\0' ' ' < /proc/$!/cmdline)\" = 'sleep 1000 '; do :; "+
+			"done; echo $!; exit")
 	for s := q.state; s != 'Z'; { // the shell has exited, or is about to, and stays a zombie
 		now, _ := readProc(bare.Process.Pid)
 		s = now.state

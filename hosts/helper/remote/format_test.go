@@ -38,9 +38,19 @@ func FuzzReport(f *testing.F) {
 	id, by := jobs.AttemptID{Job: 17, N: 2}, holder{3, 4711, 99}
 	for _, r := range []report{
 		{Kind: repStarted, Attempt: id, By: by, Job: 4712, At: 5},
-		{Kind: repExited, Attempt: id, By: by, Outcome: jobs.Outcome{Exit: -1, Signal: "SIGKILL", Started: 1, Ended: 2,
-			CPU:         3,
-			MaxRSSBytes: 4, TimedOut: true, Stopped: true, LeftChildren: 5, Error: "a \"b\"\n", LastLine: "\xff\x00 c"}},
+		{Kind: repExited, Attempt: id, By: by, Outcome: jobs.Outcome{
+			Exit:         -1,
+			Signal:       "SIGKILL",
+			Started:      1,
+			Ended:        2,
+			CPU:          3,
+			MaxRSSBytes:  4,
+			TimedOut:     true,
+			Stopped:      true,
+			LeftChildren: 5,
+			Error:        "a \"b\"\n",
+			LastLine:     "\xff\x00 c",
+		}},
 		{Kind: repRefused, Attempt: id, By: by, Why: "no space left on device"},
 		{Kind: repExited, Attempt: id, By: by,
 			Outcome: jobs.Outcome{Exit: 2, ProcessLimit: jobs.ProcessLimit{Kind: jobs.LimitPids, Max: 40,

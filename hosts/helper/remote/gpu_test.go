@@ -300,7 +300,8 @@ func TestPartsOfAGPUAddUp(t *testing.T) {
 		must(t, err)
 		locks = append(locks, l...)
 	}
-	if use, want := lockedGPUs(dir), []hosts.GPUPart{{GPU: 1, Used: 875}}; !slices.Equal(use.parts, want) || len(use.whole) > 0 {
+	if use, want := lockedGPUs(dir), []hosts.GPUPart{{GPU: 1, Used: 875}}; !slices.Equal(use.parts, want) ||
+		len(use.whole) > 0 {
 		t.Errorf("in use: %+v, want %v", use, want)
 	}
 	for share, want := range map[jobs.GPUs]bool{250: false, 500: false, 126: false, 125: true} {
@@ -335,7 +336,9 @@ func TestPartOfAGPUIsAllForOldVersions(t *testing.T) {
 func nvidiaSMI(apps string) string {
 	return `case "$*" in
 "--query-gpu=index --format=csv,noheader") printf '0\n1\n';;
-"--query-gpu=index,uuid --format=csv,noheader") printf '0, GPU-0aaaaaaa-1111-2222-3333-444444444444\n1, GPU-1bbbbbbb-1111-2222-3333-444444444444\n';;
+"--query-gpu=index,uuid --format=csv,noheader")
+	echo '0, GPU-0aaaaaaa-1111-2222-3333-444444444444'
+	echo '1, GPU-1bbbbbbb-1111-2222-3333-444444444444' ;;
 "--query-compute-apps=gpu_uuid,pid --format=csv,noheader") echo >> ` + apps + `.asked; cat ` + apps + `;;
 *) echo "Unknown option $1"; exit 2;;
 esac`
@@ -359,8 +362,9 @@ func TestDevicesAreThoseOfTheTool(t *testing.T) {
 		script string
 		want   []int
 	}{
-		"two":         {nvidiaSMI("/dev/null"), []int{0, 1}},
-		"no driver":   {"echo \"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed and running.\"; exit 9", []int{3, 11}},
+		"two": {nvidiaSMI("/dev/null"), []int{0, 1}},
+		"no driver": {"echo \"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. " +
+			"Make sure that the latest NVIDIA driver is installed and running.\"; exit 9", []int{3, 11}},
 		"no devices":  {"echo 'No devices were found'; exit 6", []int{3, 11}},
 		"not a count": {"echo 99999999999999999999; echo -1", []int{3, 11}},
 	} {

@@ -39,13 +39,15 @@ func TestRuleOfPOSIXIsATimeZone(t *testing.T) {
 		if got := f.hello.ZoneSeconds; got != 9*3600 {
 			t.Errorf("hello: got %d s, want 9 hours", got)
 		}
-		if b := await(f, func(*hosts.Heartbeat) bool { return true }); b.ZoneSeconds == nil || *b.ZoneSeconds != 9*3600 {
+		if b := await(f, func(*hosts.Heartbeat) bool { return true }); b.ZoneSeconds == nil ||
+			*b.ZoneSeconds != 9*3600 {
 			t.Errorf("heartbeat: got %v, want 9 hours", b.ZoneSeconds)
 		}
 	})
 	t.Run("unknown", func(t *testing.T) {
 		w := newWorld(t, "TZ=Mars/Olympus")
-		if got := strings.Join(w.start(w.open()).hello.Warnings, "; "); !strings.Contains(got, `TZ="Mars/Olympus" is not a time zone`) {
+		if got := strings.Join(w.start(w.open()).hello.Warnings, "; "); !strings.Contains(got,
+			`TZ="Mars/Olympus" is not a time zone`) {
 			t.Errorf("got warnings %q", got)
 		}
 	})
@@ -164,9 +166,24 @@ func TestMeterOnAQuietHost(t *testing.T) {
 		scans int
 		ours  func(busy, ours float64) bool
 	}{
-		{"quiet", meter{measuredAt: at, busy: math.MaxUint64, scannedAt: at}, 0, func(_, ours float64) bool { return ours == 0 }},
-		{"busy after quiet", meter{measuredAt: at, scannedAt: at - 1}, 1, func(busy, ours float64) bool { return busy > quietCores && ours == busy }},
-		{"busy", meter{measuredAt: at, scannedAt: at}, 1, func(busy, ours float64) bool { return busy > quietCores && ours < busy }},
+		{
+			"quiet",
+			meter{measuredAt: at, busy: math.MaxUint64, scannedAt: at},
+			0,
+			func(_, ours float64) bool { return ours == 0 },
+		},
+		{
+			"busy after quiet",
+			meter{measuredAt: at, scannedAt: at - 1},
+			1,
+			func(busy, ours float64) bool { return busy > quietCores && ours == busy },
+		},
+		{
+			"busy",
+			meter{measuredAt: at, scannedAt: at},
+			1,
+			func(busy, ours float64) bool { return busy > quietCores && ours < busy },
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			busy, ours := c.m.measure(roots)
@@ -174,7 +191,8 @@ func TestMeterOnAQuietHost(t *testing.T) {
 				t.Errorf("rates %v of trees with %v cores", c.m.rates, ours)
 			}
 			if !c.ours(busy, ours) || c.m.scans != c.scans {
-				t.Errorf("%v cores are busy, %v of them with ours, after %d listings; want %d listings", busy, ours, c.m.scans, c.scans)
+				t.Errorf("%v cores are busy, %v of them with ours, after %d listings; "+
+					"want %d listings", busy, ours, c.m.scans, c.scans)
 			}
 		})
 	}
@@ -188,7 +206,8 @@ func TestHelperWaitsNotForEverForItsFirstMessage(t *testing.T) {
 		defer w.Close()
 		start := time.Now()
 		_, err := firstMessage(wire.NewReader(r), defaultLimits.silence)
-		if err == nil || !strings.Contains(err.Error(), "nothing received for 30s") || time.Since(start) != defaultLimits.silence {
+		if err == nil || !strings.Contains(err.Error(), "nothing received for 30s") ||
+			time.Since(start) != defaultLimits.silence {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 	})

@@ -67,7 +67,13 @@ func (c *census) update(h *helper) {
 		}
 	}
 	defer h.mu.Unlock()
-	*c = census{running: len(h.running), buffered: len(h.waiting), gpus: h.gpus, roots: map[int]bool{}, attempts: map[int]jobs.AttemptID{}}
+	*c = census{
+		running:  len(h.running),
+		buffered: len(h.waiting),
+		gpus:     h.gpus,
+		roots:    map[int]bool{},
+		attempts: map[int]jobs.AttemptID{},
+	}
 	for pid := range h.supervisors {
 		c.roots[pid] = true
 	}
@@ -83,7 +89,13 @@ const minManyCores = 1.1
 
 func (h *helper) heartbeat(m *meter, c *census) *hosts.Heartbeat {
 	c.update(h)
-	b := &hosts.Heartbeat{Running: c.running, Buffered: c.buffered, LockedGPUs: c.gpus.whole, PartGPUs: c.gpus.parts, Sharing: h.sharing.current.Load()}
+	b := &hosts.Heartbeat{
+		Running:    c.running,
+		Buffered:   c.buffered,
+		LockedGPUs: c.gpus.whole,
+		PartGPUs:   c.gpus.parts,
+		Sharing:    h.sharing.current.Load(),
+	}
 	b.Seq, b.Uptime = h.pings.Load(), uptime()
 	_, offset := time.Now().Zone()
 	b.ZoneSeconds = &offset

@@ -202,10 +202,27 @@ func (h *helper) setConfig(hello *hosts.Hello) {
 	hello.GPUIDs = <-h.foundGPUs
 	hello.GPUs = len(hello.GPUIDs)
 	h.config = slotConfig{
-		GPUs: hello.GPUIDs,
-		Run:  o.Run, RunName: o.RunName, Host: o.Host, Dir: h.dir, Boot: hello.BootID, Network: onNetwork(filepath.Join(h.dir, "attempts")),
-		Cwd: cwd, Shell: shell, Setup: o.Setup, Env: o.Env, Nice: o.Nice, Pin: o.Pin, Grace: grace, Signal: o.Signal, WarnBefore: o.WarnBefore, ShareDir: h.shareDir(), RunDir: h.runDir,
-		Files: filesDir(h.workDir, o.Host), Sends: o.Sends, KeepFiles: o.KeepFiles,
+		GPUs:       hello.GPUIDs,
+		Run:        o.Run,
+		RunName:    o.RunName,
+		Host:       o.Host,
+		Dir:        h.dir,
+		Boot:       hello.BootID,
+		Network:    onNetwork(filepath.Join(h.dir, "attempts")),
+		Cwd:        cwd,
+		Shell:      shell,
+		Setup:      o.Setup,
+		Env:        o.Env,
+		Nice:       o.Nice,
+		Pin:        o.Pin,
+		Grace:      grace,
+		Signal:     o.Signal,
+		WarnBefore: o.WarnBefore,
+		ShareDir:   h.shareDir(),
+		RunDir:     h.runDir,
+		Files:      filesDir(h.workDir, o.Host),
+		Sends:      o.Sends,
+		KeepFiles:  o.KeepFiles,
 	}
 }
 
@@ -373,18 +390,21 @@ func (h *helper) findPlace(hello *hosts.Hello) error {
 	switch {
 	case place == placeOwn:
 		if sees {
-			hello.Warnings = append(hello.Warnings, fmt.Sprintf("%s, which this host did not see before, is there now; the run's files stay in %s", h.open.RunDir, h.workDir))
+			hello.Warnings = append(hello.Warnings, fmt.Sprintf("%s, which this host did not see before, "+
+				"is there now; the run's files stay in %s", h.open.RunDir, h.workDir))
 		}
 		sees, err = false, nil
 	case err != nil:
 		return fmt.Errorf("check whether this host shares the run directory: %w", err)
 	case place == placeShared && !sees && !other:
-		return fmt.Errorf("%w: %s, where this host's attempts are, cannot be seen there now; is it mounted?", errUnseen, h.open.RunDir)
+		return fmt.Errorf("%w: %s, where this host's attempts are, cannot be seen there now; is it mounted?",
+			errUnseen, h.open.RunDir)
 	case h.open.Check:
 	case place == "" && !sees:
 		err = h.recordPlace(note, placeOwn)
 	case other:
-		hello.Warnings = append(hello.Warnings, fmt.Sprintf("%s is a copy of %s; this host's files of the run stay in %s", h.open.RunDir, noted, noted))
+		hello.Warnings = append(hello.Warnings, fmt.Sprintf("%s is a copy of %s; this host's files of "+
+			"the run stay in %s", h.open.RunDir, noted, noted))
 	case place == "" || noted != h.open.RunDir:
 		err = h.recordPlace(note, sharedPlace(h.open.RunDir))
 	}
@@ -474,7 +494,8 @@ func tryWrite(t tempNames) error {
 // host is then tried again.
 func isTransient(err error) bool {
 	_, limited := errors.AsType[*limitError](err)
-	return limited || isAny(err, unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.ESTALE, unix.EIO, unix.EINTR, unix.ETIMEDOUT, errUnseen)
+	return limited ||
+		isAny(err, unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.ESTALE, unix.EIO, unix.EINTR, unix.ETIMEDOUT, errUnseen)
 }
 
 // A check leaves only the program on a host. The uid that it sends instead of a run's is

@@ -124,7 +124,8 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 	if err != nil {
 		s.current.Store(nil)
 		if active && !errors.Is(err, fs.ErrNotExist) {
-			h.reportOnce(dir, fmt.Sprintf("the slots of this host are not shared with other users: %v (share_dir in hosts.toml names another directory)", err))
+			h.reportOnce(dir, fmt.Sprintf("the slots of this host are not shared with other users: "+
+				"%v (share_dir in hosts.toml names another directory)", err))
 		}
 		return
 	}

@@ -38,7 +38,8 @@ func serveStandby(in *wire.Reader, out *outbox, o *hosts.Open, limits limits) er
 	case o.Mirror != nil:
 		return serveMirror(in, out, o, limits)
 	default:
-		err = fmt.Errorf("this host does not share the run directory %s, and a mirror of it would lack the files that jobs get and return (--send, --return)", o.RunDir)
+		err = fmt.Errorf("this host does not share the run directory %s, and a mirror of it would lack the files "+
+			"that jobs get and return (--send, --return)", o.RunDir)
 	}
 	hello := newHello()
 	setError(hello, err)

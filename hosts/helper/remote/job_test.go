@@ -35,7 +35,10 @@ func TestEnvironmentOfAJob(t *testing.T) {
 	open.Env = []jobs.EnvVar{{Name: "RUN_WIDE", Value: "a \xffb"}, {Name: "BOTH", Value: "run"}}
 	open.Setup, open.Nice = "SETUP_SAYS='host\xfe'", 7
 	f := w.start(open)
-	j := job("12.3", `echo "$FROM_LOGIN|$DCS_STALE|$RUN_WIDE|$BOTH|$SETUP_SAYS|$DCS_JOB_ID|$DCS_ATTEMPT|$DCS_RUN|$DCS_RUN_DIR|$DCS_HOST|$DCS_PARAM_lr|$DCS_PARAM_a_b|$OMP_NUM_THREADS|$CUDA_VISIBLE_DEVICES|$CUDA_DEVICE_ORDER|$DCS_GPUS"; pwd; test "$DCS_SLOT" -ge 1 && test -z "$(cat)"`)
+	j := job("12.3", `echo "$FROM_LOGIN|$DCS_STALE|$RUN_WIDE|$BOTH|$SETUP_SAYS|`+
+		`$DCS_JOB_ID|$DCS_ATTEMPT|$DCS_RUN|$DCS_RUN_DIR|$DCS_HOST|$DCS_PARAM_lr|$DCS_PARAM_a_b|`+
+		`$OMP_NUM_THREADS|$CUDA_VISIBLE_DEVICES|$CUDA_DEVICE_ORDER|$DCS_GPUS"; `+
+		`pwd; test "$DCS_SLOT" -ge 1 && test -z "$(cat)"`)
 	j.Env = []jobs.EnvVar{{Name: "BOTH", Value: "job\xf0"}}
 	j.Params = []jobs.Param{{Name: "lr", Value: "0.1"}, {Name: "a b", Value: "x=y"}}
 	j.Slots, j.GPUs = 2, []int{1, 3}
@@ -390,7 +393,9 @@ func TestPendingReportIsNotHeldUp(t *testing.T) {
 		f.answers("2.1", hosts.Buffered) // its token is ready when the first job ends
 		w.release("1.1")
 		if bye {
-			polltest.Until(t, "the first job has ended", func() bool { return w.status("1.1").State == attempts.Finished })
+			polltest.Until(t, "the first job has ended", func() bool {
+				return w.status("1.1").State == attempts.Finished
+			})
 			f.send(&hosts.Bye{End: true})
 		}
 		f.exits("1.1", 3)

@@ -224,7 +224,8 @@ func memoryGroup(t *testing.T, bytes int64) (in func(pid int)) {
 		}
 	}
 	if err != nil {
-		hosttest.LeaveOut(t, "not allowed to make a control group with little memory (%v): what becomes of jobs when it runs out", err)
+		hosttest.LeaveOut(t,
+			"not allowed to make a control group with little memory (%v): what becomes of jobs when it runs out", err)
 	}
 	return func(pid int) {
 		must(t, put("cgroup.procs", int64(pid)))

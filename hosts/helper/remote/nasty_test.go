@@ -27,16 +27,20 @@ var nastyWays = map[string]string{
 	"forks twice and exits":        `(sh $0 leaf $READY &) ; exit 0`,
 	"starts a new session":         `setsid sh $0 leaf $READY & wait`,
 	"forks twice in a new session": `(setsid sh $0 leaf $READY &) ; sleep 1000`,
-	"closes all descriptors":       `R=$READY; (setsid sh $0 leaf $R </dev/null >/dev/null 2>&1 3<&- &) ; exec <&- >&- 2>&-; sleep 1000`,
-	"clears its environment":       `R=$READY; (setsid env -i PATH="$PATH" sh $0 leaf $R &); sleep 1000`,
-	"clears it in place":           `R=$READY; exec env -i PATH="$PATH" sh $0 leaf $R`,
-	"ignores TERM, HUP and INT":    `trap '' TERM HUP INT QUIT; echo up > $READY; while :; do sleep 1000; done`,
-	"runs its end for ever":        `trap 'while :; do sleep 1000; done' TERM HUP INT; echo up > $READY; while :; do sleep 1000; done`,
-	"forks when it is ended":       `trap 'setsid sh $0 leaf /dev/null & setsid sh $0 leaf /dev/null & exit 0' TERM; echo up > $READY; while :; do sleep 0.05; done`,
-	"stops itself":                 `echo up > $READY; kill -STOP $$; sleep 1000`,
-	"stops its supervisor":         `kill -STOP $PPID; echo up > $READY; sleep 1000`,
-	"stops all of its kind":        `sh $0 leaf $READY & sleep 1000 & kill -STOP $! ; kill -STOP $$; sleep 1000`,
-	"asks its supervisor to end":   `kill -TERM $PPID; kill -HUP $PPID; kill -INT $PPID; kill -QUIT $PPID; echo up > $READY; sleep 1000`,
+	"closes all descriptors": `R=$READY; (setsid sh $0 leaf $R </dev/null >/dev/null 2>&1 3<&- &) ; ` +
+		`exec <&- >&- 2>&-; sleep 1000`,
+	"clears its environment":    `R=$READY; (setsid env -i PATH="$PATH" sh $0 leaf $R &); sleep 1000`,
+	"clears it in place":        `R=$READY; exec env -i PATH="$PATH" sh $0 leaf $R`,
+	"ignores TERM, HUP and INT": `trap '' TERM HUP INT QUIT; echo up > $READY; while :; do sleep 1000; done`,
+	"runs its end for ever": `trap 'while :; do sleep 1000; done' TERM HUP INT; echo up > $READY; while :; ` +
+		`do sleep 1000; done`,
+	"forks when it is ended": `trap 'setsid sh $0 leaf /dev/null & setsid sh $0 leaf /dev/null & exit 0' TERM; ` +
+		`echo up > $READY; while :; do sleep 0.05; done`,
+	"stops itself":          `echo up > $READY; kill -STOP $$; sleep 1000`,
+	"stops its supervisor":  `kill -STOP $PPID; echo up > $READY; sleep 1000`,
+	"stops all of its kind": `sh $0 leaf $READY & sleep 1000 & kill -STOP $! ; kill -STOP $$; sleep 1000`,
+	"asks its supervisor to end": `kill -TERM $PPID; kill -HUP $PPID; kill -INT $PPID; kill -QUIT $PPID; ` +
+		`echo up > $READY; sleep 1000`,
 }
 
 // script returns a job that runs a shell script with two pipes, READY and GATE.
@@ -131,10 +135,14 @@ func TestForkBombsAreEnded(t *testing.T) {
 	polltest.Long(t)
 	for how, text := range map[string]string{
 		// Each of 8 loops starts a new process for each one that ends, some dozens at a time.
-		"many": `n=0; while [ $n -lt 8 ]; do n=$((n+1)); (trap '' TERM; while :; do sleep 0.02 & sleep 0.02 & sleep 0.03; done) & done; echo up > $READY; wait`,
+		"many": `n=0; while [ $n -lt 8 ]; do n=$((n+1)); ` +
+			`(trap '' TERM; while :; do sleep 0.02 & sleep 0.02 & sleep 0.03; done) & done; echo up > $READY; wait`,
 		// Each process starts a child in a session of its own and exits.
-		"runner": `case $1 in run) trap '' TERM; exec 2>/dev/null; setsid sh $0 run & exit;; esac; setsid sh $0 run & echo up > $READY; sleep 1000`,
-		"clean runner": `case $1 in run) trap '' TERM; exec 2>/dev/null; env -i PATH="$PATH" setsid sh $0 run & exit;; esac
+		"runner": `case $1 in run) trap '' TERM; exec 2>/dev/null; setsid sh $0 run & exit;; esac; ` +
+			`setsid sh $0 run & echo up > $READY; sleep 1000`,
+		"clean runner": `case $1 in
+			run) trap '' TERM; exec 2>/dev/null; env -i PATH="$PATH" setsid sh $0 run & exit;;
+			esac
 			env -i PATH="$PATH" setsid sh $0 run & echo up > $READY; sleep 1000`,
 	} {
 		t.Run(how, func(t *testing.T) {
@@ -160,11 +168,13 @@ func TestForkBombsAreEnded(t *testing.T) {
 // elsewhere (promise 2).
 func TestJobThatKillsItsSupervisorIsDead(t *testing.T) {
 	for how, text := range map[string]string{
-		"plain":         `sh $0 leaf $READY & read x < $GATE; kill -9 $PPID; sleep 1000`,
-		"and itself":    `sh $0 leaf $READY & read x < $GATE; kill -9 $PPID $$`,
-		"new session":   `setsid sh $0 leaf $READY & read x < $GATE; kill -9 $PPID; sleep 1000`,
-		"clean leaf":    `S=$PPID; R=$READY; (env -i PATH="$PATH" setsid sh $0 leaf $R &); read x < $GATE; kill -9 $S; sleep 1000`,
-		"clean and all": `S=$PPID; R=$READY; (env -i PATH="$PATH" setsid sh $0 leaf $R </dev/null >/dev/null 2>&1 &); read x < $GATE; kill -9 $S; kill -9 $$`,
+		"plain":       `sh $0 leaf $READY & read x < $GATE; kill -9 $PPID; sleep 1000`,
+		"and itself":  `sh $0 leaf $READY & read x < $GATE; kill -9 $PPID $$`,
+		"new session": `setsid sh $0 leaf $READY & read x < $GATE; kill -9 $PPID; sleep 1000`,
+		"clean leaf": `S=$PPID; R=$READY; (env -i PATH="$PATH" setsid sh $0 leaf $R &); read x < $GATE; ` +
+			`kill -9 $S; sleep 1000`,
+		"clean and all": `S=$PPID; R=$READY; (env -i PATH="$PATH" setsid sh $0 leaf $R </dev/null >/dev/null 2>&1 ` +
+			`&); read x < $GATE; kill -9 $S; kill -9 $$`,
 	} {
 		t.Run(how, func(t *testing.T) {
 			w := newWorld(t)

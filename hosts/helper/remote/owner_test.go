@@ -63,7 +63,9 @@ func TestOwnersAreFound(t *testing.T) {
 		{"a terminal in use", "pause", func(m machine) { m.used("dev/pts/3", time.Minute) }, nobody,
 			hosts.Owner{Who: "alice uses pts/3"}},
 		{"the last one to use it", "pause",
-			func(m machine) { m.used("dev/pts/1", 2*time.Minute); m.used("dev/pts/3", time.Minute) }, nobody, hosts.Owner{Who: "alice uses pts/3"}},
+			func(m machine) { m.used("dev/pts/1", 2*time.Minute); m.used("dev/pts/3", time.Minute) },
+			nobody,
+			hosts.Owner{Who: "alice uses pts/3"}},
 		{"suspend", "suspend", func(m machine) { m.used("dev/pts/3", time.Minute) }, nobody,
 			hosts.Owner{Who: "alice uses pts/3", Suspend: true}},
 		{"ignore", "", func(m machine) { m.used("dev/pts/3", time.Minute) }, nobody, hosts.Owner{}},
@@ -77,7 +79,9 @@ func TestOwnersAreFound(t *testing.T) {
 			m.session("2", "tty", "TTY=tty2\n")
 		}, site{adminUID: -1, selfUID: me}, hosts.Owner{Who: "alice uses tty2"}},
 		{"a session through ssh", "pause",
-			func(m machine) { m.session("2", "tty", "TTY=tty2\nREMOTE=1\n"); m.used("dev/tty2", 0) }, nobody, hosts.Owner{}},
+			func(m machine) { m.session("2", "tty", "TTY=tty2\nREMOTE=1\n"); m.used("dev/tty2", 0) },
+			nobody,
+			hosts.Owner{}},
 		{"the screen", "suspend", func(m machine) { m.session("2", "wayland", "") }, nobody,
 			hosts.Owner{Who: "alice uses the screen", Suspend: true}},
 		{"a locked screen", "suspend", func(m machine) { m.session("locked", "wayland", "") }, nobody, hosts.Owner{}},
@@ -96,7 +100,9 @@ func TestOwnersAreFound(t *testing.T) {
 			m.file("run/utmp", utmp(7, 77, ":0", "alice")+"cut off")
 		}, nobody, hosts.Owner{Who: "alice uses the screen"}},
 		{"busy file of one at the console", "",
-			func(m machine) { m.session("2", "x11", ""); m.file("home/alice/.dcs-busy", "") }, nobody, hosts.Owner{Who: "/home/alice/.dcs-busy is there"}},
+			func(m machine) { m.session("2", "x11", ""); m.file("home/alice/.dcs-busy", "") },
+			nobody,
+			hosts.Owner{Who: "/home/alice/.dcs-busy is there"}},
 		{"busy file of one who is away", "", func(m machine) { m.file("home/alice/.dcs-busy", "") }, nobody,
 			hosts.Owner{}},
 		{"a link is no file", "", func(m machine) {
@@ -108,7 +114,9 @@ func TestOwnersAreFound(t *testing.T) {
 			hosts.Owner{Who: "/var/tmp/.dcs-busy is there"}},
 		{"busy file of anybody", "", func(m machine) { m.file("var/tmp/.dcs-busy", "") }, nobody, hosts.Owner{}},
 		{"busy file in /var/tmp of one at the console", "",
-			func(m machine) { m.session("2", "x11", ""); m.file("var/tmp/.dcs-busy", "") }, nobody, hosts.Owner{Who: "/var/tmp/.dcs-busy is there"}},
+			func(m machine) { m.session("2", "x11", ""); m.file("var/tmp/.dcs-busy", "") },
+			nobody,
+			hosts.Owner{Who: "/var/tmp/.dcs-busy is there"}},
 		{"suspend file", "", func(m machine) { m.file("var/tmp/.dcs-suspend", ""); m.file("var/tmp/.dcs-busy", "") },
 			site{adminUID: me, selfUID: -1}, hosts.Owner{Who: "/var/tmp/.dcs-suspend is there", Suspend: true}},
 		{"a person outweighs a busy file", "suspend",
@@ -119,7 +127,8 @@ func TestOwnersAreFound(t *testing.T) {
 			m := machine{t, t.TempDir()}
 			m.file("etc/passwd", fmt.Sprintf("root:x:4242:0::/root:/bin/sh\nalice:x:%d:5:Alice:/home/alice:/bin/sh\n",
 				me))
-			m.file("bin/loginctl", "#!/bin/sh\ncase $2 in locked) echo LockedHint=yes;; idle) echo IdleHint=yes;; *) echo IdleHint=no;; esac\n")
+			m.file("bin/loginctl", "#!/bin/sh\ncase $2 in locked) echo LockedHint=yes;; idle) echo IdleHint=yes;; "+
+				"*) echo IdleHint=no;; esac\n")
 			os.Chmod(m.path("bin/loginctl"), 0o700)
 			t.Setenv("PATH", m.path("bin"))
 			c.prepare(m)
@@ -305,7 +314,8 @@ func TestSuspendedJobCanBeKilled(t *testing.T) {
 	o := w.open()
 	o.GraceSeconds = 60
 	f := w.start(o)
-	f.launch(job("1.1", `trap 'sleep 0.3; echo saved > mark; exit 3' TERM; echo $$ > pids; while :; do sleep 0.05; done`))
+	f.launch(job("1.1",
+		`trap 'sleep 0.3; echo saved > mark; exit 3' TERM; echo $$ > pids; while :; do sleep 0.05; done`))
 	pids := w.tree(1)
 	w.suspend(true)
 	w.until("the job is suspended", pids, true)
@@ -353,7 +363,8 @@ func TestNothingStaysSuspended(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			f := w.start(w.open())
-			f.launch(job("1.1", "echo $$ >> pids; setsid sh -c 'echo $$ >> pids; while :; do sleep 0.1; done' & while :; do sleep 0.1; done"))
+			f.launch(job("1.1", "echo $$ >> pids; "+
+				"setsid sh -c 'echo $$ >> pids; while :; do sleep 0.1; done' & while :; do sleep 0.1; done"))
 			pids := w.tree(2)
 			if c.name == "all" {
 				pids = pids[:1] // the kernel continues the process group

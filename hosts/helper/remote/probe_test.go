@@ -191,8 +191,15 @@ func TestHostListsEverythingAndChangesNothing(t *testing.T) {
 
 	all, _ := f.list()
 	want := map[string]hosts.Answer{
-		"1.1": hosts.HasExited, "2.1": hosts.IsRunning, "3.1": hosts.Buffered, "13.1": hosts.Dead,
-		"14.1": hosts.HasExited, "15.1": hosts.HasExited, "16.1": hosts.NeverStarted, "17.1": hosts.HasExited, "18.1": hosts.Unknown,
+		"1.1":  hosts.HasExited,
+		"2.1":  hosts.IsRunning,
+		"3.1":  hosts.Buffered,
+		"13.1": hosts.Dead,
+		"14.1": hosts.HasExited,
+		"15.1": hosts.HasExited,
+		"16.1": hosts.NeverStarted,
+		"17.1": hosts.HasExited,
+		"18.1": hosts.Unknown,
 	}
 	got := map[string]hosts.Answer{}
 	for id, p := range all {

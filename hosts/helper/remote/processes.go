@@ -79,7 +79,8 @@ func controlGroupDirs(mounts, groups, controller string) (dirs []string) {
 		if !known || len(f) < 5 || len(kind) < 3 {
 			continue
 		}
-		if isV1 && (kind[0] != "cgroup" || !slices.Contains(strings.Split(kind[2], ","), controller)) || !isV1 && kind[0] != "cgroup2" {
+		if isV1 && (kind[0] != "cgroup" || !slices.Contains(strings.Split(kind[2], ","), controller)) ||
+			!isV1 && kind[0] != "cgroup2" {
 			continue
 		}
 		root, mount := unescapeMount(f[3]), unescapeMount(f[4])

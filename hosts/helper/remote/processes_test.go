@@ -47,7 +47,8 @@ func newPidsBox(t *testing.T) pidsBox {
 		_, err = os.Stat(filepath.Join(b.dir, "pids.max"))
 	}
 	if err != nil {
-		hosttest.LeaveOut(t, "not allowed to make a control group with few processes (%v): what becomes of jobs at that limit", err)
+		hosttest.LeaveOut(t,
+			"not allowed to make a control group with few processes (%v): what becomes of jobs at that limit", err)
 	}
 	return b
 }
@@ -137,16 +138,31 @@ func TestJobAtPidsMax(t *testing.T) {
 // TestControlGroupsAreFound checks that the control groups of a process are found with both
 // versions of control groups, and in a container that sees only its own.
 func TestControlGroupsAreFound(t *testing.T) {
-	const v1 = "30 25 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n31 25 0:27 / /sys/fs/cgroup/pids rw,relatime shared:9 - cgroup cgroup rw,pids\n" +
+	const v1 = "30 25 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n" +
+		"31 25 0:27 / /sys/fs/cgroup/pids rw,relatime shared:9 - cgroup cgroup rw,pids\n" +
 		"32 25 0:28 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
 	for _, c := range []struct{ name, mounts, groups, want string }{
-		{"version 1", v1, "8:pids:/a/b\n1:cpu:/x\n0::/y\n", "/sys/fs/cgroup/pids/a/b /sys/fs/cgroup/pids/a /sys/fs/cgroup/pids"},
+		{
+			"version 1",
+			v1,
+			"8:pids:/a/b\n1:cpu:/x\n0::/y\n",
+			"/sys/fs/cgroup/pids/a/b /sys/fs/cgroup/pids/a /sys/fs/cgroup/pids",
+		},
 		{"version 1, at the root", v1, "8:pids:/\n", "/sys/fs/cgroup/pids"},
 		{"version 2", "30 25 0:26 / /sys/fs/cg\\040roup rw - cgroup2 cgroup2 rw\n", "0::/user.slice/s.scope\n",
 			"/sys/fs/cg roup/user.slice/s.scope /sys/fs/cg roup/user.slice /sys/fs/cg roup"},
-		{"a container with version 1", "30 25 0:26 /docker/abc /sys/fs/cgroup/pids ro - cgroup cgroup rw,pids\n", "8:pids:/docker/abc/x\n",
-			"/sys/fs/cgroup/pids/x /sys/fs/cgroup/pids"},
-		{"outside of the namespace", "30 25 0:26 / /sys/fs/cgroup ro - cgroup2 cgroup2 rw\n", "0::/../../x\n", "/sys/fs/cgroup"},
+		{
+			"a container with version 1",
+			"30 25 0:26 /docker/abc /sys/fs/cgroup/pids ro - cgroup cgroup rw,pids\n",
+			"8:pids:/docker/abc/x\n",
+			"/sys/fs/cgroup/pids/x /sys/fs/cgroup/pids",
+		},
+		{
+			"outside of the namespace",
+			"30 25 0:26 / /sys/fs/cgroup ro - cgroup2 cgroup2 rw\n",
+			"0::/../../x\n",
+			"/sys/fs/cgroup",
+		},
 		{"none", "", "", ""},
 		{"no pids", "30 25 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n", "1:cpu:/x\n", ""},
 	} {
@@ -193,7 +209,9 @@ func TestUserTasksAreCounted(t *testing.T) {
 	if n < int64(len(threads)) || all < n/2 || n < 3 {
 		t.Errorf("%d processes and threads of our user, %d in all, %d threads of this one", n, all, len(threads))
 	}
-	if l := countLimits(1); !slices.ContainsFunc(l, func(c countLimit) bool { return c.kind == jobs.LimitSystem && c.max > 100 }) {
+	if l := countLimits(1); !slices.ContainsFunc(l, func(c countLimit) bool {
+		return c.kind == jobs.LimitSystem && c.max > 100
+	}) {
 		t.Errorf("limits %+v", l)
 	}
 	if near := nearLimit(math.MaxInt64); near > 64 {
@@ -267,7 +285,8 @@ func TestHelperWithoutRoom(t *testing.T) {
 	w := newWorld(t)
 	box := newPidsBox(t)
 	limit := box.limit(helperThreads - 1)
-	cmd := exec.Command("sh", "-c", "echo $$ > "+box.dir+"/cgroup.procs && exec \"$@\"", "sh", filepath.Join(w.base, "bin", "dcs-tui-test"), wordHost)
+	enter := "echo $$ > " + box.dir + "/cgroup.procs && exec \"$@\""
+	cmd := exec.Command("sh", "-c", enter, "sh", filepath.Join(w.base, "bin", "dcs-tui-test"), wordHost)
 	in, err1 := cmd.StdinPipe()
 	out, err2 := cmd.StdoutPipe()
 	must(t, errors.Join(err1, err2, cmd.Start(), wire.NewWriter(in).Write(w.open())))

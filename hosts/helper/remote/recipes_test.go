@@ -80,7 +80,8 @@ var condaFiles = map[string]string{
 	case $1 in
 	activate)
 		if [ ! -d "$HOME/miniconda3/envs/$2" ]; then echo "EnvironmentNameNotFound: $2" >&2; return 1; fi
-		export CONDA_DEFAULT_ENV="$2" CONDA_PREFIX="$HOME/miniconda3/envs/$2" PATH="$HOME/miniconda3/envs/$2/bin:$PATH";;
+		export CONDA_DEFAULT_ENV="$2" CONDA_PREFIX="$HOME/miniconda3/envs/$2"
+		export PATH="$CONDA_PREFIX/bin:$PATH";;
 	*) return 2;;
 	esac
 }

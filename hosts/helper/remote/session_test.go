@@ -15,8 +15,10 @@ import (
 func fakeLogind(t *testing.T, kill, exclude, only, linger, run string) {
 	t.Helper()
 	replacePrograms(t, map[string]string{
-		"busctl": `case "$5" in KillUserProcesses) echo '` + kill + `';; KillExcludeUsers) echo '` + exclude + `';; KillOnlyUsers) echo '` +
-			only + `';; esac`,
+		"busctl": `case "$5" in ` +
+			`KillUserProcesses) echo '` + kill + `';; ` +
+			`KillExcludeUsers) echo '` + exclude + `';; ` +
+			`KillOnlyUsers) echo '` + only + `';; esac`,
 		"loginctl":    `[ "$*" = "show-user --property=Linger --value 1000" ] && echo ` + linger,
 		"systemd-run": run,
 	})
@@ -25,19 +27,26 @@ func fakeLogind(t *testing.T, kill, exclude, only, linger, run string) {
 // TestSessionThatEndsItsProcesses checks when jobs would end with the connection: in a session of logind
 // whose settings end the processes of this user.
 func TestSessionThatEndsItsProcesses(t *testing.T) {
-	const session = "1:name=systemd:/user.slice/user-1000.slice/session-7.scope\n0::/user.slice/user-1000.slice/session-7.scope\n"
+	const session = "1:name=systemd:/user.slice/user-1000.slice/session-7.scope\n" +
+		"0::/user.slice/user-1000.slice/session-7.scope\n"
 	for name, c := range map[string]struct {
 		cgroup, kill, exclude, only string
 		want                        bool
 	}{
-		"ends them":             {session, "b true", `as 1 "root"`, "as 0", true},
-		"leaves them":           {session, "b false", `as 1 "root"`, "as 0", false},
-		"not this user":         {session, "b true", `as 2 "root" "ada"`, "as 0", false},
-		"this user among some":  {session, "b true", `as 0`, `as 2 "bob" "ada"`, true},
-		"only others":           {session, "b true", `as 0`, `as 1 "bob"`, false},
-		"outside of a session":  {"0::/system.slice/sshd.service\n", "b true", "as 0", "as 0", false},
-		"in the user's systemd": {"0::/user.slice/user-1000.slice/user@1000.service/app.slice/x.scope\n", "b true", "as 0", "as 0", false},
-		"without logind":        {session, "", "", "", false},
+		"ends them":            {session, "b true", `as 1 "root"`, "as 0", true},
+		"leaves them":          {session, "b false", `as 1 "root"`, "as 0", false},
+		"not this user":        {session, "b true", `as 2 "root" "ada"`, "as 0", false},
+		"this user among some": {session, "b true", `as 0`, `as 2 "bob" "ada"`, true},
+		"only others":          {session, "b true", `as 0`, `as 1 "bob"`, false},
+		"outside of a session": {"0::/system.slice/sshd.service\n", "b true", "as 0", "as 0", false},
+		"in the user's systemd": {
+			"0::/user.slice/user-1000.slice/user@1000.service/app.slice/x.scope\n",
+			"b true",
+			"as 0",
+			"as 0",
+			false,
+		},
+		"without logind": {session, "", "", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()

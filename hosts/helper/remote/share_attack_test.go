@@ -55,7 +55,8 @@ func sharedTestDir(t testing.TB) (dir string, dirfd int) {
 	var err error
 	asUser(t, evil, func() { _, err = os.ReadDir(base) })
 	if err != nil {
-		hosttest.LeaveOut(t, "TMPDIR cannot be reached by other users (%v): what they can do in a shared directory", err)
+		hosttest.LeaveOut(t,
+			"TMPDIR cannot be reached by other users (%v): what they can do in a shared directory", err)
 	}
 	dir = filepath.Join(base, "share")
 	dirfd, err = openShare(dir, true)

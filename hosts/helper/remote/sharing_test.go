@@ -273,7 +273,10 @@ func TestForgedClaimsGainNothing(t *testing.T) {
 // with all of its slots, and that the other runs of our user that hold slots are named.
 func TestRunIsListedOnce(t *testing.T) {
 	claim := func(user int, name string, held int) seenClaim {
-		return seenClaim{SlotClaim: hosts.SlotClaim{User: user, Run: "group of " + name, Want: 3, Held: held}, name: name}
+		return seenClaim{
+			SlotClaim: hosts.SlotClaim{User: user, Run: "group of " + name, Want: 3, Held: held},
+			name:      name,
+		}
 	}
 	me := os.Getuid()
 	other := me + 54322
@@ -315,8 +318,15 @@ func TestLookAtClaimsIsCheap(t *testing.T) {
 	for i := range n {
 		run := strconv.Itoa(i)
 		var c claim
-		must(t, c.write(dirfd, dir, claimText{run: run, group: claimGroup(run, "h"), name: run, want: 1, weight: 1, slots: 2,
-			memory: total / 2 / n}))
+		must(t, c.write(dirfd, dir, claimText{
+			run:    run,
+			group:  claimGroup(run, "h"),
+			name:   run,
+			want:   1,
+			weight: 1,
+			slots:  2,
+			memory: total / 2 / n,
+		}))
 		defer c.remove()
 	}
 	calls := map[string]int{}

@@ -220,7 +220,9 @@ func (s spool) takenAttempts() (map[jobs.AttemptID]holder, error) {
 func checkName(what, s string) error {
 	forbidden := func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`/"\<>&`, r) }
 	if s == "" || s == "." || s == ".." || len(s) > 64 || !utf8.ValidString(s) || strings.ContainsFunc(s, forbidden) {
-		return fmt.Errorf("%s %q cannot be used as a file name (1 to 64 bytes without blanks, slashes, quotes, <, > and &)", what, s)
+		return fmt.Errorf(
+			"%s %q cannot be used as a file name (1 to 64 bytes without blanks, slashes, quotes, <, > and &)", what, s,
+		)
 	}
 	return nil
 }

@@ -60,7 +60,9 @@ func ticketExpiry(klist string) (at time.Time, found bool) {
 			return time.Time{}, true
 		}
 		end := strings.Join(words[n/2:n], " ")
-		for _, layout := range []string{"01/02/06 15:04:05", "01/02/2006 15:04:05", time.DateTime, "Jan 2 15:04:05 2006"} {
+		for _, layout := range []string{
+			"01/02/06 15:04:05", "01/02/2006 15:04:05", time.DateTime, "Jan 2 15:04:05 2006",
+		} {
 			if at, err := time.ParseInLocation(layout, end, time.Local); err == nil {
 				return at, true
 			}

@@ -21,13 +21,19 @@ func TestTicketExpiry(t *testing.T) {
 		found bool
 	}{
 		"MIT": {mit + "11/09/26 09:00:00  11/09/26 09:30:00  afs/example.org@EXAMPLE.ORG\n" +
-			"11/09/26 10:00:01  11/09/26 20:00:01  krbtgt/EXAMPLE.ORG@EXAMPLE.ORG\n\trenew until 11/16/26 10:00:00\n", want, true},
+			"11/09/26 10:00:01  11/09/26 20:00:01  krbtgt/EXAMPLE.ORG@EXAMPLE.ORG\n\trenew until 11/16/26 10:00:00\n",
+			want,
+			true},
 		"MIT, four digits": {mit + "11/09/2026 10:00:01  11/09/2026 20:00:01  krbtgt/EXAMPLE.ORG@EXAMPLE.ORG\n", want,
 			true},
 		"Heimdal": {"Credentials cache: FILE:/tmp/krb5cc_1000\n        Principal: ada@EXAMPLE.ORG\n\n" +
 			"  Issued                Expires               Principal\n" +
 			"Nov  9 10:00:01 2026  Nov  9 20:00:01 2026  krbtgt/EXAMPLE.ORG@EXAMPLE.ORG\n", want, true},
-		"expired":   {"Nov  9 10:00:01 2026  >>>Expired<<<         krbtgt/EXAMPLE.ORG@EXAMPLE.ORG\n", time.Time{}, true},
+		"expired": {
+			"Nov  9 10:00:01 2026  >>>Expired<<<         krbtgt/EXAMPLE.ORG@EXAMPLE.ORG\n",
+			time.Time{},
+			true,
+		},
 		"no ticket": {mit, time.Time{}, false},
 		"nonsense":  {"krbtgt/\nyesterday today krbtgt/X@X\n", time.Time{}, false},
 	} {

@@ -173,7 +173,8 @@ func TestOnlyAdministratorsLimitUsers(t *testing.T) {
 			m := machine{t, t.TempDir()}
 			c.set(m, m.path(hosts.UserLimitsFile))
 			allowed, problem := site{root: m.root, adminUID: c.admin}.userLimits()
-			if allowed != (userLimits{}) || (problem == "") != (c.problem == "") || !strings.Contains(problem, c.problem) {
+			if allowed != (userLimits{}) || (problem == "") != (c.problem == "") ||
+				!strings.Contains(problem, c.problem) {
 				t.Errorf("got %+v and %q, want a problem about %q", allowed, problem, c.problem)
 			}
 		})
