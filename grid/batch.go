@@ -29,7 +29,9 @@ const stdinFile = "-"
 
 // parameterLine matches a line with the values of a parameter, which distinguishes a template from
 // a list of commands.
-var parameterLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^[ \t]*\[[A-Za-z0-9_]+\][ \t]+[^ \t\r\n]`) })
+var parameterLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^[ \t]*\[[A-Za-z0-9_]+\][ \t]+[^ \t\r\n]`)
+})
 
 // MaxPeek is the number of bytes that HasParameterLine reads.
 const MaxPeek = 1 << 20
@@ -108,7 +110,8 @@ func (b *Batch) addColumns(file string, columns []string) error {
 		name, _, _ := strings.Cut(c, "=")
 		for _, had := range b.Columns {
 			if other, _, _ := strings.Cut(had, "="); other == name {
-				return fmt.Errorf("%s: @result %s is another one than that of a file before it (%s): give it another name", file, c, had)
+				return fmt.Errorf("%s: @result %s is another one than that of a file before it (%s): "+
+					"give it another name", file, c, had)
 			}
 		}
 		b.Columns = append(b.Columns, c)

@@ -14,7 +14,8 @@ import (
 func (p *parser) parseCommands() {
 	if len(p.calls) == 0 {
 		first := min(len(p.all), 1) // 0: the file is empty
-		p.wrong.add(first, first, "there is no command in this template: write one such as svm -C [C], and a line [C] 0.1, 1, 10")
+		p.wrong.add(first, first,
+			"there is no command in this template: write one such as svm -C [C], and a line [C] 0.1, 1, 10")
 		return
 	}
 	var specs []*jobs.Spec
@@ -35,7 +36,9 @@ func (p *parser) parseCommands() {
 	for i, ok := range used {
 		if param := p.t.Params[i]; !ok && p.t.Search == nil {
 			p.doubt.add(param.Line, param.Column,
-				"[%s] stands in no command: each job is repeated for its values, which it sees in $DCS_PARAM_%s", param.Name, param.Name)
+				"[%s] stands in no command: each job is repeated for its values, which it sees in $DCS_PARAM_%s",
+				param.Name,
+				param.Name)
 		}
 	}
 	if err != nil {
@@ -139,7 +142,8 @@ func (p *parser) checkOptions(l *line, spec *jobs.Spec) {
 	for _, text := range texts {
 		for _, r := range references(text) {
 			if _, ok := p.known[r.name]; ok {
-				p.doubt.add(l.no, 0, "%s is not replaced in options other than name=, send=, and return=; the job sees the value in $DCS_PARAM_%s", text[r.from:r.to], r.name)
+				p.doubt.add(l.no, 0, "%s is not replaced in options other than name=, send=, and return=; "+
+					"the job sees the value in $DCS_PARAM_%s", text[r.from:r.to], r.name)
 			}
 		}
 	}
@@ -180,7 +184,8 @@ func (p *parser) check(l *line, used []bool) {
 		case r.form != "" && quotes[r.from] != 0 && !mayNestQuotes(l.text):
 			p.doubt.at(l, r.from, "%s adds its own quotes: remove the quotes around it, or write [%s]", written, r.name)
 		case r.array:
-			p.doubt.at(l, r.from, "%s is replaced by the value of the parameter; write \\%s if it is an index of the shell", written, written)
+			p.doubt.at(l, r.from, "%s is replaced by the value of the parameter; "+
+				"write \\%s if it is an index of the shell", written, written)
 		}
 	}
 }

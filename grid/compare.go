@@ -32,7 +32,8 @@ const (
 	incomparable = "?"
 )
 
-const answerForm = "print < when the first setting is easier, > when it is harder, = when both are as hard, and ? when they cannot be compared"
+const answerForm = "print < when the first setting is easier, > when it is harder, = when both are as hard, " +
+	"and ? when they cannot be compared"
 
 // runComparison runs the command and computes the tuples.
 func (p *parser) runComparison(ctx context.Context) {
@@ -42,7 +43,8 @@ func (p *parser) runComparison(ctx context.Context) {
 	}
 	fail := func(format string, args ...any) { p.wrong.at(c.line, c.command.offset, format, args...) }
 	if most := p.t.MaxJobs(); most > DefaultLimit {
-		fail("a command can compare the settings of at most %s jobs, and there may be %s: narrow the values, or name parameters without a command", text.Thousands(DefaultLimit), text.Thousands(most))
+		fail("a command can compare the settings of at most %s jobs, and there may be %s: narrow the values, "+
+			"or name parameters without a command", text.Thousands(DefaultLimit), text.Thousands(most))
 		return
 	}
 	keys, settings, err := p.settings(c)
@@ -98,13 +100,15 @@ func (p *parser) settings(c *comparison) (keys, settings []string, err error) {
 		}
 		seen[key] = true
 		if len(keys) == maxSettings {
-			return nil, nil, fmt.Errorf("there are more than %s settings to be compared with each other: name only the parameters that count, before the command", text.Thousands(maxSettings))
+			return nil, nil, fmt.Errorf("there are more than %s settings to be compared with each other: "+
+				"name only the parameters that count, before the command", text.Thousands(maxSettings))
 		}
 		var values []string
 		for _, i := range c.params {
 			v := params[i].Value
 			if strings.ContainsAny(v, "\t\r") {
-				return nil, nil, fmt.Errorf("the value %s of [%s] holds a tab or a carriage return, which the command could not tell from the end of a value", quoteText(v), params[i].Name)
+				return nil, nil, fmt.Errorf("the value %s of [%s] holds a tab or a carriage return, "+
+					"which the command could not tell from the end of a value", quoteText(v), params[i].Name)
 			}
 			values = append(values, v)
 		}

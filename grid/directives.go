@@ -82,7 +82,8 @@ func (p *parser) parseZip(l *line, from int) {
 		return
 	}
 	if len(words) < 2 {
-		p.wrong.at(l, from, "@zip ties parameters together, the first value of one to the first of the other: @zip width, height")
+		p.wrong.at(l, from,
+			"@zip ties parameters together, the first value of one to the first of the other: @zip width, height")
 		return
 	}
 	var group []int
@@ -140,7 +141,8 @@ func (p *parser) parseResult(l *line, from int) {
 func checkResult(name, from string) error {
 	kind, arg, _ := strings.Cut(from, ":")
 	if from != "" && (arg == "" || !slices.Contains([]string{"json", "re", "key", "file"}, kind)) {
-		return fmt.Errorf("the source of %s is missing: write json:FIELD, re:EXPRESSION, key:NAME or file:PATH, or nothing for lines %s=value", name, name)
+		return fmt.Errorf("the source of %s is missing: write json:FIELD, re:EXPRESSION, key:NAME or file:PATH, "+
+			"or nothing for lines %s=value", name, name)
 	}
 	return nil
 }
@@ -189,7 +191,8 @@ func (p *parser) warnSharedFiles() {
 		if ok && !p.namesParam(references(path)) && !strings.Contains(path, "{id}") &&
 			!strings.Contains(path, "{attempt}") {
 			p.doubt.add(r.Line, r.Column,
-				"%s is the same file for all jobs, so each shows the metric of the last job that wrote it: put a parameter or {id} into its name (the job sees DCS_JOB_ID)", path)
+				"%s is the same file for all jobs, so each shows the metric of the last job that wrote it: "+
+					"put a parameter or {id} into its name (the job sees DCS_JOB_ID)", path)
 		}
 	}
 }

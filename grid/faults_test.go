@@ -304,7 +304,8 @@ func TestWarningsHavePositions(t *testing.T) {
 		{"a [f:q]\n[f] command: echo 'a b'", ""},
 		{"a \"$(b 'c)\" it's # don't [C]\n[C] 1", ""},
 		{"a # don't [C]\n[C] 1", ""},
-		{"a [C]\n[C] file:t/list.txt", "t.txt:2:5: file:t/list.txt is taken as a text: values come from a file if it stands first and a space follows, file: t/list.txt"},
+		{"a [C]\n[C] file:t/list.txt", "t.txt:2:5: file:t/list.txt is taken as a text: " +
+			"values come from a file if it stands first and a space follows, file: t/list.txt"},
 		{"a [C]\n[C] command:ls 'command:x' file://x 1",
 			"t.txt:2:5: command:ls is taken as a text: values come from a command"},
 		{"a [C]\n[C] 1 2\n@result l file:log.txt:key:loss", "t.txt:3:9: log.txt is the same file for all jobs"},
@@ -312,7 +313,8 @@ func TestWarningsHavePositions(t *testing.T) {
 		{"a [C]\n[C] 1 2\n@result l file:{id}.txt\n@result m file:[C].txt\n@result n file:{attempt}", ""},
 		{"a [C]\n[C] 1\n@result l file:log.txt", ""},
 		{"a [C]\n[C] 1 2\n@result l file:x[1]{C}{id}{y}.txt",
-			"t.txt:3:17: [1] is left as it is: there is no parameter 1\nt.txt:3:20: {C} is left as it is: write [C] for the parameter\nt.txt:3:27: {y} is left as it is: there are {id}"},
+			"t.txt:3:17: [1] is left as it is: there is no parameter 1\nt.txt:3:20: {C} is left as it is: " +
+				"write [C] for the parameter\nt.txt:3:27: {y} is left as it is: there are {id}"},
 	} {
 		t.Run(c.text, func(t *testing.T) {
 			var got []string

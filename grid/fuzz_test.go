@@ -18,8 +18,10 @@ import (
 func FuzzTemplate(f *testing.F) {
 	for _, text := range []string{
 		"svm -C [1] -gamma [2]\n[1] 0.001, 0.01\n[2] 0 0.25\n",
-		"#DCS default tries=2\n#DCS name='r [C]' mem=2G\na [C] [k:q] 'x\\[C]' $((a[1]))\n[C] log 1e-3..1e2 x6\n[k] rbf, 'p 2', \"it's\"\n@zip C k",
-		"a [x] \\\n  [y]\n[x] 1..10\n[y] 0..1 step 0.1\n@where x * 2 <= y + 3 and not (x = 1 or [y] != .5) and x % 2 = 0\n@sample 5 seed 3",
+		"#DCS default tries=2\n#DCS name='r [C]' mem=2G\na [C] [k:q] 'x\\[C]' $((a[1]))\n[C] log 1e-3..1e2 x6\n" +
+			"[k] rbf, 'p 2', \"it's\"\n@zip C k",
+		"a [x] \\\n  [y]\n[x] 1..10\n[y] 0..1 step 0.1\n" +
+			"@where x * 2 <= y + 3 and not (x = 1 or [y] != .5) and x % 2 = 0\n@sample 5 seed 3",
 		"a [x] [y]\n[x] 01..10\n[y] lin 0..1 x4\n@sample 5 latin\n@result acc json:a.b\n@hardness x, y:down",
 		"a [x] [y]\n[x] 1..3\n[y] 1..9\n[z] 1 2\n@zip y y\n@sample 3 latin seed 2 of [y]\n@where x = z\n",
 		"a [v]\n[v] brute bnb\n@hardness v:bnb<brute\n@result r re:(x)\n",
@@ -27,8 +29,10 @@ func FuzzTemplate(f *testing.F) {
 		"a [f]\r\r\r", // each parse drops a carriage return
 		"[f] \\\n file: \\\n x y\na [f:q] [g]\n[g] command: ls\n@where f != 'x y'\n",
 		"\ufeffa [f]\r\n[f] file: x\r\n[g] command: ls\n",
-		"a [x] [y]\n[x] -2..2\n[y] log 1e-3..1e2\n[z] 1..9 step 2\n@search halving trials 30 minimize loss seed 7 from 2 factor 4\n",
-		"a [x]\n[x] lin 0..1, 3\n@search tpe trials 9 maximize \"a b\"\n@search ask trials 3 minimize y command: ./x [x] \\\n y",
+		"a [x] [y]\n[x] -2..2\n[y] log 1e-3..1e2\n[z] 1..9 step 2\n" +
+			"@search halving trials 30 minimize loss seed 7 from 2 factor 4\n",
+		"a [x]\n[x] lin 0..1, 3\n@search tpe trials 9 maximize \"a b\"\n" +
+			"@search ask trials 3 minimize y command: ./x [x] \\\n y",
 		"[ -f x ] && [[ a ]] [a-z] [[:alpha:]]\n[C]\n[d-e] 1\n[f 1\n@foo\n@where x >\n",
 	} {
 		f.Add(text)

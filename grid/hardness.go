@@ -132,7 +132,8 @@ func (p *parser) parseHardness(l *line, from int) {
 	case given:
 		p.parseCompared(l, words, command)
 	case len(words) == 0:
-		p.wrong.at(l, from, "@hardness needs parameters, each with a direction or an order if it needs one: @hardness variant:quick<slow, n, tolerance:down")
+		p.wrong.at(l, from, "@hardness needs parameters, each with a direction or an order if it needs one: "+
+			"@hardness variant:quick<slow, n, tolerance:down")
 	default:
 		p.parseComponents(l, words)
 	}
@@ -241,7 +242,8 @@ func (p *parser) checkOrder(h Hardness) {
 	}
 	for k := range param.Len() {
 		if v := param.Value(k); !slices.Contains(h.Order, v) {
-			fail("the value %s of %s is missing in the order: put it between those that are easier and those that are harder, %s:easy<…<hard", quoteText(v), h.Param, h.Param)
+			fail("the value %s of %s is missing in the order: put it between those that are easier and those that "+
+				"are harder, %s:easy<…<hard", quoteText(v), h.Param, h.Param)
 			return
 		}
 		delete(left, param.Value(k))

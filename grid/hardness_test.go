@@ -24,7 +24,8 @@ func TestUsersCommandCompares(t *testing.T) {
 	}}
 	// Cells are compared. Other methods are not.
 	const text = "solve [how] [n] [m] [seed]\n[how] a 'b c'\n[n] 1 2\n[m] 1..4\n[seed] 1..3\n@where n * m != 8\n" +
-		"@hardness how, n [m] command: awk -F'\t' '{ a = $2 * $3; b = $5 * $6; print($1 != $4 ? \"?\" : a < b ? \"<\" : a > b ? \">\" : \"=\") }'\n"
+		"@hardness how, n [m] command: awk -F'\t' '{ a = $2 * $3; b = $5 * $6; " +
+		"print($1 != $4 ? \"?\" : a < b ? \"<\" : a > b ? \">\" : \"=\") }'\n"
 	tmpl, err := c.Parse(context.Background(), strings.NewReader(text), "t.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +64,8 @@ func TestUsersCommandCompares(t *testing.T) {
 // given, and that a single setting needs no comparison.
 func TestAllParametersAreComparedByDefault(t *testing.T) {
 	for text, want := range map[string]string{
-		"a [x] [y]\n[x] 1 2\n[y] 3 4\n@hardness command: cmp":               "1\t3\t1\t4|1\t3\t2\t3|1\t3\t2\t4|1\t4\t2\t3|1\t4\t2\t4|2\t3\t2\t4|",
+		"a [x] [y]\n[x] 1 2\n[y] 3 4\n@hardness command: cmp": "1\t3\t1\t4|1\t3\t2\t3|1\t3\t2\t4|" +
+			"1\t4\t2\t3|1\t4\t2\t4|2\t3\t2\t4|",
 		"a [x] [y]\n[x] 1 2\n[y] 1 1\n@hardness x command:\tcmp --all\n":    "1\t2|",
 		"a [x] [y]\n[x] 1..99\n[y] 1..99\n@sample 2 \n@hardness command: c": "61\t94\t3\t95|",
 		"a [x] [y]\n[x] 1\n[y] 1..9\n@hardness x command: cmp":              "",
@@ -98,8 +100,8 @@ func TestHungComparisonIsKilled(t *testing.T) {
 // jobs (E2): the position in an order that begins with the easiest, the number, or its negative.
 // Equally hard jobs share their options. Jobs of other command lines have their own.
 func TestHardnessReachesJobs(t *testing.T) {
-	tmpl := parse(t, "#DCS timeout=2s\nsolve [v] [n] [eps] [seed]\ncheck [v]\n[v] brute bnb heur\n[n] 2 10\n[eps] -0.5, +1e-3, 0\n[seed] 1..2\n"+
-		"@hardness v:heur<bnb<brute, n, eps:down\n")
+	tmpl := parse(t, "#DCS timeout=2s\nsolve [v] [n] [eps] [seed]\ncheck [v]\n[v] brute bnb heur\n[n] 2 10\n"+
+		"[eps] -0.5, +1e-3, 0\n[seed] 1..2\n@hardness v:heur<bnb<brute, n, eps:down\n")
 	seen := map[string]*jobs.Options{}
 	for _, s := range specsOf(t, tmpl) {
 		p := map[string]string{}

@@ -3,7 +3,8 @@ package grid
 import "errors"
 
 // errNoHypercube is the error if no Latin hypercube without repeated points was found.
-var errNoHypercube = errors.New("no Latin hypercube of so many points without repeats was found: take fewer points, or leave out latin")
+var errNoHypercube = errors.New("no Latin hypercube of so many points without repeats was found: " +
+	"take fewer points, or leave out latin")
 
 // hypercube returns a Latin hypercube of n points. The result holds the indexes of the points on
 // each axis. An axis is cut into n equal strata, each of which has exactly one point. Each of m

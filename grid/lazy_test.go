@@ -66,7 +66,8 @@ func TestLargeProductIsLazy(t *testing.T) {
 // TestJobTakesLittleMemory checks that equal options are shared and that a job costs little memory
 // beyond its texts.
 func TestJobTakesLittleMemory(t *testing.T) {
-	tmpl := parse(t, "#DCS default timeout=2h\n./simulate --temperature [T] --seed [seed]\n[T] 0..1 step 0.001\n[seed] 1..100")
+	tmpl := parse(t,
+		"#DCS default timeout=2h\n./simulate --temperature [T] --seed [seed]\n[T] 0..1 step 0.001\n[seed] 1..100")
 	var all []*jobs.Spec
 	text := 0
 	var before, after runtime.MemStats

@@ -224,11 +224,27 @@ func meaning(t *testing.T, commands []string) string {
 // characters are left alone where they mean something else.
 func TestUnsupportedPlaceholdersAreRefused(t *testing.T) {
 	for placeholder, advice := range map[string]string{
-		"{%}": "$DCS_SLOT", "{1%}": "$DCS_SLOT", "{0%}": "$DCS_SLOT", "{0#}": "{#}", "{1#}": "{#}", "{##}": "number of jobs",
-		"{= s/a/b/ =}": "Perl", "{=1 s/a/b/ =}": "Perl", "{1= $_++ =}": "Perl", "{+}": "dcs-tui help jobs", "{/+}": "dcs-tui help jobs",
-		"{....}": "dcs-tui help jobs", "{///}": "dcs-tui help jobs", "{%%}": "dcs-tui help jobs",
-		"{slot}": "$DCS_SLOT", "{host}": "$DCS_HOST", "{sshlogin}": "$DCS_HOST", "{hgrp}": "tags=", "{agrp}": "tags=",
-		"{uniq}": "@where", "{choose_k}": "@where",
+		"{%}":           "$DCS_SLOT",
+		"{1%}":          "$DCS_SLOT",
+		"{0%}":          "$DCS_SLOT",
+		"{0#}":          "{#}",
+		"{1#}":          "{#}",
+		"{##}":          "number of jobs",
+		"{= s/a/b/ =}":  "Perl",
+		"{=1 s/a/b/ =}": "Perl",
+		"{1= $_++ =}":   "Perl",
+		"{+}":           "dcs-tui help jobs",
+		"{/+}":          "dcs-tui help jobs",
+		"{....}":        "dcs-tui help jobs",
+		"{///}":         "dcs-tui help jobs",
+		"{%%}":          "dcs-tui help jobs",
+		"{slot}":        "$DCS_SLOT",
+		"{host}":        "$DCS_HOST",
+		"{sshlogin}":    "$DCS_HOST",
+		"{hgrp}":        "tags=",
+		"{agrp}":        "tags=",
+		"{uniq}":        "@where",
+		"{choose_k}":    "@where",
 	} {
 		t.Run(placeholder, func(t *testing.T) {
 			_, err := ParseArguments("echo "+placeholder, []string{":::", "a"}, nil)
@@ -262,7 +278,8 @@ func TestUnsupportedPlaceholdersAreRefused(t *testing.T) {
 func TestHostileValuesAreRefusedInQuotes(t *testing.T) {
 	hostile := []string{"a b", "$(touch pwned)", "`x`", "", "é", "it's", "a\nb"}
 	for _, command := range []string{
-		`sh -c "wc -l {}"`, `sh -c 'wc -l {}'`, `echo "{1}"`, `echo '{-1}'`, `echo ${}`, `echo \{}`, "echo `cat {}`", `echo $(({}))`, "x # {}",
+		`sh -c "wc -l {}"`, `sh -c 'wc -l {}'`, `echo "{1}"`, `echo '{-1}'`, `echo ${}`, `echo \{}`, "echo `cat {}`",
+		`echo $(({}))`, "x # {}",
 	} {
 		t.Run(command, func(t *testing.T) {
 			for _, v := range hostile {

@@ -121,13 +121,15 @@ func (p *parser) isParam(l *line) bool {
 	behind := first[max(end, 0):]
 	switch {
 	case end < 0:
-		p.wrong.at(l, 0, "a parameter's line begins with its name in brackets, [name], but the ] is missing; a name has no spaces or commas, @zip a, b ties two together")
+		p.wrong.at(l, 0, "a parameter's line begins with its name in brackets, [name], but the ] is missing; "+
+			"a name has no spaces or commas, @zip a, b ties two together")
 	case (behind == "]:" || behind == "]=") && isParamName(name):
 		p.wrong.at(l, end+1, "a space must follow [%s], not %s: write [%s] and then the values", name, behind[1:], name)
 	case behind != "]" || isReference(first):
 		return false // a command that begins with a parameter: [prog]/bin/run
 	case !isParamName(name):
-		p.wrong.at(l, 0, "%q cannot be the name of a parameter: write a number, or letters, digits and _ (the job sees it as DCS_PARAM_<name>)", name)
+		p.wrong.at(l, 0, "%q cannot be the name of a parameter: write a number, or letters, digits and _ "+
+			"(the job sees it as DCS_PARAM_<name>)", name)
 	default:
 		return true
 	}
@@ -155,7 +157,10 @@ func (p *parser) parseParam(l *line) {
 	if s, ok := cutSource(l.text, len(l.text)-len(strings.TrimLeft(l.text[end+1:], blanks))); ok {
 		if s.text == "" {
 			p.wrong.at(l, min(s.offset, len(l.text)),
-				"the source of the values of [%s] is missing: write [%s] file: PATH or [%s] command: ls *.csv", name, name, name)
+				"the source of the values of [%s] is missing: write [%s] file: PATH or [%s] command: ls *.csv",
+				name,
+				name,
+				name)
 		}
 		param.source = &s
 		return
@@ -256,7 +261,8 @@ func (p *parser) warnUnquoted(param *Param, list texts) {
 	for _, l := range p.calls {
 		for _, r := range references(l.text) {
 			if r.name == param.Name && r.form == "" && !r.isEscaped() {
-				p.doubt.at(l, r.from, "the value %s of [%s] means something to the shell: write [%s:q] to have it quoted", quoteText(list[n]), r.name, r.name)
+				p.doubt.at(l, r.from, "the value %s of [%s] means something to the shell: "+
+					"write [%s:q] to have it quoted", quoteText(list[n]), r.name, r.name)
 				return
 			}
 		}

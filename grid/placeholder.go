@@ -13,7 +13,8 @@ import (
 // placeholderPattern matches the replacement strings of GNU parallel: a position and the letters of
 // a path, an expression of Perl, or a name.
 var placeholderPattern = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`\{(?:(-?[0-9]+|)([./#%+]*)|(-?[0-9]*(?s:=.*?=))|(slot|host|sshlogin|hgrp|agrp|choose_k|uniq))\}`)
+	return regexp.MustCompile(`\{(?:(-?[0-9]+|)([./#%+]*)|(-?[0-9]*(?s:=.*?=))|(slot|host|sshlogin|hgrp|agrp|` +
+		`choose_k|uniq))\}`)
 })
 
 // pathParts are the letters of the placeholders, with the function that returns the part of a value
@@ -37,10 +38,12 @@ var pathParts = map[string]func(string) string{
 // otherPlaceholders are replacement strings of GNU parallel that are refused, with what to use
 // instead. The key is the text between the braces without the position.
 var otherPlaceholders = map[string]string{
-	"%":        "$DCS_SLOT is the number of the slot when the job runs; a job with gpus=1 in a jobs file gets a GPU of its own",
-	"#":        "{#} is the number of the job",
-	"##":       "the number of jobs has no placeholder: write it into the command",
-	"=":        "Perl is not supported: compute the value in the command, or write a program that prints a .jsonl jobs file",
+	"%": "$DCS_SLOT is the number of the slot when the job runs; " +
+		"a job with gpus=1 in a jobs file gets a GPU of its own",
+	"#":  "{#} is the number of the job",
+	"##": "the number of jobs has no placeholder: write it into the command",
+	"=": "Perl is not supported: compute the value in the command, or write a program that prints " +
+		"a .jsonl jobs file",
 	"slot":     "$DCS_SLOT is the number of the slot when the job runs",
 	"host":     "$DCS_HOST is the name of the host when the job runs",
 	"sshlogin": "$DCS_HOST is the name of the host when the job runs",
@@ -164,7 +167,8 @@ func checkQuotes(parts []argumentPart, n int, values []string) error {
 			if text.ShellWord(v) != v {
 				return text.Errorf("job %d: %s is %v, where the value %s cannot be quoted", n, p.text, p.around,
 					quoteText(v)).
-					WithAdvice(`write %s outside of quotes, it is quoted for the shell; in a script: sh -c 'wc -l "$1"' _ %s`, p.text, p.text)
+					WithAdvice(`write %s outside of quotes, it is quoted for the shell; in a script: `+
+						`sh -c 'wc -l "$1"' _ %s`, p.text, p.text)
 			}
 		}
 	}

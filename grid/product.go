@@ -48,7 +48,8 @@ func (p *parser) product() {
 		p.wrong.at(p.sampled, 0, "the sample gives %s jobs, more than %s: take a smaller one, or raise --limit",
 			text.Thousands(n), text.Thousands(p.Limit))
 	case !t.HasFilter():
-		p.tooLarge("the product of all values gives %s jobs, more than %s: take fewer values, keep some with @where, draw some with @sample 1000, or raise --limit",
+		p.tooLarge("the product of all values gives %s jobs, more than %s: take fewer values, "+
+			"keep some with @where, draw some with @sample 1000, or raise --limit",
 			text.Thousands(n), text.Thousands(p.Limit))
 	}
 }
@@ -72,7 +73,9 @@ func (p *parser) warnNested() {
 		for v := range param.values.written() {
 			if strings.Contains(v, "[") && p.namesParam(references(v)) {
 				p.doubt.at(param.line, 0,
-					"the value %s of [%s] stays as it is: parameters are replaced in commands alone", quoteText(v), param.Name)
+					"the value %s of [%s] stays as it is: parameters are replaced in commands alone",
+					quoteText(v),
+					param.Name)
 				return
 			}
 		}
@@ -148,6 +151,7 @@ func (p *parser) prepareSample() {
 // checkLatinFilter adds an error for a filter by a parameter of a Latin hypercube.
 func (p *parser) checkLatinFilter(f filter, param *Param) {
 	if s := p.t.sample; s != nil && s.latin && param.axis < s.axes {
-		p.wrong.at(p.sampled, 0, "a Latin hypercube cannot be combined with a filter of its parameters, which would leave strata empty: leave out latin, or the @where in line %d", f.line.no)
+		p.wrong.at(p.sampled, 0, "a Latin hypercube cannot be combined with a filter of its parameters, "+
+			"which would leave strata empty: leave out latin, or the @where in line %d", f.line.no)
 	}
 }

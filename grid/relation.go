@@ -109,7 +109,8 @@ func (r *relation) tuples(name string) ([][]string, error) {
 		chains[g][i] = append(chains[g][i], x)
 	}
 	if width > maxChains {
-		return nil, fmt.Errorf("the order that the command makes is too complex: it has %d chains, more than %d; name fewer parameters, or answer %s less often", width, maxChains, incomparable)
+		return nil, fmt.Errorf("the order that the command makes is too complex: it has %d chains, more than %d; "+
+			"name fewer parameters, or answer %s less often", width, maxChains, incomparable)
 	}
 	all := make([][]string, n)
 	for x := range all {

@@ -48,7 +48,8 @@ func (t *Template) sampledPoints() iter.Seq2[[]int, error] {
 				found, vain = found+1, 0
 			}
 			if vain >= maxRejected {
-				yield(nil, fmt.Errorf("%s: the filter left out %d points in a row: too few of the %d points fit it for @sample; narrow the values",
+				yield(nil, fmt.Errorf("%s: the filter left out %d points in a row: too few of the %d points fit it "+
+					"for @sample; narrow the values",
 					t.File, vain, t.points))
 				return
 			}
@@ -179,7 +180,8 @@ func (p *parser) parseSample(l *line, from int) {
 // error.
 func (p *parser) parseSampledParams(l *line, of word, words []word) (params []int) {
 	if len(words) == 0 {
-		p.wrong.at(l, of.offset, "parameters must follow of: @sample 50 of C, gamma draws values for them, and each is taken with all values of the others")
+		p.wrong.at(l, of.offset, "parameters must follow of: @sample 50 of C, gamma draws values for them, "+
+			"and each is taken with all values of the others")
 	}
 	for _, w := range words {
 		i, ok := p.paramAt(l, w.text, w.offset)

@@ -160,7 +160,8 @@ func (s *Search) check(asks bool) error {
 	case s.Metric == "" && (s.Learns() || s.Method == search.Halving):
 		return fmt.Errorf("%s learns from results and needs a metric: %s", s.Method, searchForm)
 	case asks != (s.Method == Ask) || asks && s.Command == "":
-		return errors.New("ask takes a command at the end of the line, and no other method does: @search ask trials 100 minimize loss command: ./optimizer")
+		return errors.New("ask takes a command at the end of the line, and no other method does: " +
+			"@search ask trials 100 minimize loss command: ./optimizer")
 	}
 	return nil
 }
@@ -203,7 +204,8 @@ func (p *parser) makeSpace() {
 		case continuous && len(param.values.parts) == 1:
 			s.Low, s.High, s.Log = r.low, r.high, r.log
 		case slices.ContainsFunc(param.values.parts, func(o part) bool { _, ok := o.(interval); return ok }):
-			p.wrong.at(param.line, 0, "[%s] has a range and other values: under a search a range without a step stands alone", param.Name)
+			p.wrong.at(param.line, 0,
+				"[%s] has a range and other values: under a search a range without a step stands alone", param.Name)
 		case param.Len() > maxChoices:
 			p.wrong.at(param.line, 0, "[%s] has more than %d values: leave out the step, and the range is continuous",
 				param.Name, maxChoices)

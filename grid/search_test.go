@@ -138,7 +138,8 @@ echo ended >> log
 	past[3].State, past[3].Value = search.Done, -7
 	o.Close(append(past, search.Trial{At: at, State: search.Failed}))
 	log, _ := os.ReadFile(filepath.Join(dir, "log"))
-	want := `{"do":"start","space":[{"name":"x","low":-2,"high":2},{"name":"k","values":["a","b"]}],"trials":9,"minimize":false,"seed":3,"known":3}
+	want := `{"do":"start","space":[{"name":"x","low":-2,"high":2},{"name":"k","values":["a","b"]}],` +
+		`"trials":9,"minimize":false,"seed":3,"known":3}
 {"do":"tell","trial":1,"params":{"k":"a","x":-1},"state":"done","value":4}
 {"do":"tell","trial":2,"params":{"k":"b","x":0},"state":"open"}
 {"do":"tell","trial":3,"state":"failed"}

@@ -132,7 +132,8 @@ func runCommand(ctx context.Context, c Config, text string, in io.Reader) ([]byt
 	case limited.Err() != nil && in != nil:
 		return nil, fmt.Errorf("the command did not end within %v and was stopped%s", c.Timeout, errs.lastLines())
 	case limited.Err() != nil:
-		return nil, fmt.Errorf("the command did not end within %v and was stopped%s; write its output to a file and take file: PATH", c.Timeout, errs.lastLines())
+		return nil, fmt.Errorf("the command did not end within %v and was stopped%s; "+
+			"write its output to a file and take file: PATH", c.Timeout, errs.lastLines())
 	case errors.Is(err, exec.ErrWaitDelay):
 		return nil, errors.New("the command has ended, but a process that it left kept its output open and was killed")
 	}

@@ -68,7 +68,8 @@ func points(t *testing.T, tmpl *Template) (all []string) {
 // TestJobsOfTheBeanstalksReport checks the example of the Beanstalks report: all 30 jobs in order,
 // in which the last parameter varies fastest (K4).
 func TestJobsOfTheBeanstalksReport(t *testing.T) {
-	tmpl := parse(t, "svm -train -kernel rbf -C [1] -gamma [2]\n[1] 0.001, 0.01, 0.1, 1, 10, 100\n[2] 0 0.25 0.5 0.75 1\n")
+	tmpl := parse(t,
+		"svm -train -kernel rbf -C [1] -gamma [2]\n[1] 0.001, 0.01, 0.1, 1, 10, 100\n[2] 0 0.25 0.5 0.75 1\n")
 	var want []string
 	for _, c := range []string{"0.001", "0.01", "0.1", "1", "10", "100"} {
 		for _, g := range []string{"0", "0.25", "0.5", "0.75", "1"} {
@@ -169,7 +170,9 @@ func TestParamsStandInTheSpec(t *testing.T) {
 // TestDCSLinesWorkAsInJobsFiles checks that #DCS lines work as in jobs files, that name= may
 // contain parameters, and that equal options are one value for all jobs.
 func TestDCSLinesWorkAsInJobsFiles(t *testing.T) {
-	specs := specsOf(t, parse(t, "#DCS default tries=2 tags=x\n#DCS name='run [C]' timeout=2h\na [C]\nb [C]\n[C] 1 2\n"))
+	specs := specsOf(
+		t, parse(t, "#DCS default tries=2 tags=x\n#DCS name='run [C]' timeout=2h\na [C]\nb [C]\n[C] 1 2\n"),
+	)
 	a, b := specs[0], specs[1]
 	if a.Name != "run 1" || specs[2].Name != "run 2" || b.Name != "b C=1" || a.Timeout.Hours() != 2 || a.Tries != 2 ||
 		b.Timeout != 0 || b.Tries != 2 {
@@ -209,9 +212,11 @@ func TestTitleOfAJobIsItsValues(t *testing.T) {
 // TestLinesOfResultsAndHardnessAreKept checks that the lines for the table of results and for
 // hardness are kept (E2, E3).
 func TestLinesOfResultsAndHardnessAreKept(t *testing.T) {
-	tmpl := parse(t, "a [v] [n] [m]\n[v] brute bnb heur\n[n] 2..50\n[m] 1 2\n@result acc\n@result loss=json:test.loss\n"+
-		"@result t re:Time: ([0-9.]+) s\n@hardness v:heur<bnb<brute, n:down, m\n")
-	want := `[{acc  5 9} {loss json:test.loss 6 9} {t re:Time: ([0-9.]+) s 7 9}] [{v false [heur bnb brute] 8 11} {n true [] 8 29} {m false [] 8 37}]`
+	tmpl := parse(t,
+		"a [v] [n] [m]\n[v] brute bnb heur\n[n] 2..50\n[m] 1 2\n@result acc\n@result loss=json:test.loss\n"+
+			"@result t re:Time: ([0-9.]+) s\n@hardness v:heur<bnb<brute, n:down, m\n")
+	want := `[{acc  5 9} {loss json:test.loss 6 9} {t re:Time: ([0-9.]+) s 7 9}] [{v false [heur bnb brute] 8 11} ` +
+		`{n true [] 8 29} {m false [] 8 37}]`
 	same(t, "lines", fmt.Sprint(tmpl.Results, " ", tmpl.Hardness), want)
 }
 

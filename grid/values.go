@@ -90,7 +90,8 @@ func splitWords(text string, from int) (words []word, at int, err error) {
 		}
 		if text[i] == ',' {
 			if len(words) == 0 || words[len(words)-1].comma {
-				return nil, i, fmt.Errorf("there is no value before this comma: remove it, or write '' for an empty value")
+				return nil, i, fmt.Errorf("there is no value before this comma: remove it, " +
+					"or write '' for an empty value")
 			}
 			words[len(words)-1].comma = true
 			i++
@@ -136,15 +137,18 @@ func checkSyntax(words []word) (at int, err error) {
 			return words[i-1].offset, fmt.Errorf("a range has no spaces in it: %s..%s", words[i-1].text,
 				words[i+1].text)
 		case strings.HasPrefix(w.text, "$(") || strings.Count(w.text, "`")%2 == 1:
-			return w.offset, fmt.Errorf("values of a command are written [name] command: seq 3, in a line of their own; put a value with spaces in quotes")
+			return w.offset, fmt.Errorf("values of a command are written [name] command: " +
+				"seq 3, in a line of their own; put a value with spaces in quotes")
 		case i > 0 && w.text == "by" && looksLikeRange(words[i-1].text) && i+1 < len(words) &&
 			isNumber(words[i+1].text):
 			return w.offset, fmt.Errorf("write %s step %s", words[i-1].text, words[i+1].text)
 		case i == 0 && strings.ContainsAny(w.text[:1], "[({") &&
 			strings.HasSuffix(words[len(words)-1].text, closing[w.text[:1]]):
-			return w.offset, fmt.Errorf("write the values without %s %s around them; put a value with brackets in quotes", w.text[:1], closing[w.text[:1]])
+			return w.offset, fmt.Errorf("write the values without %s %s around them; "+
+				"put a value with brackets in quotes", w.text[:1], closing[w.text[:1]])
 		case strings.Count(w.text, "(") != strings.Count(w.text, ")"):
-			return w.offset, fmt.Errorf("a parenthesis is missing in %s: put a value with commas or spaces in quotes; ranges are written 1..10, 0..1 step 0.1, log 1e-3..1e2 x6", w.text)
+			return w.offset, fmt.Errorf("a parenthesis is missing in %s: put a value with commas or spaces in "+
+				"quotes; ranges are written 1..10, 0..1 step 0.1, log 1e-3..1e2 x6", w.text)
 		}
 	}
 	return 0, nil
@@ -192,7 +196,8 @@ func readValues(words []word, continuous bool, doubt,
 		return v, at, err
 	}
 	for _, i := range decimalCommas(words) {
-		refuse(words[i], "%s,%s may be one number or two: write %[1]s.%[2]s for one, or a space after the comma for two", words[i].text, words[i+1].text)
+		refuse(words[i], "%s,%s may be one number or two: write %[1]s.%[2]s for one, "+
+			"or a space after the comma for two", words[i].text, words[i+1].text)
 	}
 	for i := 0; i < len(words); i++ {
 		w := words[i]

@@ -24,7 +24,9 @@ type condition = func(ix []int) bool
 func (p *parser) parseWhere(l *line, from int) {
 	q, err := query.Parse(l.text[from:])
 	if err == nil {
-		_, err = query.Compile(q, p.fields(func(param *Param) *query.Field[[]int] { return &query.Field[[]int]{Name: param.Name} }), nil)
+		_, err = query.Compile(q, p.fields(func(param *Param) *query.Field[[]int] {
+			return &query.Field[[]int]{Name: param.Name}
+		}), nil)
 	}
 	if err != nil {
 		p.addFilterError(filter{line: l, from: from}, err)

@@ -426,7 +426,9 @@ func TestKernelsAreBounded(t *testing.T) {
 			maxOthers, len(past))
 	}
 	for i, at := range good {
-		if want := past[slices.IndexFunc(past, func(p Trial) bool { return p.Value == float64(i) })].At; at[0] != want[0] {
+		if want := past[slices.IndexFunc(past, func(p Trial) bool {
+			return p.Value == float64(i)
+		})].At; at[0] != want[0] {
 			t.Errorf("good trial %d is %v, not %v", i, at, want)
 		}
 	}
