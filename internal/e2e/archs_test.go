@@ -57,7 +57,8 @@ func buildForEmulator(t *testing.T) (carrying, programs string) {
 	inRepo(t, "CGO_ENABLED=0 GOARCH=arm64", "go", "build", "-trimpath", "-overlay",
 		replace(dir+"/source.json", file, dir+"/supervisor.go"), "-o", dir+"/linux-arm64", "./hosts/helper/hostprog")
 	inRepo(t, "", "gzip", "-9n", dir+"/linux-arm64")
-	inRepo(t, "", "go", "build", "-overlay", replace(dir+"/carried.json", "hosts/helper/carried/programs/linux-arm64.gz",
+	inRepo(t, "", "go", "build", "-overlay", replace(dir+"/carried.json",
+		"hosts/helper/carried/programs/linux-arm64.gz",
 		dir+"/linux-arm64.gz"), "-o", dir+"/dcs-tui", ".")
 	return dir + "/dcs-tui", dir
 }
@@ -143,7 +144,9 @@ func TestHostsGetTheirProgram(t *testing.T) {
 		l.checkAttemptsRanOnce(4)
 		checkSent(t, place, programs, "arm64", elf.EM_AARCH64)
 
-		e = l.run(append([]string{"hosts", "check"}, "--ssh-config", l.servers[0].ConfigFile, "--hosts", l.inventory(2))...)
+		e = l.run(
+			append([]string{"hosts", "check"}, "--ssh-config", l.servers[0].ConfigFile, "--hosts", l.inventory(2))...,
+		)
 		all := e.stdout + e.stderr
 		if e.code == 0 || !strings.Contains(all, "the host is Linux aarch64, and this dcs-tui has no program") ||
 			!strings.Contains(all, "use a release or `make build`") {

@@ -18,7 +18,10 @@ func TestHostThatFailsEveryJobIsOnProbation(t *testing.T) {
 	const n = 120
 	// Jobs fail on ws2 only after jobs have succeeded on the other hosts. Before that, their failures
 	// would use up tries. Most other jobs wait, too, so that ws2 does not get too few.
-	file := l.writeTaggedJobs(n, fmt.Sprintf(`cd %s; echo >> up-$DCS_HOST; if [ "$DCS_HOST" = ws2 ] || [ $(wc -l < up-$DCS_HOST) -gt 10 ]; then until [ -e gate ]; do sleep 0.05; done; fi; [ "$DCS_HOST" != ws2 ] || exit 7; sleep 0.2`, l.dir))
+	file := l.writeTaggedJobs(
+		n, fmt.Sprintf(`cd %s; echo >> up-$DCS_HOST; if [ "$DCS_HOST" = ws2 ] || [ $(wc -l < up-$DCS_HOST) -gt 10 `+
+			`]; then until [ -e gate ]; do sleep 0.05; done; fi; [ "$DCS_HOST" != ws2 ] || exit 7; sleep 0.2`, l.dir),
+	)
 	run := l.start(l.runArgs(2, "--tries", "2", "--json", file)...)
 	l.until("jobs succeed on the other hosts", func() bool {
 		out := run.stdout.String()

@@ -61,8 +61,12 @@ func TestGoClientGetsEachResultOnce(t *testing.T) {
 		return id
 	}
 	for i := range n {
-		submit(dcstui.Job{ID: "i" + strconv.Itoa(i), Params: map[string]string{"i": strconv.Itoa(i)},
-			Command: fmt.Sprintf("echo $DCS_ATTEMPT >> %s/$DCS_JOB_ID; until [ -e %s/$((DCS_PARAM_i / 20)) ]; do sleep 0.05; done; echo $DCS_PARAM_i", l.path("ran"), l.path("gate"))})
+		submit(dcstui.Job{
+			ID:     "i" + strconv.Itoa(i),
+			Params: map[string]string{"i": strconv.Itoa(i)},
+			Command: fmt.Sprintf("echo $DCS_ATTEMPT >> %s/$DCS_JOB_ID; until [ -e %s/$((DCS_PARAM_i / 20)) ]; "+
+				"do sleep 0.05; done; echo $DCS_PARAM_i", l.path("ran"), l.path("gate")),
+		})
 	}
 	wrong := submit(dcstui.Job{Command: "true", Options: map[string]any{"slotz": 1}})
 	long := submit(dcstui.Job{Command: "sleep 600", Options: map[string]any{"priority": 1, "name": "long"}})

@@ -16,7 +16,8 @@ func TestCopiesOfUnfinishedJobsRunElsewhere(t *testing.T) {
 	l := newLab(t, 2)
 	const jobs = 12
 	// No job ends before ws2 has one, and no job on ws2 ends.
-	file := l.writeTaggedJobs(jobs, fmt.Sprintf("if [ $DCS_HOST = ws2 ]; then touch %[1]s; while [ ! -e %[2]s ]; do sleep 0.1; done; fi; while [ ! -e %[1]s ]; do sleep 0.1; done",
+	file := l.writeTaggedJobs(jobs, fmt.Sprintf("if [ $DCS_HOST = ws2 ]; then touch %[1]s; while [ ! -e %[2]s ]; "+
+		"do sleep 0.1; done; fi; while [ ! -e %[1]s ]; do sleep 0.1; done",
 		l.path("ws2"), l.path("gate")))
 	e := l.mustRun(l.runArgs(2, "--json", "--speculate", file)...)
 	if n := strings.Count(e.stdout, `"state":"succeeded"`); n != jobs || strings.Contains(e.stdout, `"host":"ws2"`) {
@@ -38,10 +39,12 @@ func TestCopiesOfUnfinishedJobsRunElsewhere(t *testing.T) {
 func TestAttemptsStartAtOnceOnOneHost(t *testing.T) {
 	t.Parallel()
 	l := newLocalLab(t, 4, "heartbeat = \"1s\"\nsuspect_after = \"30s\"\n")
-	l.writeTaggedJobs(1, fmt.Sprintf("mkdir -p %[1]s; touch %[1]s/$DCS_ATTEMPT; until [ $(ls %[1]s | wc -l) = 3 ]; do sleep 0.1; done",
+	l.writeTaggedJobs(1, fmt.Sprintf("mkdir -p %[1]s; touch %[1]s/$DCS_ATTEMPT; until [ $(ls %[1]s | wc -l) = 3 ]; "+
+		"do sleep 0.1; done",
 		l.path("started")))
 	e := l.mustRun(append(l.tinyArgs(), "--speculate", "--copies", "3", "--copy-at", "submit", "--copy-on", "any")...)
-	if strings.Count(e.stdout, `"state":"succeeded"`) != 1 || strings.Count(e.stderr, "runs on here too: more slots are free than jobs wait") != 2 {
+	if strings.Count(e.stdout, `"state":"succeeded"`) != 1 ||
+		strings.Count(e.stderr, "runs on here too: more slots are free than jobs wait") != 2 {
 		t.Errorf("want one success, and two copies at once:\n%s%s", e.stdout, e.stderr)
 	}
 	e = l.run(append(l.tinyArgs(), "--speculate", "--copy-at", "submit", "--delay", "1s")...)

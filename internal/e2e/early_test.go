@@ -49,7 +49,8 @@ again() { $DCS resume --no-tui apart/$1 2>> said.err; }
 			fmt.Fprintf(&script, "copy apart/%s apart/copy; wait $pid; rm -r apart/%s; mv apart/copy apart/%s\n", run,
 				run, run)
 		case "snapshot": // an earlier journal in the same directory
-			fmt.Fprintf(&script, "copy apart/%s apart/old; wait $pid; for f in journal owner; do rm -r apart/%s/$f; mv apart/old/$f apart/%s; done; rm -r apart/old\n", run, run, run)
+			fmt.Fprintf(&script, "copy apart/%s apart/old; wait $pid; for f in journal owner; "+
+				"do rm -r apart/%s/$f; mv apart/old/$f apart/%s; done; rm -r apart/old\n", run, run, run)
 		default:
 			if r.IntN(2) == 0 {
 				script.WriteString("kill -9 $pid || true\n")

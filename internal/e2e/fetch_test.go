@@ -78,7 +78,8 @@ cp -r apart/run/attempts brought`)
 	}
 	for _, dir := range []string{l.workDir(0), l.workDir(1)} { // the copies are equal byte for byte
 		if out, err := exec.Command("sh", "-c",
-			"cd "+dir+".away/*/attempts && find . -name '*.out' -o -name '*.err' -o -name '*.status' | while read f; do cmp $f "+l.path("brought")+"/$f; done").CombinedOutput(); err != nil || len(out) > 0 {
+			"cd "+dir+".away/*/attempts && find . -name '*.out' -o -name '*.err' -o -name '*.status' | while "+
+				"read f; do cmp $f "+l.path("brought")+"/$f; done").CombinedOutput(); err != nil || len(out) > 0 {
 			t.Errorf("%v: %s", err, out)
 		}
 	}

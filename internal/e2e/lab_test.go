@@ -94,7 +94,8 @@ func (l *lab) repoPath(name string) string {
 func newLocalLab(t *testing.T, slots int, options string) *lab {
 	l := &lab{t: t, dir: t.TempDir()}
 	t.Cleanup(l.checkNothingLeft)
-	l.writeFile("hosts.toml", fmt.Sprintf("[[host]]\nname = \"here\"\nlink = \"local\"\nslots = %d\nyield = false\nnice = 0\nwork_dir = %q\n%s",
+	l.writeFile("hosts.toml", fmt.Sprintf("[[host]]\nname = \"here\"\nlink = \"local\"\nslots = %d\nyield = false\n"+
+		"nice = 0\nwork_dir = %q\n%s",
 		slots, l.path("work"), options))
 	return l
 }

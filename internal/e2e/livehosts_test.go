@@ -44,7 +44,8 @@ func TestInventoryChangesDuringARun(t *testing.T) {
 	var b strings.Builder
 	for range n {
 		fmt.Fprintf(&b, "echo $DCS_ATTEMPT >> %[1]s/ran/$DCS_JOB_ID; touch %[1]s/on/$DCS_HOST.$SERVER.$DCS_JOB_ID; "+
-			"while [ -e %[1]s/ran -a ! -e %[1]s/gates/$DCS_HOST.$SERVER -a ! -e %[1]s/gates/all ]; do sleep 0.05; done\n", l.dir)
+			"while [ -e %[1]s/ran -a ! -e %[1]s/gates/$DCS_HOST.$SERVER -a ! -e %[1]s/gates/all ]; "+
+			"do sleep 0.05; done\n", l.dir)
 	}
 	args := []string{"run", "--no-tui", "--json", "--ssh-config", l.servers[0].ConfigFile, "--hosts", inventory,
 		"--run-dir", l.path("run"), l.writeFile("jobs.txt", b.String())}

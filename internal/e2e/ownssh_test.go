@@ -37,12 +37,14 @@ func TestHostsBehindTheUsersOwnSSH(t *testing.T) {
 	t.Cleanup(func() { ssh("-O", "exit", "127.0.0.1") })
 	var b strings.Builder
 	for i, options := range []string{"", "-J 127.0.0.1:" + ports[0], "-S " + master + " -o PubkeyAuthentication=no"} {
-		fmt.Fprintf(&b, "[[host]]\nname = \"ws%d\"\nlink = \"ssh -F %s -p %s %s 127.0.0.1\"\nslots = 2\nyield = false\nnice = 0\nwork_dir = %q\n\n",
+		fmt.Fprintf(&b, "[[host]]\nname = \"ws%d\"\nlink = \"ssh -F %s -p %s %s 127.0.0.1\"\nslots = 2\n"+
+			"yield = false\nnice = 0\nwork_dir = %q\n\n",
 			i+1, config, ports[i], options, l.workDir(i))
 	}
 	l.writeFile("own.toml", b.String())
 	l.mkdir("ran")
-	jobs := strings.Repeat("echo $DCS_ATTEMPT >> ran/$DCS_JOB_ID; echo \"out of $DCS_JOB_ID\"; while [ ! -e gate ]; do sleep 0.05; done\n", n)
+	jobs := strings.Repeat("echo $DCS_ATTEMPT >> ran/$DCS_JOB_ID; echo \"out of $DCS_JOB_ID\"; "+
+		"while [ ! -e gate ]; do sleep 0.05; done\n", n)
 	l.writeFile("jobs.txt", jobs)
 	l.writeFile("long.txt", strings.Repeat("echo here; exec sleep 1000\n", 6))
 	l.runApart(`

@@ -86,7 +86,13 @@ func pageBlocks(page, text string) (blocks []*pageBlock, problems []string) {
 			line = strings.TrimSuffix(strings.TrimPrefix(line, "<!--"), "-->")
 			head, text, _ := strings.Cut(line, ":")
 			words := strings.Fields(head)
-			marker = &pageBlock{page: page, line: start + 1, marker: words[0], words: words[1:], text: strings.TrimSpace(text)}
+			marker = &pageBlock{
+				page:   page,
+				line:   start + 1,
+				marker: words[0],
+				words:  words[1:],
+				text:   strings.TrimSpace(text),
+			}
 			if marker.marker == "keys" || marker.marker == "end" { // for the generator of tables
 				marker = nil
 				continue
@@ -143,7 +149,9 @@ func TestPageBlocksAreFound(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
-	wantProblems := []string{"p:13: no code block follows", `p:15: unknown marker "rum"`, `p:16: run has no word "lang"`}
+	wantProblems := []string{
+		"p:13: no code block follows", `p:15: unknown marker "rum"`, `p:16: run has no word "lang"`,
+	}
 	if !slices.Equal(problems, wantProblems) {
 		t.Errorf("%q", problems)
 	}
@@ -151,7 +159,8 @@ func TestPageBlocksAreFound(t *testing.T) {
 
 // withUnit matches numbers that differ from run to run: durations, sizes, shares, times, and dates.
 var (
-	withUnit  = regexp.MustCompile(`<?\b(\d+(h|m|d) )?\d[\d,]*(\.\d+)? ?(ns|µs|ms|s|min|m|h|d|%|B|KiB|MiB|GiB|TiB|kB|MB|GB)(\b|/s|\B)`)
+	withUnit = regexp.MustCompile(`<?\b(\d+(h|m|d) )?\d[\d,]*(\.\d+)? ?(ns|µs|ms|s|min|m|h|d|%|B|KiB|MiB|GiB|TiB|` +
+		`kB|MB|GB)(\b|/s|\B)`)
 	number    = regexp.MustCompile(`\d[\d,]*(\.\d+)?`)
 	sparkline = regexp.MustCompile(`[▁-█]+`)
 	blanks    = regexp.MustCompile(`[ \t]+`)

@@ -150,7 +150,8 @@ func (r *reader) inventory(n int) (text string) {
 			text += r.servers[0].Entry(name, 2)
 			continue
 		}
-		text += fmt.Sprintf("[[host]]\nname = %q\nlink = \"local\"\nslots = 2\nyield = false\nnice = 0\nwork_dir = %q\n\n",
+		text += fmt.Sprintf("[[host]]\nname = %q\nlink = \"local\"\nslots = 2\nyield = false\n"+
+			"nice = 0\nwork_dir = %q\n\n",
 			name, r.path("home/.dcs-tui-"+name))
 	}
 	return text

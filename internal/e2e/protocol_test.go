@@ -83,7 +83,8 @@ func TestProtocolMatchesItsSchema(t *testing.T) {
 	if s := next(); s.Job != 1 || s.Output != "shell\n" || s.ID != "" || s.State != "succeeded" {
 		t.Errorf("got %+v, want job 1 with its output", s)
 	}
-	send(true, `{"v":1,"id":"a","command":"echo $DCS_PARAM_x $Y","params":{"x":0.5},"env":{"Y":"y"},"tags":[],"timeout":"2h","mem":1048576,"speculate":false}`)
+	send(true, `{"v":1,"id":"a","command":"echo $DCS_PARAM_x `+
+		`$Y","params":{"x":0.5},"env":{"Y":"y"},"tags":[],"timeout":"2h","mem":1048576,"speculate":false}`)
 	if s := next(); s.Job != 2 || s.Output != "0.5 y\n" || s.ID != "a" {
 		t.Errorf("got %+v, want job 2 with the id a and its output", s)
 	}
@@ -143,7 +144,8 @@ func TestSubmitterFarAheadAndReaderStalled(t *testing.T) {
 	const n, bad = 30_000, 2_000
 	var text strings.Builder
 	for i := range n {
-		fmt.Fprintf(&text, "{\"id\":\"%d\",\"command\":\"[ $DCS_JOB_ID -gt 200 ] || echo $DCS_ATTEMPT >> %s; exit 0\"}\n", i+1, l.path("ran/$DCS_JOB_ID"))
+		fmt.Fprintf(&text, "{\"id\":\"%d\",\"command\":\"[ $DCS_JOB_ID -gt 200 ] || echo $DCS_ATTEMPT >> %s; "+
+			"exit 0\"}\n", i+1, l.path("ran/$DCS_JOB_ID"))
 	}
 	text.WriteString(strings.Repeat("{\"nothing\":1}\n", bad))
 	l.writeTaggedJobs(0, "") // creates the directory

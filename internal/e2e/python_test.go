@@ -607,10 +607,25 @@ print(tried >= 10)
 			continue
 		}
 		if name == "setuptools" {
-			args = []string{"-m", "pip", "--isolated", "install", "-q", "--no-index", "--no-deps", "--no-build-isolation",
-				"--disable-pip-version-check", "--root-user-action", "ignore", "--target", l.path("installed"), "."}
+			args = []string{
+				"-m",
+				"pip",
+				"--isolated",
+				"install",
+				"-q",
+				"--no-index",
+				"--no-deps",
+				"--no-build-isolation",
+				"--disable-pip-version-check",
+				"--root-user-action",
+				"ignore",
+				"--target",
+				l.path("installed"),
+				".",
+			}
 			if exec.Command(python, "-c", "import setuptools, wheel, pip; "+
-				"assert int(setuptools.__version__.split('.')[0]) >= 61 and int(pip.__version__.split('.')[0]) >= 23").Run() != nil {
+				"assert int(setuptools.__version__.split('.')[0]) >= 61 and int(pip.__version__.split('.')[0]) >= "+
+				"23").Run() != nil {
 				t.Logf("pip install is not checked: %s has no setuptools, wheel, and pip for it", python)
 				continue
 			}

@@ -102,7 +102,8 @@ func (u *testUser) run(t *testing.T, dir, name string, share, hosts, slots int) 
 	t.Helper()
 	var inv, jobs strings.Builder
 	for i := range hosts {
-		fmt.Fprintf(&inv, "[[host]]\nname = \"ws%d\"\nlink = \"local\"\nslots = %d\nyield = false\nnice = 0\nwork_dir = %q\nshare_dir = %q\n\n",
+		fmt.Fprintf(&inv, "[[host]]\nname = \"ws%d\"\nlink = \"local\"\nslots = %d\nyield = false\nnice = 0\n"+
+			"work_dir = %q\nshare_dir = %q\n\n",
 			i, slots, filepath.Join(u.home, name, strconv.Itoa(i)), filepath.Join(dir, "share", strconv.Itoa(i)))
 	}
 	for i := range 5000 {

@@ -25,7 +25,8 @@ func (l *lab) startSlurm() *slurmCluster {
 	for _, program := range []string{"slurmctld", "slurmd", "munged", "sbatch"} {
 		_, err := exec.LookPath(program)
 		if _, sbin := os.Stat("/usr/sbin/" + program); err != nil && sbin != nil {
-			hosttest.LeaveOut(l.t, "a real Slurm: %s is not there; as root on Debian scripts/slurm-lab install installs it", program)
+			hosttest.LeaveOut(l.t,
+				"a real Slurm: %s is not there; as root on Debian scripts/slurm-lab install installs it", program)
 		}
 	}
 	s := &slurmCluster{l, l.path("slurm")}

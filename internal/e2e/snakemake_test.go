@@ -114,7 +114,8 @@ for i in range(%[1]d):
     log: "bad.log"
     shell: "echo this is broken >&2; exit 3"
 `, rules-1, rule))
-	must(t, os.WriteFile(l.path("train"), []byte("#!/bin/sh\necho $1 $OMP_NUM_THREADS $DCS_GPUS $DCS_HOST \"$TOKEN\"\n"), 0o755))
+	must(t, os.WriteFile(l.path("train"), []byte("#!/bin/sh\necho $1 $OMP_NUM_THREADS $DCS_GPUS "+
+		"$DCS_HOST \"$TOKEN\"\n"), 0o755))
 	l.snakemake().mustSucceed()
 	hosts := map[any]int{}
 	for _, result := range l.results(0) {
@@ -137,7 +138,9 @@ for i in range(%[1]d):
 
 	must(t, os.Mkdir(l.path("elsewhere"), 0o755))
 	failed := l.snakemake("--directory", "elsewhere", "bad.txt").wait()
-	log := regexp.MustCompile(`/\S.*?/elsewhere/dcs-runs/snakemake-\S*?/attempts/000/1\.1\.err`).FindString(failed.stderr)
+	log := regexp.MustCompile(
+		`/\S.*?/elsewhere/dcs-runs/snakemake-\S*?/attempts/000/1\.1\.err`,
+	).FindString(failed.stderr)
 	if failed.code == 0 || log == "" || !strings.Contains(failed.stderr, "bad.log") {
 		t.Fatalf("exit %d\n%s", failed.code, failed.stderr)
 	}

@@ -68,7 +68,8 @@ func TestSnakemakeUsesARun(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
 	if _, err := exec.LookPath("snakemake"); err != nil {
-		hosttest.LeaveOut(t, "Snakemake: it is not there; apt-get install --no-install-recommends snakemake installs it")
+		hosttest.LeaveOut(t,
+			"Snakemake: it is not there; apt-get install --no-install-recommends snakemake installs it")
 	}
 	l := newLab(t, 2)
 	l.dir = filepath.Join(l.dir, "a directory")

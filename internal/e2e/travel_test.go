@@ -94,7 +94,8 @@ echo old > version
 for i in $(seq ` + fmt.Sprint(n) + `); do
   echo "#DCS return=out/$i.bin"
   [ $i -le 4 ] && wait= || wait="until [ -e ` + l.path("gate") + ` ]; do sleep 0.05; done; " # for the second dispatcher
-  echo "${wait}echo \$DCS_ATTEMPT >> ` + l.path("ran") + `/$i; mkdir out; head -c 3000000 /dev/zero | tr '\\\\0' a > out/$i.bin; cat version >> out/$i.bin"
+  echo "${wait}echo \$DCS_ATTEMPT >> ` + l.path("ran") +
+		`/$i; mkdir out; head -c 3000000 /dev/zero | tr '\\\\0' a > out/$i.bin; cat version >> out/$i.bin"
 done > jobs.txt
 $DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir run --send version --tries 1 jobs.txt & pid=$!
 until [ -n "$(ls out 2>/dev/null)" ]; do sleep 0.02; done
@@ -220,9 +221,11 @@ func TestFilesWaitForSpaceOnAHost(t *testing.T) {
 	work := l.path("work")
 	l.mkdir("work")
 	wrap := l.writeFile("wrap.sh", `#!/bin/sh
-cd / && umount -l `+l.path("apart")+` && mount -t tmpfs -o size=8m none `+work+` && head -c 7000000 /dev/zero > `+work+`/ballast && echo $$ > `+l.path("pid")+` && exec "$@"
+cd / && umount -l `+l.path("apart")+` && mount -t tmpfs -o size=8m none `+work+` && head -c 7000000 /dev/zero `+
+		`> `+work+`/ballast && echo $$ > `+l.path("pid")+` && exec "$@"
 `)
-	l.writeFile("box.toml", fmt.Sprintf("[[host]]\nname = \"box\"\nlink = [\"unshare\", \"-m\", \"sh\", %q]\nslots = 2\nyield = false\nnice = 0\nwork_dir = %q\n", wrap, work+"/dcs"))
+	l.writeFile("box.toml", fmt.Sprintf("[[host]]\nname = \"box\"\nlink = [\"unshare\", \"-m\", \"sh\", %q]\n"+
+		"slots = 2\nyield = false\nnice = 0\nwork_dir = %q\n", wrap, work+"/dcs"))
 	l.runApart(`
 cd apart; head -c 4000000 /dev/zero > data
 echo 'wc -c < data > n' > jobs.txt

@@ -213,7 +213,9 @@ func TestTwoVersions(t *testing.T) {
 	// A run of each version on the same host: they see each other's claims in share_dir.
 	t.Run("share", func(t *testing.T) {
 		l := newLocalLab(t, 4, fmt.Sprintf("share_dir = %q\n", filepath.Join(t.TempDir(), "share")))
-		env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "DCS_TUI_RUN_SHARE=") })
+		env := slices.DeleteFunc(os.Environ(), func(v string) bool {
+			return strings.HasPrefix(v, "DCS_TUI_RUN_SHARE=")
+		})
 		runs := map[string]*process{}
 		for name, program := range map[string]string{"older": older, "newer": program} {
 			l.mkdir(name)
