@@ -72,9 +72,11 @@ func (c *checker) check(command string) error {
 	isJSON := func(start string) bool { return strings.HasPrefix(command, start) }
 	switch {
 	case command == "[" || slices.ContainsFunc(jsonStarts, isJSON):
-		return errors.New(`this is JSON, not a command: write one object such as {"command": "./sim 1"} per line into a file whose name ends in .jsonl`)
+		return errors.New(`this is JSON, not a command: write one object such as {"command": "./sim 1"} per line ` +
+			`into a file whose name ends in .jsonl`)
 	case hasLoneCR(command):
-		return errors.New("the line contains a carriage return: end lines with a newline (tr '\\r' '\\n' <FILE converts a file)")
+		return errors.New("the line contains a carriage return: end lines with a newline " +
+			"(tr '\\r' '\\n' <FILE converts a file)")
 	case !isSuspicious(command):
 		return nil
 	}
@@ -153,9 +155,11 @@ func hasLoneCR(command string) bool {
 }
 
 // special holds the bytes that matter to isSuspicious. Other bytes are parts of words.
-var special = [256]bool{'(': true, ')': true, '{': true, '}': true, '\\': true, '\'': true, '"': true, '`': true,
-	'<': true, '>': true,
-	';': true, '&': true, '|': true, '!': true, '\n': true, '\r': true, ' ': true, '\t': true, '$': true, '#': true, '[': true}
+var special = [256]bool{
+	'(': true, ')': true, '{': true, '}': true, '[': true, '<': true, '>': true,
+	'\\': true, '\'': true, '"': true, '`': true, '$': true, '#': true,
+	';': true, '&': true, '|': true, '!': true, '\n': true, '\r': true, ' ': true, '\t': true,
+}
 
 // isSuspicious reports whether a command may be incomplete. It passes only simple commands, with
 // words, quotes, redirections, and operators between them.
