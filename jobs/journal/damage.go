@@ -35,7 +35,8 @@ type NewerRecordError struct {
 
 // Error names the record's location and what is new, and describes what to do.
 func (e *NewerRecordError) Error() string {
-	return fmt.Sprintf("%s: a newer dcs-tui wrote a record %s, which this one does not know: use that version (`dcs-tui status %s` there)", e.Location, e.What, e.Ref)
+	return fmt.Sprintf("%s: a newer dcs-tui wrote a record %s, which this one does not know: use that version "+
+		"(`dcs-tui status %s` there)", e.Location, e.What, e.Ref)
 }
 
 func (f *Follower) damage(format string, args ...any) {

@@ -36,7 +36,9 @@ search:
 		_, recs := jobstest.History(seed, 3, 90)
 		for _, k := range []jobs.Kind{jobs.KindAccepted, jobs.KindLaunching, jobs.KindRunning, jobs.KindExited,
 			jobs.KindLost, jobs.KindSuperseded, jobs.KindCanceled,
-			jobs.KindJob, jobs.KindCanceling, jobs.KindRequest, jobs.KindRound, jobs.KindEdited, jobs.KindPriority, jobs.KindAcked, jobs.KindHost, jobs.KindPause, jobs.KindInstance, jobs.KindEvent, jobs.KindEnded, jobs.KindClosed} {
+			jobs.KindJob, jobs.KindCanceling, jobs.KindRequest, jobs.KindRound, jobs.KindEdited, jobs.KindPriority,
+			jobs.KindAcked, jobs.KindHost, jobs.KindPause, jobs.KindInstance, jobs.KindEvent, jobs.KindEnded,
+			jobs.KindClosed} {
 			if !slices.ContainsFunc(recs, func(r jobs.Record) bool { return r.Kind == k }) {
 				continue search
 			}

@@ -34,7 +34,8 @@ func LimitOf(owner *Owner, liveness Liveness, state *live.State) Limit {
 	}
 	durable := live.Durable{Epoch: owner.File, Bytes: owner.Bytes}
 	if state != nil && state.Epoch == owner.Epoch && state.Token == owner.Token &&
-		(state.Durable.Epoch > durable.Epoch || state.Durable.Epoch == durable.Epoch && state.Durable.Bytes > durable.Bytes) {
+		(state.Durable.Epoch > durable.Epoch || state.Durable.Epoch == durable.Epoch &&
+			state.Durable.Bytes > durable.Bytes) {
 		durable = state.Durable
 	}
 	return Limit{Durable: durable}

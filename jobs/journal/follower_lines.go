@@ -79,8 +79,11 @@ func (f *Follower) foldLine(e epochFile, no int, body []byte) error {
 	r := &f.rec
 	err := f.lineReader.Read(body, r)
 	if field, ok := errors.AsType[*jobs.UnknownFieldError](err); ok {
-		return &NewerRecordError{Location: fmt.Sprintf("%s:%d", e.label(), no), What: fmt.Sprintf("with the field %.40q", field.Name),
-			Ref: f.run.Ref()}
+		return &NewerRecordError{
+			Location: fmt.Sprintf("%s:%d", e.label(), no),
+			What:     fmt.Sprintf("with the field %.40q", field.Name),
+			Ref:      f.run.Ref(),
+		}
 	}
 	if err != nil {
 		f.damage("%s:%d: the line cannot be read: %v", e.label(), no, err)
@@ -92,8 +95,11 @@ func (f *Follower) foldLine(e epochFile, no int, body []byte) error {
 // foldRecord folds the record of a line.
 func (f *Follower) foldRecord(e epochFile, no int, r *jobs.Record) error {
 	if !r.Kind.IsKnown() {
-		return &NewerRecordError{Location: fmt.Sprintf("%s:%d", e.label(), no), What: fmt.Sprintf("of kind %.40q", r.Kind),
-			Ref: f.run.Ref()}
+		return &NewerRecordError{
+			Location: fmt.Sprintf("%s:%d", e.label(), no),
+			What:     fmt.Sprintf("of kind %.40q", r.Kind),
+			Ref:      f.run.Ref(),
+		}
 	}
 	if f.tail {
 		f.report.Records++

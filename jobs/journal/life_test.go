@@ -148,7 +148,8 @@ func (l *life) check(t *testing.T, what string) (records, specs int) {
 			return k, len(stored.Specs)
 		}
 		if k == l.handed {
-			t.Fatalf("%s: what is there is neither what was acknowledged (%d records) nor any more of what was handed over (%d): %+v", what, l.acked, l.handed, report)
+			t.Fatalf("%s: what is there is neither what was acknowledged (%d records) nor any more of what was "+
+				"handed over (%d): %+v", what, l.acked, l.handed, report)
 		}
 		must(t, jobs.Fold(live, &l.recs[k]))
 	}

@@ -45,9 +45,23 @@ func TestTornOrDamaged(t *testing.T) {
 
 // full is a record with every field set.
 var full = jobs.Record{
-	Kind: jobs.KindExited, At: math.MaxInt64, Job: 17, N: 2, Host: "melon4", Slot: 3, Count: 9, Next: jobs.Failed, Charged: true,
-	Retry: 5, Seq: 11, Reason: "why \"not\" \\ \n\t\x00\x1f <&> ü \u2028 😀", Priority: -7, Started: math.MinInt64, Epoch: 4, Owner: "me",
-	Files: []jobs.FileMark{{Name: "000001.jsonl", Length: 1 << 40, CRC: math.MaxUint32}, {}},
+	Kind:     jobs.KindExited,
+	At:       math.MaxInt64,
+	Job:      17,
+	N:        2,
+	Host:     "melon4",
+	Slot:     3,
+	Count:    9,
+	Next:     jobs.Failed,
+	Charged:  true,
+	Retry:    5,
+	Seq:      11,
+	Reason:   "why \"not\" \\ \n\t\x00\x1f <&> ü \u2028 😀",
+	Priority: -7,
+	Started:  math.MinInt64,
+	Epoch:    4,
+	Owner:    "me",
+	Files:    []jobs.FileMark{{Name: "000001.jsonl", Length: 1 << 40, CRC: math.MaxUint32}, {}},
 	Spec: &jobs.Spec{ID: 17, Line: 2, Command: "a <b> \x00\xff",
 		Options: &jobs.Options{Queue: "q", Slots: 2, After: []jobs.ID{3}}},
 	Outcome: &jobs.Outcome{Exit: -1, Signal: "SIGKILL", Started: 1, Ended: 2, CPU: time.Hour, MaxRSSBytes: 1 << 50,
@@ -111,9 +125,17 @@ func TestCodecAgreesWithJSON(t *testing.T) {
 func TestInvalidRecordsAreRefused(t *testing.T) {
 	var d jobs.RecordReader
 	for _, s := range []string{
-		"", "{", "null0", "[]", `{"k":1}`, `{"k":"exited","t":1}x`, `{"k":"exited","t":1} {}`, `{"k":"exited","unknown":1}`,
-		`{"k":"exited","t":1.5}`, `{"k":"exited","t":9223372036854775808}`, `{"k":"exited","j":"1"}`, `{"k":"job","next":"perhaps"}`,
-		`{"k":"exited","o":{"exit":01}}`, `{"k":"exited","o":{"exit":}}`, `{"k":"x","t":1,}`, `{"k":"x" "t":1}`, `{"charged":tru}`,
+		"", "{", "null0", "[]", `{"k":1}`, `{"k":"exited","t":1}x`, `{"k":"exited","t":1} {}`,
+		`{"k":"exited","unknown":1}`,
+		`{"k":"exited","t":1.5}`,
+		`{"k":"exited","t":9223372036854775808}`,
+		`{"k":"exited","j":"1"}`,
+		`{"k":"job","next":"perhaps"}`,
+		`{"k":"exited","o":{"exit":01}}`,
+		`{"k":"exited","o":{"exit":}}`,
+		`{"k":"x","t":1,}`,
+		`{"k":"x" "t":1}`,
+		`{"charged":tru}`,
 		`{"k":"edited","spec":{"id":1}}`, `{"k":"edited","spec":[]}`, `{"k":"edited","spec":`, `{"k":"edited","spec":}`,
 		`{"k":"edited","spec":{"id":1,"command":"a"},"spec":5}`,
 	} {
@@ -132,7 +154,10 @@ func FuzzRecord(f *testing.F) {
 	f.Add("launching", int64(1), 17, 2, "melon4", 3, uint8(2), int64(9), "", int64(5), "", int64(0))
 	f.Add("exited", int64(-1), math.MinInt, 0, "ü\n\"\\", -3, uint8(6), int64(math.MinInt64), "why\x00\xff",
 		int64(math.MaxInt64), "SIGKILL", int64(1))
-	f.Fuzz(func(t *testing.T, kind string, at int64, job, n int, host string, slot int, next uint8, seq int64, why string, ended int64, signal string, rss int64) {
+	f.Fuzz(func(
+		t *testing.T, kind string, at int64, job, n int, host string, slot int, next uint8, seq int64, why string,
+		ended int64, signal string, rss int64,
+	) {
 		r := jobs.Record{Kind: jobs.Kind(kind), At: jobs.Stamp(at), Job: jobs.ID(job), N: n, Host: host, Slot: slot,
 			Next: jobs.JobState(next % 7), Seq: seq, Reason: why, Charged: rss%2 == 0}
 		if rss != 0 {

@@ -116,7 +116,8 @@ func checkOwner(r *rundir.Run, files []epochFile, had, now *Owner) (missing []st
 		missing = append(missing,
 			fmt.Sprintf("%s has lost its end: %d bytes of %d are there", e.label(), length, had.Bytes))
 	case sum != had.Sum:
-		missing = append(missing, fmt.Sprintf("%s is not what its dispatcher wrote: the checksum of its first %d bytes differs", e.label(), had.Bytes))
+		missing = append(missing, fmt.Sprintf("%s is not what its dispatcher wrote: "+
+			"the checksum of its first %d bytes differs", e.label(), had.Bytes))
 	}
 	return missing, nil
 }

@@ -53,8 +53,16 @@ func (o *TakeOptions) owner(epoch int) (*Owner, error) {
 	if token == "" {
 		token = rand.Text()
 	}
-	return &Owner{V: jobs.FormatOwner.Version, Host: who.Host, User: who.User, Program: who.Program, process: who.process, Epoch: epoch,
-		Since: o.now()().Truncate(time.Second), Token: token}, nil
+	return &Owner{
+		V:       jobs.FormatOwner.Version,
+		Host:    who.Host,
+		User:    who.User,
+		Program: who.Program,
+		process: who.process,
+		Epoch:   epoch,
+		Since:   o.now()().Truncate(time.Second),
+		Token:   token,
+	}, nil
 }
 
 // Take makes the caller the dispatcher of the run. It returns *OwnedError if another one is
@@ -96,7 +104,12 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 	}
 	// If the newest files of the journal were lost, only the owner file shows which epochs are
 	// used up. Hosts refuse a dispatcher with a lower epoch.
-	j := &Journal{run: r, file: fileOf(max(newestEpoch(files), had.Epoch, had.Known) + 1), writer: ownerWriter{run: r}, now: opt.now()}
+	j := &Journal{
+		run:    r,
+		file:   fileOf(max(newestEpoch(files), had.Epoch, had.Known) + 1),
+		writer: ownerWriter{run: r},
+		now:    opt.now(),
+	}
 	owner, err := opt.owner(j.file.epoch)
 	if err != nil {
 		return nil, nil, nil, err
@@ -159,7 +172,9 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 		return nil, nil, nil, err
 	}
 	at := jobs.StampOf(j.now())
-	begin := []jobs.Record{{Kind: jobs.KindEpoch, At: at, Epoch: j.file.epoch, Owner: owner.String(), Files: f.fixedMarks()}}
+	begin := []jobs.Record{
+		{Kind: jobs.KindEpoch, At: at, Epoch: j.file.epoch, Owner: owner.String(), Files: f.fixedMarks()},
+	}
 	for _, why := range missing {
 		report.warn("%s", why)
 		report.Damaged = true

@@ -26,7 +26,8 @@ func (e *OwnedError) Error() string {
 	if e.Owner != nil {
 		who, where = e.Owner.String(), "on "+e.Owner.Host
 	}
-	return fmt.Sprintf("the run %s is dispatched by %s: `dcs-tui status %s` shows its status; end that dcs-tui %s, or take the run over with --force if you know that it hangs",
+	return fmt.Sprintf("the run %s is dispatched by %s: `dcs-tui status %s` shows its status; end that dcs-tui %s, "+
+		"or take the run over with --force if you know that it hangs",
 		e.Run, who, e.Ref, where)
 }
 
