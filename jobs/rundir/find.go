@@ -145,7 +145,9 @@ func Find(base, run string) (dir string, err error) {
 	if near != "" {
 		return "", fmt.Errorf("there is no run %q in %s; did you mean %s?", run, base, near)
 	}
-	return "", fmt.Errorf("there is no run %q: it is neither a name in %s nor a run directory (`dcs-tui runs` lists them)", run, base)
+	return "", fmt.Errorf(
+		"there is no run %q: it is neither a name in %s nor a run directory (`dcs-tui runs` lists them)", run, base,
+	)
 }
 
 // Open opens the run directory dir and checks that only the user can access it.
@@ -284,7 +286,8 @@ type LostError struct{ Dir string }
 // Error names the directory, its files, and what the user can do, on several lines.
 func (e *LostError) Error() string {
 	return fmt.Sprintf(`the run in %[1]s has lost its file %[2]s; keep the directory: it holds the results of its jobs
-no command can open the run without that file: restore it from a backup (it is never changed after the start), then resume, cancel and results work again
+no command can open the run without that file: restore it from a backup (it is never changed after the start), `+
+		`then resume, cancel and results work again
 outputs are in %[3]s, jobs in %[4]s, the journal in %[5]s
 a live dispatcher goes on without it: create a file %[6]s in the directory to drain the run, or %[7]s to cancel it`,
 		e.Dir, SettingsFile, filepath.Join(e.Dir, AttemptsDir, "*",

@@ -47,7 +47,11 @@ func (r *Run) readFormat() (version int, err error) {
 		return 0, fmt.Errorf("%s: it is damaged; if no newer dcs-tui has used the run, write %q into it",
 			r.Path(FormatFile), strconv.Itoa(jobs.FormatRun.Version))
 	case version > jobs.FormatRun.Version:
-		return 0, &formatError{r.Path(FormatFile), text.Line(string(program)), jobs.VersionError{Format: jobs.FormatRun, Found: version}}
+		return 0, &formatError{
+			r.Path(FormatFile),
+			text.Line(string(program)),
+			jobs.VersionError{Format: jobs.FormatRun, Found: version},
+		}
 	}
 	return version, nil
 }
@@ -63,7 +67,8 @@ func (e *formatError) Error() string {
 	if e.program != "" {
 		program += " (" + e.program + ")"
 	}
-	return fmt.Sprintf("%s: %s uses the run: it has version %d, and this dcs-tui knows version %d: use the newer one; nothing was changed",
+	return fmt.Sprintf("%s: %s uses the run: it has version %d, and this dcs-tui knows version %d: "+
+		"use the newer one; nothing was changed",
 		e.path, program, e.cause.Found, e.cause.Format.Version)
 }
 

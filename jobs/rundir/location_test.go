@@ -95,7 +95,11 @@ func TestDeletedIsNotUnreachable(t *testing.T) {
 				d.renumbered = true
 				return nil
 			}, false},
-		{"lost its run.toml only", func(r *Run, _ string, _ *elsewhereDisk) error { return os.Remove(r.Path(SettingsFile)) }, false},
+		{
+			"lost its run.toml only",
+			func(r *Run, _ string, _ *elsewhereDisk) error { return os.Remove(r.Path(SettingsFile)) },
+			false,
+		},
 		{"unmounted", func(_ *Run, _ string, d *elsewhereDisk) error { d.unmounted = true; return nil }, false},
 		{"unmounted, the run is the mount", func(r *Run, _ string, d *elsewhereDisk) error {
 			d.top, d.unmounted = r.Dir, true

@@ -319,8 +319,15 @@ func FuzzRanges(f *testing.F) {
 func FuzzRequest(f *testing.F) {
 	for _, s := range []string{`{"v":1,"do":"cancel","jobs":"1-3","at":"2026-03-14T15:02:00Z"}`,
 		`{"v":1,"do":"cancel","all":true}`,
-		`{"v":1,"do":"priority","jobs":"7","priority":-1}`, `{"v":1,"do":"edit","jobs":"7","edit":{"timeout_ns":5,"command":"a","tags":["b"]}}`, `{"v":1,"do":"submit","specs":"{\"id\":1,\"command\":\"true\",\"options\":{\"after\":[1]}}\n"}`,
-		`{"v":1,"do":"submit","specs":"{\"id\":1,\"command\":\"true\"}\n{\"id\":2,\"command\":\"x\",\"options\":{\"after\":[1],\"share\":2}}\n"}`, `{"v":2}`, `{}`, `[]`, `{"v":1,"do":"requeue","jobs":{}}`} {
+		`{"v":1,"do":"priority","jobs":"7","priority":-1}`,
+		`{"v":1,"do":"edit","jobs":"7","edit":{"timeout_ns":5,"command":"a","tags":["b"]}}`,
+		`{"v":1,"do":"submit","specs":"{\"id\":1,\"command\":\"true\",\"options\":{\"after\":[1]}}\n"}`,
+		`{"v":1,"do":"submit","specs":"{\"id\":1,\"command\":\"true\"}\n` +
+			`{\"id\":2,\"command\":\"x\",\"options\":{\"after\":[1],\"share\":2}}\n"}`,
+		`{"v":2}`,
+		`{}`,
+		`[]`,
+		`{"v":1,"do":"requeue","jobs":{}}`} {
 		f.Add([]byte(s))
 	}
 	r := newRun(f)

@@ -234,7 +234,8 @@ func takenError(dir string, names []string) error {
 	case slices.Contains(names, SettingsFile):
 		name := filepath.Base(dir)
 		ref := (&Run{Dir: dir, Settings: &Settings{Name: name}}).Ref()
-		return inUseError{fmt.Errorf("the run %s exists (%s): choose another --name, or continue it with `dcs-tui resume %s`", name, dir, ref)}
+		return inUseError{fmt.Errorf("the run %s exists (%s): choose another --name, "+
+			"or continue it with `dcs-tui resume %s`", name, dir, ref)}
 	case slices.Contains(names, NonceFile):
 		return inUseError{halfMadeError(dir)}
 	}
@@ -243,13 +244,16 @@ func takenError(dir string, names []string) error {
 
 // halfMadeError returns the error for a directory in which the creation of a run has begun.
 func halfMadeError(dir string) error {
-	return fmt.Errorf("%s is not a run yet: it is being created, or its creation was interrupted (then nothing was started: remove it and run again)", dir)
+	return fmt.Errorf("%s is not a run yet: it is being created, or its creation was interrupted "+
+		"(then nothing was started: remove it and run again)", dir)
 }
 
 // removeCreated removes what was created before err, as far as possible. It returns an error that
 // wraps err.
 func removeCreated(d Disk, r *Run, err error) error {
-	for _, name := range []string{SettingsFile, FormatFile, SpecsFile, HostsDir, AttemptsDir, JournalDir, NonceFile, ""} {
+	for _, name := range []string{
+		SettingsFile, FormatFile, SpecsFile, HostsDir, AttemptsDir, JournalDir, NonceFile, "",
+	} {
 		if e := d.Remove(r.Path(name)); e != nil && !errors.Is(e, fs.ErrNotExist) {
 			return fmt.Errorf("cannot create the run directory %s: %w (remove what is left of it)", r.Dir, err)
 		}

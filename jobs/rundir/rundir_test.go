@@ -158,8 +158,17 @@ func TestValidNamesOfRuns(t *testing.T) {
 	}
 	now := time.Date(2026, 3, 14, 15, 2, 0, 0, time.UTC)
 	for file, want := range map[string]string{
-		"": "stdin", "-": "stdin", "a/b.txt": "b", "../..": "run", ".txt": ".txt", "Größe.txt": "Gr--e", "-x": "x", "\n": "run",
-		strings.Repeat("y", 300): strings.Repeat("y", 40), "/": "run", "tüü/": "t--",
+		"":                       "stdin",
+		"-":                      "stdin",
+		"a/b.txt":                "b",
+		"../..":                  "run",
+		".txt":                   ".txt",
+		"Größe.txt":              "Gr--e",
+		"-x":                     "x",
+		"\n":                     "run",
+		strings.Repeat("y", 300): strings.Repeat("y", 40),
+		"/":                      "run",
+		"tüü/":                   "t--",
 	} {
 		t.Run(file, func(t *testing.T) {
 			got := DefaultName(file, now)

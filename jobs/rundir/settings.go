@@ -64,7 +64,8 @@ func (a *Settings) encode() ([]byte, error) {
 		}
 	}
 	var b bytes.Buffer
-	b.WriteString("# What was asked of this run, for `dcs-tui resume`. Written by dcs-tui once, when the run was made.\n")
+	b.WriteString("# What was asked of this run, for `dcs-tui resume`. Written by dcs-tui once, " +
+		"when the run was made.\n")
 	enc := toml.NewEncoder(&b)
 	enc.Indent = ""
 	if err := enc.Encode(a); err != nil {
@@ -92,7 +93,8 @@ func verifyChecksum(b []byte) error {
 	if !ok || len(sum) < 8 || jobs.Checksum(rest) == string(sum[:8]) {
 		return nil
 	}
-	return errors.New("line 1: its checksum does not fit: the file is damaged, or was changed by hand (if you did that and its content is right, remove its first line)")
+	return errors.New("line 1: its checksum does not fit: the file is damaged, or was changed by hand " +
+		"(if you did that and its content is right, remove its first line)")
 }
 
 func decodeSettings(b []byte) (*Settings, error) {

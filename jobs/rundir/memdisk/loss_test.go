@@ -217,7 +217,8 @@ func TestFailedOperationChangesNothing(t *testing.T) {
 	if err := f.Sync(); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("it is closed all the same: %v", err)
 	}
-	want := "write /w/x|write /w/x|open /w/x|fstat /w/x|read /w/x|close /w/x|sync /w/x|sync /w/x|open /w/x|fstat /w/x|read /w/x|close /w/x|close /w/x|sync /w/x"
+	want := "write /w/x|write /w/x|open /w/x|fstat /w/x|read /w/x|close /w/x|sync /w/x|sync /w/x|open /w/x|fstat " +
+		"/w/x|read /w/x|close /w/x|close /w/x|sync /w/x"
 	if got := strings.Join(ops, "|"); got != want {
 		t.Errorf("asked about\n%s, want\n%s", got, want)
 	}
