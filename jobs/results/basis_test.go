@@ -44,9 +44,11 @@ func TestNumbersSayWhichJobsAreMissing(t *testing.T) {
 `)
 	p, _, _ = s.Pivot(PivotInput{Down: "C", Across: "state", Metric: "acc", Measure: Mean, Started: true})
 	same(t, "csv", write(t, p.Table(true), Options{Format: CSVFormat}),
-		"C,state=succeeded,state=failed,state=succeeded_count,state=succeeded_jobs,state=failed_count,state=failed_jobs\n1,0.5,,1,2,0,1\n2,0.5,,3,4,0,0\n")
+		"C,state=succeeded,state=failed,state=succeeded_count,state=succeeded_jobs,"+
+			"state=failed_count,state=failed_jobs\n1,0.5,,1,2,0,1\n2,0.5,,3,4,0,0\n")
 	same(t, "markdown", write(t, p.Table(false), Options{Format: MarkdownFormat}),
-		"| C | state=succeeded | state=failed |\n| ---: | ---: | --- |\n| 1 | 0.5 (1/2) | - (0/1) |\n| 2 | 0.5 (3/4) |  |\n")
+		"| C | state=succeeded | state=failed |\n| ---: | ---: | --- |\n| 1 | 0.5 (1/2) | - (0/1) |\n"+
+			"| 2 | 0.5 (3/4) |  |\n")
 
 	best, err := s.BestBy(Order{"acc", true})
 	if err != nil {

@@ -20,7 +20,8 @@ func TestCellsOfAPivot(t *testing.T) {
 		"C gamma=0 gamma=1 gamma=0_count gamma=0_jobs gamma=1_count gamma=1_jobs\n"+
 			"0.1 0.5 0.75 1 1 1 1\n1 0.25 nan 1 1 1 1\n10 - - 0 1 0 2")
 	same(t, "notes", strings.Join(notes, "|"),
-		`acc is based on 4 of 7 jobs: 2 did not succeed, 1 not a number|acc of 1 job is not a number and left out (job 5: "bad")`)
+		`acc is based on 4 of 7 jobs: 2 did not succeed, 1 not a number|acc of 1 job is not a number and left `+
+			`out (job 5: "bad")`)
 	same(t, "title", p.Title(), "acc, mean: C down, gamma across")
 	level, lowest, highest := p.Heat(5)
 	same(t, "heat", fmt.Sprint(level, lowest, highest), "[[2 4] [0 -1] [-1 -1]] 0.25 0.75")

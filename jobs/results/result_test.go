@@ -77,7 +77,8 @@ func TestJSONHasEachKey(t *testing.T) {
 	r := (&RunInfo{UID: "u1", Name: "sweep", Created: 1795165900 * second, Dir: "/d"}).Result(job)
 	want := `{"v":1,"run":"sweep","job":17,"uid":"u1.17.1","name":"seventeen","queue":"q","command":"./sim 17",` +
 		`"params":{"x":"0.1","a":"b\"c"},"state":"succeeded","exit":0,"signal":null,"attempts":2,"failures":1,` +
-		`"attempt":"17.2","host":"melon4","slot":3,"created":"2026-11-20T09:11:40.000000Z","started":"2026-11-20T09:11:51.102000Z",` +
+		`"attempt":"17.2","host":"melon4","slot":3,` +
+		`"created":"2026-11-20T09:11:40.000000Z","started":"2026-11-20T09:11:51.102000Z",` +
 		`"ended":"2026-11-20T09:11:54.144000Z","elapsed_seconds":3.042,"cpu_seconds":1.5,"max_rss_bytes":4194304,` +
 		`"stdout":"/d/attempts/000/17.2.out","stderr":"/d/attempts/000/17.2.err","reason":null,"round":1,"seq":5}` +
 		"\n"

@@ -223,7 +223,8 @@ func TestSummaryCountsAvoidedJobs(t *testing.T) {
 		jobs.Job{State: jobs.Canceled, Reason: why},
 	))
 	same(t, "avoided jobs", s.Avoided, 2)
-	if got, want := textOf(t, s, 80), "\n2 jobs avoided: at least as hard as one that had timed out\n"; !strings.Contains(got, want) {
+	if got, want := textOf(t, s, 80), "\n2 jobs avoided: at least as hard as one "+
+		"that had timed out\n"; !strings.Contains(got, want) {
 		t.Errorf("%q lacks %q", got, want)
 	}
 }

@@ -263,7 +263,8 @@ func TestBestRowIsFound(t *testing.T) {
 		same(t, desc, best.Ties, want)
 	}
 	_, err := s.BestBy(Order{"note", true})
-	if want := `there is no best job: no job that succeeded has a number in note: note of 4 jobs is not a number and left out (job 1: "a")`; err == nil || err.Error() != want {
+	if want := `there is no best job: no job that succeeded has a number in note: note of 4 jobs is not a number ` +
+		`and left out (job 1: "a")`; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	for _, text := range []string{"acc", "acc:best", ":", ""} {
@@ -274,7 +275,8 @@ func TestBestRowIsFound(t *testing.T) {
 		})
 	}
 	same(t, "what is missing", strings.Join(s.MissingValues(s.Metrics()).All(), "|"),
-		"acc is based on 5 of 7 jobs: 2 did not succeed|note is based on 4 of 7 jobs: 2 did not succeed, 1 without a value|1 solved job has no note (job 4)")
+		"acc is based on 5 of 7 jobs: 2 did not succeed|note is based on 4 of 7 jobs: 2 did not succeed, "+
+			"1 without a value|1 solved job has no note (job 4)")
 }
 
 // TestGroupsAverageSolvedJobs checks groups by chosen parameters with averages over the solved
@@ -288,7 +290,8 @@ func TestGroupsAverageSolvedJobs(t *testing.T) {
 10 3 1 0 - - - - -`
 	same(t, "the groups", columnNames(g)+"\n"+plainText(g), want)
 	same(t, "notes", strings.Join(notes, "|"),
-		`acc is based on 4 of 7 jobs: 2 did not succeed, 1 not a number|acc of 1 job is not a number and left out (job 5: "bad")`)
+		`acc is based on 4 of 7 jobs: 2 did not succeed, 1 not a number|acc of 1 job is not a number and left `+
+			`out (job 5: "bad")`)
 	g, notes = group(t, s, Grouping{By: []string{"C", "gamma"}, Metrics: []string{"time"},
 		Measures: []Measure{Mean, SD}, MinSize: 1})
 	want = `C gamma jobs solved elapsed_seconds_count elapsed_seconds_mean elapsed_seconds_sd

@@ -29,7 +29,8 @@ var units = func() map[string]string {
 // wrapped matches how numeric libraries print one number: np.float64(0.93), tensor(0.93, device='cuda:0'),
 // Array([0.93], dtype=float32). Its group is the number. After it, only named arguments may follow.
 var wrapped = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(?:[A-Za-z_]\w*\.)*(?:b?float\d*|longdouble|u?int\d*|[Tt]ensor|EagerTensor|[Aa]rray|DeviceArray|Decimal)` +
+	return regexp.MustCompile(`^(?:[A-Za-z_]\w*\.)*(?:b?float\d*|longdouble|u?int\d*|[Tt]ensor|EagerTensor|` +
+		`[Aa]rray|DeviceArray|Decimal)` +
 		`\(\s*(?:\[\s*([^\s,'"()\[\]]+)\s*\]|'([^\s,'"()\[\]]+)'|([^\s,'"()\[\]]+))\s*(?:,\s*\w+=.*)?\)$`)
 })
 

@@ -150,7 +150,9 @@ func isTerminalState(word string) bool {
 // CheckExit returns an error if a number cannot be an exit code.
 func CheckExit(l query.Literal) error {
 	if n := l.Value; n.Kind == query.Number && !(n.Number >= 0 && n.Number <= 255) {
-		return fmt.Errorf("%s is not an exit code, which is a number from 0 to 255; signal=SIGKILL finds jobs that it ended", n)
+		return fmt.Errorf(
+			"%s is not an exit code, which is a number from 0 to 255; signal=SIGKILL finds jobs that it ended", n,
+		)
 	}
 	return nil
 }

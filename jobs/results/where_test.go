@@ -102,16 +102,17 @@ func TestWordsAreSearchedFor(t *testing.T) {
 func TestImpossibleConditionIsAnError(t *testing.T) {
 	s := grid()
 	for text, want := range map[string]string{
-		"C=1 and gama=2":                   `character 9: there is no column "gama" (did you mean "gamma"?)`,
-		"state=succeeded or state=success": `character 26: there is no state "success"; there are open, done, bad, queued`,
-		"state=faled":                      `(did you mean "failed"?)`,
-		"exit=x":                           `exit is a number, and "x" is not`,
-		"cause=memry":                      `there is no cause "memry" (did you mean "memory"?)`,
-		"signal=KILLED":                    `there is no signal "KILLED"`,
-		"exit>=256":                        "256 is not an exit code",
-		"exit!=-1":                         "-1 is not an exit code",
-		"C=1 and attempts=many":            `character 18: attempts is a number, and "many" is not`,
-		"time>1x":                          "elapsed_seconds is a duration such as",
+		"C=1 and gama=2": `character 9: there is no column "gama" (did you mean "gamma"?)`,
+		"state=succeeded or state=success": `character 26: there is no state "success"; ` +
+			`there are open, done, bad, queued`,
+		"state=faled":           `(did you mean "failed"?)`,
+		"exit=x":                `exit is a number, and "x" is not`,
+		"cause=memry":           `there is no cause "memry" (did you mean "memory"?)`,
+		"signal=KILLED":         `there is no signal "KILLED"`,
+		"exit>=256":             "256 is not an exit code",
+		"exit!=-1":              "-1 is not an exit code",
+		"C=1 and attempts=many": `character 18: attempts is a number, and "many" is not`,
+		"time>1x":               "elapsed_seconds is a duration such as",
 	} {
 		t.Run(text, func(t *testing.T) {
 			q, err := query.Parse(text)

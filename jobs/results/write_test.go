@@ -196,7 +196,8 @@ func TestFormulasOfSpreadsheetsAreReported(t *testing.T) {
 		t.Errorf("notes on harmless texts: got %q, want none", got)
 	}
 	if got := of("ok", "=1+1", "@x", "-2+3", "\t=1", "+cmd"); len(got) != 1 ||
-		got[0] != `5 texts begin like a formula, which a spreadsheet may execute: import the file as text (job 2: "=1+1")` {
+		got[0] != `5 texts begin like a formula, which a spreadsheet may execute: `+
+			`import the file as text (job 2: "=1+1")` {
 		t.Errorf("notes on formulas: got %q, want one that counts 5", got)
 	}
 }
@@ -245,7 +246,8 @@ assert got == want, got
 rows = [json.loads(line) for line in text("jsonl")]
 assert [list(r) for r in rows] == [["v"] + want[0]] * 5, rows
 assert [r["acc"] for r in rows] == [0.913, -0.001, "NaN", 0.5, None], rows
-assert [r["note"] for r in rows] == ["fine", open("bad", "rb").read().decode(errors="replace"), None, 7, "Infinity"], rows
+bad = open("bad", "rb").read().decode(errors="replace")
+assert [r["note"] for r in rows] == ["fine", bad, None, 7, "Infinity"], rows
 assert [r["C"] for r in rows] == [0.1, 1, 0.1, 1, 0.1] and [r["job"] for r in rows] == [1, 2, 3, 4, 5]
 `)
 	cmd.Dir = dir
