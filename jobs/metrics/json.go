@@ -78,7 +78,9 @@ func decodeOne(b []byte) (v any, err error) {
 
 // notJSON matches NaN, Infinity, and -Infinity, which Python writes although they are not JSON, and
 // the strings, in which they stay as they are.
-var notJSON = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*"?|NaN|-?Infinity`) })
+var notJSON = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*"?|NaN|-?Infinity`)
+})
 
 // quoteNaN puts quotes around NaN and the infinities.
 func quoteNaN(b []byte) []byte {

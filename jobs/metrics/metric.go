@@ -37,7 +37,8 @@ const (
 func Parse(text string) (*Metric, error) {
 	name, how, given := strings.Cut(text, "=")
 	if given && strings.TrimSpace(how) == "" {
-		return nil, fmt.Errorf("the result column %s: nothing follows the =; NAME alone is the last NAME=VALUE of the output", quoted(name))
+		return nil, fmt.Errorf("the result column %s: nothing follows the =; "+
+			"NAME alone is the last NAME=VALUE of the output", quoted(name))
 	}
 	return New(name, how)
 }
@@ -88,7 +89,8 @@ func checkName(name string) error {
 		case unicode.IsLetter(r) || r == '_':
 		case i > 0 && (unicode.IsDigit(r) || unicode.IsMark(r) || strings.ContainsRune("-./@", r)):
 		default:
-			return fmt.Errorf("%s is made of letters, digits and _ - . / @ and begins with a letter, not %q; NAME=key:OTHER finds another name", what, text.Clean(name, 40))
+			return fmt.Errorf("%s is made of letters, digits and _ - . / @ and begins with a letter, not %q; "+
+				"NAME=key:OTHER finds another name", what, text.Clean(name, 40))
 		}
 	}
 	return nil

@@ -109,7 +109,8 @@ func TestReturnedFilesAreRead(t *testing.T) {
 		}
 	}
 	l.list[3].Outcome.Started = jobs.StampOf(time.Now().Add(time.Hour)) // the file of job 4 is older than the job
-	const note = "files that 3 jobs wrote are seen only on far: metrics from them are empty; --return of run copies such files here"
+	const note = "files that 3 jobs wrote are seen only on far: metrics from them are empty; " +
+		"--return of run copies such files here"
 	l.expect(l.reader("acc=file:out/{id}.json"), "1   ", note)
 	note4 := strings.Replace(note, "3 jobs", "4 jobs", 1)
 	l.expect(l.reader("acc=file:"+l.run.Settings.Cwd+"/out/{id}.json"), "   ", note4) // a path on the host

@@ -27,11 +27,13 @@ const (
 // command line.
 var problemNotes = [numProblemKinds]string{
 	outputOnHostOnly: "what %[1]s printed is only on %[4]s: the metrics are empty; dcs-tui fetch %[5]s copies it",
-	filesOnHostOnly:  "files that %[1]s wrote are seen only on %[4]s: metrics from them are empty; --return of run copies such files here",
-	olderThanAttempt: "of %[1]s the file is older than the start of the attempt that counts: another round or job wrote it: %[2]s (job %[3]d)",
-	fileAbsent:       "%[1]s wrote no such file, or it is not visible here: %[2]s (job %[3]d)",
-	outputCutOff:     "only the end of what %[1]s wrote is searched, and a metric is not in it (job %[3]d)",
-	unreadable:       "what %[1]s wrote cannot be read: %[2]s (job %[3]d)",
+	filesOnHostOnly: "files that %[1]s wrote are seen only on %[4]s: metrics from them are empty; " +
+		"--return of run copies such files here",
+	olderThanAttempt: "of %[1]s the file is older than the start of the attempt that counts: " +
+		"another round or job wrote it: %[2]s (job %[3]d)",
+	fileAbsent:   "%[1]s wrote no such file, or it is not visible here: %[2]s (job %[3]d)",
+	outputCutOff: "only the end of what %[1]s wrote is searched, and a metric is not in it (job %[3]d)",
+	unreadable:   "what %[1]s wrote cannot be read: %[2]s (job %[3]d)",
 }
 
 // problems counts what could not be read, with an example of each kind.
@@ -95,7 +97,8 @@ func (t *problems) notes() (notes []string) {
 		}
 		for _, path := range slices.Sorted(maps.Keys(t.files)) {
 			if e := t.files[path]; e.Count > 1 {
-				notes = append(notes, fmt.Sprintf("%s name the same file %s, so each shows its present content; put [PARAMETER] or {id} into the name to tell them apart", text.Plural(e.Count, "job"), path))
+				notes = append(notes, fmt.Sprintf("%s name the same file %s, so each shows its present content; "+
+					"put [PARAMETER] or {id} into the name to tell them apart", text.Plural(e.Count, "job"), path))
 				break // one example is enough
 			}
 		}
