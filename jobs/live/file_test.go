@@ -26,21 +26,69 @@ var (
 // state returns a State in which every field of every struct is set.
 func state(t testing.TB) *State {
 	s := &State{
-		V: jobs.FormatLive.Version, Run: "abc", Epoch: 3, Token: "t", At: time.Date(2026, 3, 14, 15, 2, 0, 5000, time.UTC),
-		Durable: Durable{Epoch: 2, Bytes: 4711}, More: true, Held: true, Draining: "a <person> asked", Stuck: "a is lost", Awaited: &Await{Hosts: []string{"a"}, Text: "1 attempt waits", HasLimit: true}, Problem: "disk full",
-		Deleted: true, Finish: &Finish{How: "drained", Why: "a"}, Tries: 3, Hybrid: true, Rate: 1.5, Rates: []float64{0,
-			2}, ETA: time.Hour,
-		Spread: time.Minute, Question: &Question{ID: 7, Text: "Passphrase", Secret: true}, Standby: "b",
+		V:        jobs.FormatLive.Version,
+		Run:      "abc",
+		Epoch:    3,
+		Token:    "t",
+		At:       time.Date(2026, 3, 14, 15, 2, 0, 5000, time.UTC),
+		Durable:  Durable{Epoch: 2, Bytes: 4711},
+		More:     true,
+		Held:     true,
+		Draining: "a <person> asked",
+		Stuck:    "a is lost",
+		Awaited:  &Await{Hosts: []string{"a"}, Text: "1 attempt waits", HasLimit: true},
+		Problem:  "disk full",
+		Deleted:  true,
+		Finish:   &Finish{How: "drained", Why: "a"},
+		Tries:    3,
+		Hybrid:   true,
+		Rate:     1.5,
+		Rates: []float64{0,
+			2},
+		ETA:      time.Hour,
+		Spread:   time.Minute,
+		Question: &Question{ID: 7, Text: "Passphrase", Secret: true},
+		Standby:  "b",
 		NextSlot: &jobs.NextSlot{From: jobs.SlotOfJob, Host: "a", Job: 2, In: 3, Users: []string{"bob"},
 			Runs: []string{"c"}},
-		Hosts: []Host{{Name: "a", HostStatus: jobs.HostStatus{State: "up", Hold: "load", Reason: "r"}, Linked: true,
-			Stopped: true, Note: "ü\x1b\n", Slots: 4, Given: 2, Usable: 3.5, Running: 2,
-			Buffered: 1, Done: 9, Failed: 1, Cores: 8, GPUs: 2, GPUsUsed: 1.5, Load: [3]float64{1, 2,
-				3}, Busy: 2, Ours: 1, MemBytes: 1 << 40, MemFree: 1 << 39,
-			DiskFree: -1, FSDelay: 1, Delay: 2, Files: "receives", Users: "alice 1 slot", Heartbeat: 3, Down: 4, Idle: 6, RetryIn: 5, History: []uint8{0, 100, 255}}},
-		Queues: []Queue{{Name: "q", Mean: time.Second, Deviation: time.Minute}}, Stragglers: jobs.RangesOf([]jobs.ID{1,
+		Hosts: []Host{{
+			Name:       "a",
+			HostStatus: jobs.HostStatus{State: "up", Hold: "load", Reason: "r"},
+			Linked:     true,
+			Stopped:    true,
+			Note:       "ü\x1b\n",
+			Slots:      4,
+			Given:      2,
+			Usable:     3.5,
+			Running:    2,
+			Buffered:   1,
+			Done:       9,
+			Failed:     1,
+			Cores:      8,
+			GPUs:       2,
+			GPUsUsed:   1.5,
+			Load: [3]float64{1, 2,
+				3},
+			Busy:      2,
+			Ours:      1,
+			MemBytes:  1 << 40,
+			MemFree:   1 << 39,
+			DiskFree:  -1,
+			FSDelay:   1,
+			Delay:     2,
+			Files:     "receives",
+			Users:     "alice 1 slot",
+			Heartbeat: 3,
+			Down:      4,
+			Idle:      6,
+			RetryIn:   5,
+			History:   []uint8{0, 100, 255},
+		}},
+		Queues: []Queue{{Name: "q", Mean: time.Second, Deviation: time.Minute}},
+		Stragglers: jobs.RangesOf([]jobs.ID{1,
 			2, 9}),
-		Ending: jobs.RangesOf([]jobs.ID{4}), Progress: map[string]string{"1.1": "50 %"},
+		Ending:   jobs.RangesOf([]jobs.ID{4}),
+		Progress: map[string]string{"1.1": "50 %"},
 	}
 	checkSet(t, reflect.ValueOf(*s), "State")
 	return s
@@ -82,7 +130,9 @@ func TestStateIsReadBack(t *testing.T) {
 		t.Errorf("mode %v, %v; want 0600", info.Mode(), err)
 	}
 	refused := errors.New("fenced")
-	if err := Write(r, &State{V: jobs.FormatLive.Version, Epoch: 1}, func() error { return refused }); !errors.Is(err, refused) {
+	if err := Write(r, &State{V: jobs.FormatLive.Version, Epoch: 1}, func() error {
+		return refused
+	}); !errors.Is(err, refused) {
 		t.Errorf("Write = %v, want %v", err, refused)
 	}
 	if got, err := Read(r); err != nil || got.Epoch != 4 {
@@ -136,7 +186,8 @@ func addFields(names map[string]bool, prefix string, typ reflect.Type) {
 		for inner.Kind() == reflect.Pointer || inner.Kind() == reflect.Slice {
 			inner = inner.Elem()
 		}
-		if (inner.PkgPath() == typ.PkgPath() || inner == reflect.TypeFor[jobs.NextSlot]()) && inner.Kind() == reflect.Struct {
+		if (inner.PkgPath() == typ.PkgPath() || inner == reflect.TypeFor[jobs.NextSlot]()) &&
+			inner.Kind() == reflect.Struct {
 			addFields(names, name+".", inner)
 		} else {
 			names[name] = true
