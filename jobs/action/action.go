@@ -108,10 +108,18 @@ var All = []*Action{
 		stopped: IsLeft, finished: IsRefused,
 		done: "the priority of %s is changed", none: "nothing was changed", left: "had already finished",
 		Command: Command{"priority RUN N [JOBS...]", "Set the priority of jobs",
-			`Set the priority of unfinished jobs to N. Jobs with a smaller N start first; the default is 0. Put -- before a
-negative N. JOBS are numbers and ranges, such as 3 9-17.`, `dcs-tui priority sweep-20260314-1502 10 3 9-17
+			`Set the priority of unfinished jobs to N. Jobs with a smaller N start first; the default is 0. Put --
+before a negative N. JOBS are numbers and ranges, such as 3 9-17.`, `dcs-tui priority sweep-20260314-1502 10 3 9-17
 dcs-tui priority --where 'name=big*' sweep-20260314-1502 -- -1`}},
-	{Name: Submit, takes: "specs", check: checkSubmit, text: textSubmit, stopped: IsLeft, finished: IsLeft, addsJobs: true},
+	{
+		Name:     Submit,
+		takes:    "specs",
+		check:    checkSubmit,
+		text:     textSubmit,
+		stopped:  IsLeft,
+		finished: IsLeft,
+		addsJobs: true,
+	},
 
 	{Name: Pause, text: constantText("pause launching"), stopped: IsLeft, finished: IsRefused,
 		done: "launching is paused",
@@ -139,8 +147,8 @@ stays when the dispatcher ends.`, "dcs-tui pause sweep-20260314-1502"},
 		doneAway: "%s is stopped, but cannot be reached: " +
 			"what ran there may still run; dcs-tui status says when its jobs are queued again",
 		Command: Command{"hosts stop RUN HOST...", "End the jobs on hosts of a run, and queue them again",
-			`End the jobs of the run that run on these hosts, queue them again for other hosts, and start no more jobs on
-these hosts.`, "dcs-tui hosts stop --yes sweep-20260314-1502 ws03"},
+			`End the jobs of the run that run on these hosts, queue them again for other hosts, and start no more jobs
+on these hosts.`, "dcs-tui hosts stop --yes sweep-20260314-1502 ws03"},
 		Screen:   ScreenCommand{"stop", "HOST", "end the host's jobs and queue them again (asks)"},
 		Question: "end the jobs on %s and queue them again"},
 	{Name: UseHost, takes: "host", needs: "host", check: checkHost, text: textHost("use host %s again"),
@@ -178,8 +186,8 @@ dcs-tui hosts add brings the hosts back.`, "dcs-tui hosts remove sweep-20260314-
 		whyStopped: whyUndispatched + "; the next resume reads the inventory file",
 		done:       "the inventory file was read again",
 		Command: Command{"hosts reload RUN", "Read the inventory file of a run again",
-			`Read the inventory file of the run again now. A dispatcher also checks it for changes every two seconds. If the
-file has an error, nothing changes.`, "dcs-tui hosts reload sweep-20260314-1502"}},
+			`Read the inventory file of the run again now. A dispatcher also checks it for changes every two seconds. If
+the file has an error, nothing changes.`, "dcs-tui hosts reload sweep-20260314-1502"}},
 
 	{Name: EndInput, text: constantText("end the input"), stopped: IsLeft, finished: IsRefused},
 	{Name: DrainRun, takes: "epoch", needs: "epoch", check: checkEpoch, text: constantText("drain the run"),

@@ -51,7 +51,11 @@ func TestAnswerTellsWhatBecameOfEachJob(t *testing.T) {
 			"job 3 is being ended"},
 		{Request{Do: Cancel, All: true}, Outcome{Done: 2, EndedItself: 1, Ending: []jobs.ID{4}, IsEarly: true},
 			"1 job is being ended, 1 finished before that"},
-		{Request{Do: Cancel, Jobs: jobs.One(3), Spare: SpareStarted}, Outcome{Left: 1}, "nothing to cancel, 1 left alone"},
+		{
+			Request{Do: Cancel, Jobs: jobs.One(3), Spare: SpareStarted},
+			Outcome{Left: 1},
+			"nothing to cancel, 1 left alone",
+		},
 		{Request{Do: Requeue, Jobs: jobs.One(3)}, Outcome{Left: 1}, "nothing to requeue, 1 had not finished"},
 	} {
 		t.Run(c.want, func(t *testing.T) {
