@@ -265,7 +265,8 @@ func TestOnlyFilesOfAHostCountForIt(t *testing.T) {
 	if want := []string{"attempts", "000", "002"}; !slices.Equal(d.listed, want) {
 		t.Errorf("listed %v, want %v", d.listed, want)
 	}
-	if want := "heartbeat.melon4 1.1.status 1.1.err 2.1.status 3.1.status 4.1.status 5.1.status 6.1.status 7.1.status 2500.1.status"; strings.Join(d.opened, " ") != want {
+	if want := "heartbeat.melon4 1.1.status 1.1.err 2.1.status 3.1.status 4.1.status 5.1.status 6.1.status " +
+		"7.1.status 2500.1.status"; strings.Join(d.opened, " ") != want {
 		t.Errorf("opened %v, want %s", d.opened, want)
 	}
 }

@@ -141,7 +141,8 @@ func Decode(b []byte, run string, id jobs.AttemptID) Fate {
 func decodeClaim(b []byte) (c Claim, ok bool) {
 	text, ok := unseal(b)
 	w := strings.Split(string(text), " ")
-	if !ok || len(w) != 8 || w[1] != strconv.Itoa(jobs.FormatClaim.Version) || w[0] != "dcs-claim" && w[0] != "dcs-tombstone" {
+	if !ok || len(w) != 8 || w[1] != strconv.Itoa(jobs.FormatClaim.Version) ||
+		w[0] != "dcs-claim" && w[0] != "dcs-tombstone" {
 		return c, false
 	}
 	id, err1 := jobs.ParseAttemptID(w[3])
