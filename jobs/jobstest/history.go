@@ -211,8 +211,13 @@ func (h *history) next(r jobs.Record, to jobs.JobState) jobs.Record {
 // instance creates an instance or changes its state.
 func (h *history) instance() {
 	name := fmt.Sprintf("dcs-history-%d", h.rng.IntN(3))
-	next := map[jobs.InstanceState]jobs.InstanceState{"": jobs.InstanceCreating, jobs.InstanceCreating: jobs.InstanceUp,
-		jobs.InstanceUp: jobs.InstanceTerminating, jobs.InstanceTerminating: jobs.InstanceGone, jobs.InstanceGone: jobs.InstanceTerminating}
+	next := map[jobs.InstanceState]jobs.InstanceState{
+		"":                       jobs.InstanceCreating,
+		jobs.InstanceCreating:    jobs.InstanceUp,
+		jobs.InstanceUp:          jobs.InstanceTerminating,
+		jobs.InstanceTerminating: jobs.InstanceGone,
+		jobs.InstanceGone:        jobs.InstanceTerminating,
+	}
 	h.emit(jobs.Record{Kind: jobs.KindInstance, Host: name, How: string(next[h.table.Instances[name].State]),
 		Reason: "cloud"})
 }
