@@ -341,8 +341,14 @@ func (t *Trace) OnRecord(r *jobs.Record) {
 
 // Outcome returns what became of the request so far.
 func (t *Trace) Outcome() action.Outcome {
-	o := action.Outcome{Done: t.Done, Left: t.Left, EndedItself: t.EndedItself, Ending: slices.Sorted(maps.Keys(t.Ending)),
-		IsEarly: t.IsEarly, Slots: t.Slots}
+	o := action.Outcome{
+		Done:        t.Done,
+		Left:        t.Left,
+		EndedItself: t.EndedItself,
+		Ending:      slices.Sorted(maps.Keys(t.Ending)),
+		IsEarly:     t.IsEarly,
+		Slots:       t.Slots,
+	}
 	if given := slices.Collect(maps.Keys(t.Priorities)); len(given) == 1 {
 		o.Priority = &given[0]
 	}

@@ -278,7 +278,8 @@ func (m *Diff) remapDependencies(t *jobs.Table) error {
 			case number[dep] > 0:
 				own.After, own.AfterOn = append(own.After, number[dep]), append(own.AfterOn, on)
 			case !on.IsMet(t.Job(m.inRun[dep-1]).State):
-				return text.Errorf("%s:%d: this new job depends on job %d of the file, which has not ended in the required state", s.File, s.Line, dep).
+				return text.Errorf("%s:%d: this new job depends on job %d of the file, which has not ended in "+
+					"the required state", s.File, s.Line, dep).
 					WithAdvice("requeue that job first, then compare again")
 			}
 		}

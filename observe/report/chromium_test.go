@@ -28,7 +28,8 @@ func browse(t *testing.T, page string, args ...string) (dom string) {
 	t.Helper()
 	program, err := exec.LookPath("chromium")
 	if err != nil {
-		hosttest.LeaveOut(t, "the report in a browser: chromium is not there; apt-get install --no-install-recommends chromium installs it")
+		hosttest.LeaveOut(t, "the report in a browser: chromium is not there; "+
+			"apt-get install --no-install-recommends chromium installs it")
 	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "report.html")

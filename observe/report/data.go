@@ -117,7 +117,8 @@ func (in *Input) sample(failures []results.Group) {
 	in.isSample = true
 	random := rand.New(rand.NewPCG(1, 1))
 	in.Table = all.Keep(func(row int) bool { return random.IntN(n) < maxRows*9/10 || examples[all.Job(row)] })
-	in.Notes = slices.Concat([]string{fmt.Sprintf("the run has %s: the table and the charts show %s, chosen at random, and the timeline and the load of the hosts are left out; dcs-tui results prints all",
+	in.Notes = slices.Concat([]string{fmt.Sprintf("the run has %s: the table and the charts show %s, "+
+		"chosen at random, and the timeline and the load of the hosts are left out; dcs-tui results prints all",
 		text.Plural(n, "job"), text.Thousands(in.Table.Len()))}, in.Notes)
 }
 

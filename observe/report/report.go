@@ -59,7 +59,9 @@ var (
 	//go:embed page/report.js
 	scriptText string
 
-	pageTemplate = sync.OnceValue(func() *template.Template { return template.Must(template.New("report").Parse(pageText)) })
+	pageTemplate = sync.OnceValue(func() *template.Template {
+		return template.Must(template.New("report").Parse(pageText))
+	})
 )
 
 // page holds the data of the template.
@@ -122,7 +124,8 @@ func Write(w io.Writer, in *Input) error {
 	p.Data = data
 	script := chartsText + scriptText
 	p.Style, p.Script = template.CSS(styleText), template.JS(script)
-	p.Policy = fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; base-uri 'none'; form-action 'none'",
+	p.Policy = fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; base-uri 'none'; "+
+		"form-action 'none'",
 		hashOf(script), hashOf(styleText))
 	return pageTemplate().Execute(w, p)
 }

@@ -31,7 +31,10 @@ func newIndex(t *testing.T) (Index, string) {
 func newRun(t *testing.T, base, name string, minute int) *rundir.Run {
 	t.Helper()
 	must(t, os.MkdirAll(base, 0o700))
-	run, err := rundir.Create(base, name, rundir.Settings{Cwd: "/", Created: time.Date(2026, 3, 14, 15, minute, 0, 0, time.UTC)})
+	run, err := rundir.Create(base, name, rundir.Settings{
+		Cwd:     "/",
+		Created: time.Date(2026, 3, 14, 15, minute, 0, 0, time.UTC),
+	})
 	must(t, err)
 	return run
 }
@@ -199,7 +202,8 @@ func TestForeignFilesAreIgnored(t *testing.T) {
 	must(t, x.Add(newRun(t, dir, "b", 2)))
 	name, err := nameOf(run)
 	must(t, err)
-	if _, err := x.read(name); err == nil || !strings.Contains(err.Error(), "has version 2, and this dcs-tui knows version 1") {
+	if _, err := x.read(name); err == nil ||
+		!strings.Contains(err.Error(), "has version 2, and this dcs-tui knows version 1") {
 		t.Errorf("a newer entry: got %v", err)
 	}
 	valid := func(minute int) string {

@@ -37,7 +37,8 @@ func TestEveryRecordHasASentence(t *testing.T) {
 		{jobs.Record{Kind: jobs.KindExited, At: at, Job: 17, N: 2, Host: "melon4", Charged: true,
 			Retry:   at + jobs.Stamp(2*time.Second),
 			Outcome: outcome(jobs.Outcome{Exit: 127, LastLine: "x: not found", LeftChildren: 2})},
-			"17.2 has ended on melon4 after 12.0 s: exit 127 (command not found), “x: not found”, 2 processes left behind; the job is queued again, a try is used up, next in 2.00 s", "bad"},
+			"17.2 has ended on melon4 after 12.0 s: exit 127 (command not found), “x: not found”, " +
+				"2 processes left behind; the job is queued again, a try is used up, next in 2.00 s", "bad"},
 		{jobs.Record{Kind: jobs.KindExited, Job: 17, N: 2, Host: "melon4", Next: jobs.Failed, Seq: 9,
 			Reason:  "it failed on 3 hosts",
 			Outcome: outcome(jobs.Outcome{Signal: "SIGKILL"})},

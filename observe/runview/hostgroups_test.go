@@ -16,8 +16,14 @@ func TestHostsWithOneProblemAreOneGroup(t *testing.T) {
 	for i := 1; i <= 300; i++ {
 		name := fmt.Sprintf("ws%03d", i)
 		texts = append(texts,
-			HostText{Host: name, Text: fmt.Sprintf("%s: 10.0.%d.%d:22 refuses connections (does sshd run there, on port 22?)", name, i/100, i%100), At: time.Unix(int64(i), 0)},
-			HostText{Host: "n" + name, Text: fmt.Sprintf("n%s: no machine is called n%s.lab.example.org (check its address for a typing error)", name, name)},
+			HostText{
+				Host: name,
+				Text: fmt.Sprintf("%s: 10.0.%d.%d:22 refuses connections "+
+					"(does sshd run there, on port 22?)", name, i/100, i%100),
+				At: time.Unix(int64(i), 0),
+			},
+			HostText{Host: "n" + name, Text: fmt.Sprintf("n%s: no machine is called n%s.lab.example.org "+
+				"(check its address for a typing error)", name, name)},
 			HostText{Host: "k" + name, Text: fmt.Sprintf("k%s: its host key SHA256:abc%d+/= is not known", name, i)},
 			HostText{Host: "u" + name, Text: "u" + name + " is up"},
 		)

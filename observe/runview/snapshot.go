@@ -365,7 +365,8 @@ func (v *View) why(id jobs.ID, j *jobs.Job) string {
 	waits := "nobody dispatches the run: dcs-tui resume continues it"
 	if v.facts.dispatched {
 		who := fmt.Sprintf("the run's dispatcher on %s knows why: run dcs-tui why there", v.facts.owner.Host)
-		become, waits = "the run's dispatcher on "+v.facts.owner.Host+" knows what has become of it: run dcs-tui why there", who
+		become, waits = "the run's dispatcher on "+v.facts.owner.Host+
+			" knows what has become of it: run dcs-tui why there", who
 	}
 	_, a := v.phase(id, j)
 	switch {

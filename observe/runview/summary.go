@@ -206,7 +206,8 @@ func UselessHosts(t *jobs.Table, events map[string]HostEvent) []string {
 	}
 	for name, c := range had {
 		if c.isMostlyFailing() && 4*good.Failed < good.Ended {
-			lines = append(lines, fmt.Sprintf("%s failed %d of %s, the others %d of %d: check that it has what the jobs need%s",
+			lines = append(lines, fmt.Sprintf("%s failed %d of %s, the others %d of %d: "+
+				"check that it has what the jobs need%s",
 				name, c.Failed, text.Plural(c.Ended, "attempt"), good.Failed, good.Ended, forgiveHint(t, name)))
 		}
 	}

@@ -48,7 +48,8 @@ func (t *tables) make(ask *TableQuery, unread int) *madeTable {
 		m.table.Wrong = err.Error()
 	}
 	if d.left > 0 {
-		m.note(fmt.Sprintf("there is room for %d jobs: %d more finished jobs are not in the table; `dcs-tui results` prints all", len(d.list), d.left))
+		m.note(fmt.Sprintf("there is room for %d jobs: %d more finished jobs are not in the table; "+
+			"`dcs-tui results` prints all", len(d.list), d.left))
 	}
 	m.table.Notes = m.table.Notes[:min(len(m.table.Notes), MaxTableNotes)]
 	m.at = time.Now()
@@ -362,5 +363,6 @@ func varyingParams(columns []TableColumn) ([]string, error) {
 	default:
 		names = fmt.Sprintf("%d parameters have several values (%s)", n, names)
 	}
-	return nil, fmt.Errorf("%s: :pivot C gamma acc chooses the rows, the columns, and the metric, which is averaged over everything else", names)
+	return nil, fmt.Errorf("%s: :pivot C gamma acc chooses the rows, the columns, and the metric, "+
+		"which is averaged over everything else", names)
 }

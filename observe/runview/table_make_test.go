@@ -118,7 +118,8 @@ func TestRowsHaveTheirMetrics(t *testing.T) {
 	for _, c := range tb.Columns[:8] {
 		names = append(names, fmt.Sprintf("%s %d %v", c.Name, c.Role, c.Vary))
 	}
-	if got := strings.Join(names, ", "); got != "job 0 false, C 1 true, gamma 1 true, seed 1 true, acc 2 false, state 0 false, time 0 false, host 0 false" {
+	if got := strings.Join(names, ", "); got != "job 0 false, C 1 true, gamma 1 true, seed 1 true, acc 2 false, "+
+		"state 0 false, time 0 false, host 0 false" {
 		t.Errorf("got columns %q", got)
 	}
 
@@ -163,7 +164,8 @@ func TestGroupsAgreeWithAComputation(t *testing.T) {
 	for _, c := range g.Columns {
 		heads = append(heads, c.Name)
 	}
-	if got := strings.Join(heads, " "); got != "C gamma jobs solved acc_count acc_mean acc_sd acc_min acc_max acc_median" {
+	if got := strings.Join(heads, " "); got != "C gamma jobs solved acc_count acc_mean acc_sd acc_min "+
+		"acc_max acc_median" {
 		t.Fatalf("got columns %q", got)
 	}
 	least, at := 2.0, 0
