@@ -97,7 +97,8 @@ func (o *Outcome) BusyTime() (busy time.Duration) {
 var ErrOver = errors.New("the run has ended")
 
 // errHung reports that something did not respond when the run was closed.
-var errHung = fmt.Errorf("the run directory or a host did not answer for %s; leaving nevertheless, `resume` continues the run",
+var errHung = fmt.Errorf("the run directory or a host did not answer for %s; leaving nevertheless, "+
+	"`resume` continues the run",
 	text.Duration(CloseTimeout))
 
 // Close ends the run. If the run is not over, Close stops it: running jobs continue, and a later
@@ -128,7 +129,8 @@ func (r *Run) Close() (*Outcome, error) {
 		r.signals.withTimeout(WriteTimeout, nil, func() { o.Warnings = append(o.Warnings, r.closeJobLogs()...) })
 		if err != nil {
 			o.Warnings = append(o.Warnings,
-				fmt.Sprintf("the journal could not be written to the end: %v; `resume` asks the hosts for what it lacks", err))
+				fmt.Sprintf("the journal could not be written to the end: %v; "+
+					"`resume` asks the hosts for what it lacks", err))
 		}
 	}
 	return o, nil
@@ -182,9 +184,18 @@ func (r *Run) closeJobLogs() (warnings []string) {
 func (r *Run) outcome(finish sched.Finish) *Outcome {
 	r.addUnsubmitted()
 	o := &Outcome{
-		Run: r.dir, Table: r.table, Finish: finish, Input: r.input, InputErr: r.inputErr, Refused: r.numRefused,
+		Run:      r.dir,
+		Table:    r.table,
+		Finish:   finish,
+		Input:    r.input,
+		InputErr: r.inputErr,
+		Refused:  r.numRefused,
 		Canceled: r.isCanceled.Load() ||
-			r.table.CanceledAll, Deleted: r.Deleted(), Copied: r.isCopied, HostsKeepingOutputs: r.hostDirs.numUnshared(r.table.Instances), Began: r.began,
+			r.table.CanceledAll,
+		Deleted:             r.Deleted(),
+		Copied:              r.isCopied,
+		HostsKeepingOutputs: r.hostDirs.numUnshared(r.table.Instances),
+		Began:               r.began,
 	}
 	if last := r.snapshot.Load(); last != nil {
 		o.Hosts = last.Hosts

@@ -23,7 +23,8 @@ func Create(dir, name string, settings rundir.Settings) (r *rundir.Run, err erro
 	if old, openErr := rundir.Open(dir); openErr == nil {
 		if owner, ownerErr := journal.ReadOwner(old); ownerErr == nil && owner != nil && !owner.Left &&
 			owner.Liveness() != journal.Dead {
-			return nil, text.Errorf("the run %s in %s is in use by %s; choose another --name or --run-dir, or look at it with dcs-tui status %s",
+			return nil, text.Errorf("the run %s in %s is in use by %s; choose another --name or --run-dir, "+
+				"or look at it with dcs-tui status %s",
 				old.Name(), dir, owner, text.ShellWord(old.Ref()))
 		}
 	}

@@ -37,8 +37,10 @@ func ParseEnv(flags []string, lookup func(string) (string, bool)) ([]rundir.EnvR
 		if !given {
 			present, ok := lookup(name)
 			if !ok && IsFunction(name, lookup) {
-				return nil, nil, text.Errorf("--env %s: it is an exported function, and functions are not passed to jobs", name).
-					WithAdvice("write it to a file that the hosts have, and read it before each job: --shell bash --setup '. ./functions.sh'")
+				return nil, nil, text.Errorf("--env %s: it is an exported function, "+
+					"and functions are not passed to jobs", name).
+					WithAdvice("write it to a file that the hosts have, and read it before each job: " +
+						"--shell bash --setup '. ./functions.sh'")
 			}
 			if !ok {
 				return nil, nil, text.Errorf("--env %s: it is not set here", name).

@@ -97,7 +97,8 @@ func (in *Inventory) Problem() string {
 // Reload reads the file now. It returns the reason if it changes nothing.
 func (in *Inventory) Reload() error {
 	if in.file == "" {
-		return errors.New("the run was started without an inventory file that can be read again; hosts add and hosts remove change its hosts")
+		return errors.New("the run was started without an inventory file that can be read again; " +
+			"hosts add and hosts remove change its hosts")
 	}
 	in.check(true)
 	if why := in.Problem(); why != "" {

@@ -109,7 +109,8 @@ func TestJobLogThatWasReplaced(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "lacks its first lines") {
 		t.Errorf("got the error %v", err)
 	}
-	if b, err := os.ReadFile(path); err != nil || strings.Contains(string(b), "\x00") || strings.Count(string(b), "\n") != 1 {
+	if b, err := os.ReadFile(path); err != nil || strings.Contains(string(b), "\x00") ||
+		strings.Count(string(b), "\n") != 1 {
 		t.Errorf("got %q, %v; want one line", b, err)
 	}
 }

@@ -64,7 +64,8 @@ func (q *messages) takeAll() []message {
 	defer q.mu.Unlock()
 	list := q.list
 	if q.numDropped > 0 {
-		list = append(list, message{notice: dispatch.Notice{Text: fmt.Sprintf("%d further notices were dropped; the journal has them", q.numDropped)}})
+		list = append(list, message{notice: dispatch.Notice{Text: fmt.Sprintf("%d further notices were dropped; "+
+			"the journal has them", q.numDropped)}})
 	}
 	q.list, q.numDropped = nil, 0
 	return list

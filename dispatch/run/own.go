@@ -95,7 +95,8 @@ func (o *Owned) CheckComplete() error {
 			WithAdvice("keep %s; restore %s from a backup, or run again what is missing", dir, rundir.SpecsFile)
 	}
 	return text.Errorf("the run %s was cut off while its jobs were being stored (%d of %d); none of them was started",
-		o.Run.Name(), have, want).WithAdvice("run %s again, and remove %s", text.ShellWord(o.Run.Settings.JobsFile), dir)
+		o.Run.Name(), have, want).
+		WithAdvice("run %s again, and remove %s", text.ShellWord(o.Run.Settings.JobsFile), dir)
 }
 
 // NumFromSource returns the number of jobs that come from the run's own source, without those of

@@ -371,7 +371,8 @@ func (l *jobLog) Close() error {
 	case err != nil:
 		return fmt.Errorf("the job log %s lacks lines: %w; `resume` writes it anew", l.path, err)
 	case l.lacksKept:
-		return fmt.Errorf("the job log %s lacks its first lines, because it was replaced; `resume` writes it anew", l.path)
+		return fmt.Errorf("the job log %s lacks its first lines, because it was replaced; `resume` writes it anew",
+			l.path)
 	case l.hasLostLines:
 		return fmt.Errorf("the job log %s lacks lines that waited too long for the disk; `resume` writes it anew",
 			l.path)

@@ -156,11 +156,25 @@ type Run struct {
 // the run, call Close.
 func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
 	r := &Run{
-		opts: opts, dir: o.Run, table: o.Table, stored: o.stored, printer: opts.Printer, location: o.Run.Locate(),
-		signals: newSignalHandler(), messages: newMessages(), hostLogs: newHostLogs(o.Run), hostDirs: hostDirs{run: o.Run},
-		earlierSeq: o.Table.Seq, numEarlierJobs: jobs.ID(len(o.Table.Specs) +
-			len(o.stored)), began: time.Now(), over: make(chan struct{}), input: opts.Input, inputUnread: true,
-		storedDone: make(chan struct{}), inputClosed: make(chan struct{}),
+		opts:       opts,
+		dir:        o.Run,
+		table:      o.Table,
+		stored:     o.stored,
+		printer:    opts.Printer,
+		location:   o.Run.Locate(),
+		signals:    newSignalHandler(),
+		messages:   newMessages(),
+		hostLogs:   newHostLogs(o.Run),
+		hostDirs:   hostDirs{run: o.Run},
+		earlierSeq: o.Table.Seq,
+		numEarlierJobs: jobs.ID(len(o.Table.Specs) +
+			len(o.stored)),
+		began:       time.Now(),
+		over:        make(chan struct{}),
+		input:       opts.Input,
+		inputUnread: true,
+		storedDone:  make(chan struct{}),
+		inputClosed: make(chan struct{}),
 	}
 	if r.printer == nil {
 		r.printer = noPrinter{}
@@ -267,9 +281,23 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 			r.mirror}, Table: o.Table,
 		StoreSpecs: r.checkFiles(o.storeSpecs()),
 		Open: hosts.Open{
-			Version: hosts.ProtocolVersion, Run: r.dir.UID(), RunName: r.dir.Name(), RunDir: r.dir.Dir,
-			Mirrored: mirrored, Nonce: r.dir.Nonce, Cwd: cwd, Sends: len(settings.Send) > 0, KeepFiles: settings.KeepFiles, Shell: settings.Shell, Setup: settings.Setup, Env: opts.Env,
-			Signal: opts.WarnSignal, WarnBefore: policy.WarnTime, KeepChildren: opts.KeepChildren, Buffer: policy.Buffer, Epoch: o.Table.Epoch,
+			Version:      hosts.ProtocolVersion,
+			Run:          r.dir.UID(),
+			RunName:      r.dir.Name(),
+			RunDir:       r.dir.Dir,
+			Mirrored:     mirrored,
+			Nonce:        r.dir.Nonce,
+			Cwd:          cwd,
+			Sends:        len(settings.Send) > 0,
+			KeepFiles:    settings.KeepFiles,
+			Shell:        settings.Shell,
+			Setup:        settings.Setup,
+			Env:          opts.Env,
+			Signal:       opts.WarnSignal,
+			WarnBefore:   policy.WarnTime,
+			KeepChildren: opts.KeepChildren,
+			Buffer:       policy.Buffer,
+			Epoch:        o.Table.Epoch,
 		},
 		HostDirs: r.dir.HostDirs(), Notify: r.messages.notice, OnInventoryRequest: r.inventory.HandleRequest,
 		RereadInventory: r.inventory.Reread,

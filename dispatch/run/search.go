@@ -138,7 +138,8 @@ func (s *searcher) HandleReport(job jobs.ID, over bool, report string) (keep []j
 	lines, wrong := search.ParseReports(report)
 	if len(wrong) > 0 && !s.toldReport[job] {
 		s.toldReport[job] = true
-		s.r.printText(fmt.Sprintf("job %d appended %q to DCS_REPORT, which is not a step and a number, such as 3 0.25: the line is ignored", job, text.ShortenTo(text.Line(wrong[0]), 60)))
+		s.r.printText(fmt.Sprintf("job %d appended %q to DCS_REPORT, which is not a step and a number, "+
+			"such as 3 0.25: the line is ignored", job, text.ShortenTo(text.Line(wrong[0]), 60)))
 	}
 	for _, line := range lines {
 		reached, poor := s.Rungs.Add(int(job), line)

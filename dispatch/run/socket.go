@@ -19,8 +19,13 @@ import (
 func (r *Run) listen() error {
 	var err error
 	r.socket, err = socket.Listen(socket.Options{
-		Base: r.opts.SocketBase, Run: r.dir.UID(), Epoch: r.table.Epoch, Release: r.opts.Program, Token: r.journal.Token(),
-		Handler: calls{r}, ReportPanic: r.printText,
+		Base:        r.opts.SocketBase,
+		Run:         r.dir.UID(),
+		Epoch:       r.table.Epoch,
+		Release:     r.opts.Program,
+		Token:       r.journal.Token(),
+		Handler:     calls{r},
+		ReportPanic: r.printText,
 	})
 	switch {
 	case err == nil:

@@ -77,8 +77,17 @@ func StandBy(ctx context.Context, dir *rundir.Run, o StandbyOptions) (*Owned, er
 	if err != nil {
 		return nil, fmt.Errorf("read this machine's name: %w", err)
 	}
-	s := &standby{StandbyOptions: o, run: dir, reader: journal.NewReader(dir, nil),
-		file: standbyFile{V: jobs.FormatStandby.Version, Host: machine, PID: os.Getpid(), Since: time.Now().Truncate(time.Second)}}
+	s := &standby{
+		StandbyOptions: o,
+		run:            dir,
+		reader:         journal.NewReader(dir, nil),
+		file: standbyFile{
+			V:     jobs.FormatStandby.Version,
+			Host:  machine,
+			PID:   os.Getpid(),
+			Since: time.Now().Truncate(time.Second),
+		},
+	}
 	s.name = fmt.Sprintf("%s%s.%d", standbyPrefix, machine, s.file.PID)
 	if err := s.reader.Watch(false); err != nil {
 		return nil, err
@@ -287,9 +296,18 @@ func (s *standbys) start() {
 	s.startAt = time.Now().Add(startStandbyInterval)
 	open := s.openMirror()
 	for _, h := range r.opts.Standby {
-		w, err := r.connector.Connect(r.ctx, h, &hosts.Open{Version: hosts.ProtocolVersion, Run: r.dir.UID(),
-			RunName: r.dir.Name(), Host: h.Name,
-			RunDir: filepath.Clean(r.dir.Dir), Nonce: r.dir.Nonce, WorkDir: h.WorkDir, Env: r.secretEnv(), Standby: true, Mirror: open})
+		w, err := r.connector.Connect(r.ctx, h, &hosts.Open{
+			Version: hosts.ProtocolVersion,
+			Run:     r.dir.UID(),
+			RunName: r.dir.Name(),
+			Host:    h.Name,
+			RunDir:  filepath.Clean(r.dir.Dir),
+			Nonce:   r.dir.Nonce,
+			WorkDir: h.WorkDir,
+			Env:     r.secretEnv(),
+			Standby: true,
+			Mirror:  open,
+		})
 		if err == nil && open != nil && w.Hello().Mirrors {
 			go s.keepMirror(h, w, open.Generation)
 			return
@@ -320,7 +338,8 @@ func (s *standbys) openMirror() *hosts.OpenMirror {
 
 // keepMirror keeps a mirror on h as long as it can.
 func (s *standbys) keepMirror(h *hosts.Host, w hosts.Worker, generation string) {
-	s.run.printText(fmt.Sprintf("the run directory is being copied to %s, which does not share it: the run is not protected before that", h.Name))
+	s.run.printText(fmt.Sprintf("the run directory is being copied to %s, which does not share it: "+
+		"the run is not protected before that", h.Name))
 	if err := s.run.mirror.Protect(h, w, generation); err != nil {
 		s.run.publisher.SetStandby("")
 		s.run.printWarning(fmt.Sprintf("no standby dispatcher on %s: %v", h.Name, err))
