@@ -94,7 +94,8 @@ func (c *Client) readHello(run string) error {
 	case err != nil || h.V == 0:
 		return errors.New("the program that listens at the socket is not dcs-tui")
 	case h.V != jobs.FormatSocket.Version:
-		return fmt.Errorf("the dispatcher of this run is dcs-tui %s, which speaks version %d of the socket protocol, and this program speaks version %d; use %s",
+		return fmt.Errorf("the dispatcher of this run is dcs-tui %s, which speaks version %d of the socket "+
+			"protocol, and this program speaks version %d; use %s",
 			h.Release, h.V, jobs.FormatSocket.Version, cmp.Or(h.Program, "the program that dispatches the run"))
 	case h.Error != "":
 		return fmt.Errorf("the dispatcher refuses the connection: %s", h.Error)

@@ -267,7 +267,8 @@ func checkDir(dir string, uid int) error {
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	switch {
 	case !info.IsDir():
-		return fmt.Errorf("%s is not a directory; it should be the directory of your sockets: find out who created it, and remove it", dir)
+		return fmt.Errorf("%s is not a directory; it should be the directory of your sockets: "+
+			"find out who created it, and remove it", dir)
 	case !ok || int(owner.Uid) != uid:
 		return fmt.Errorf("%s belongs to user %d and not to you, so it is not used for sockets", dir, owner.Uid)
 	case info.Mode().Perm() != 0o700:
@@ -359,7 +360,8 @@ func checkPeer(conn *net.UnixConn, user int) error {
 	case failed != nil:
 		return fmt.Errorf("the user at the other end of the socket is unknown: %w", failed)
 	case peer != user && peer != 0:
-		return fmt.Errorf("the program at the other end of the socket belongs to user %d, who is neither user %d nor root", peer, user)
+		return fmt.Errorf("the program at the other end of the socket belongs to user %d, "+
+			"who is neither user %d nor root", peer, user)
 	}
 	return nil
 }
