@@ -61,8 +61,12 @@ func newStage(t *testing.T) *stage {
 	s := &stage{t: t, run: run, journal: new(jobstest.Journal)}
 	table := &jobs.Table{Requests: map[string]bool{oldName: true}, Epoch: 2}
 	d, err := dispatch.Start(dispatch.Config{RunUID: run.UID(), RunDir: run.Dir,
-		Inventory: &hosts.Inventory{Hosts: []*hosts.Host{{Name: "a", Link: "ssh"}}},
-		Connector: deadConnector{}, Journal: s.journal, Table: table, StoreSpecs: run.AppendSpecs, Open: hosts.Open{Epoch: 2}})
+		Inventory:  &hosts.Inventory{Hosts: []*hosts.Host{{Name: "a", Link: "ssh"}}},
+		Connector:  deadConnector{},
+		Journal:    s.journal,
+		Table:      table,
+		StoreSpecs: run.AppendSpecs,
+		Open:       hosts.Open{Epoch: 2}})
 	must(t, err)
 	must(t, d.Submit(jobstest.Specs(3), false))
 	s.Inbox = New(Options{Run: run, Dispatcher: d, Print: func(text func() string) {
@@ -71,7 +75,9 @@ func newStage(t *testing.T) *stage {
 		s.messages = append(s.messages, text())
 	},
 		IsCanceled: func() bool { return false }, Cancel: s.recordCall("cancel"), OnContinue: s.recordCall("continue"),
-		DrainText: func() string { return "draining" }, LeavesSubmits: func() bool { return false }, MakeDirsAbsolute: func([]*jobs.Spec) {}})
+		DrainText:        func() string { return "draining" },
+		LeavesSubmits:    func() bool { return false },
+		MakeDirsAbsolute: func([]*jobs.Spec) {}})
 	return s
 }
 
