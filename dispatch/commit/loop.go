@@ -139,7 +139,8 @@ func (r *Loop) isGathering() bool {
 }
 
 func (r *Loop) flush(now sched.Time) ([]jobs.Record, bool) {
-	if r.isFenced || r.isWriting || r.failure != nil && now.Mono < r.retryAt || r.failure == nil && len(r.pending) == 0 {
+	if r.isFenced || r.isWriting || r.failure != nil && now.Mono < r.retryAt ||
+		r.failure == nil && len(r.pending) == 0 {
 		return nil, false
 	}
 	r.isWriting, r.flushedAt = true, now.Mono
@@ -177,7 +178,8 @@ func (r *Loop) Flushed(now sched.Time, err error) Out {
 	case before != nil:
 		r.report(now, "the journal can be written again; the run continues")
 	case hung:
-		r.report(now, fmt.Sprintf("the run directory answers again, after %.0f s; the run continues", (now.Mono-r.flushedAt).Seconds()))
+		r.report(now, fmt.Sprintf("the run directory answers again, after %.0f s; the run continues",
+			(now.Mono-r.flushedAt).Seconds()))
 	}
 	r.reportBlocked(now, was)
 	if err != nil {
@@ -198,7 +200,8 @@ func (r *Loop) Idle(now sched.Time) Out {
 		was := r.isBlocked()
 		r.isHung = true
 		if r.obstacle == nil { // otherwise a reason was already reported
-			r.report(now, fmt.Sprintf("nothing is launched until the run directory answers again: its journal has been writing for %.0f s", HungAfter.Seconds()))
+			r.report(now, fmt.Sprintf("nothing is launched until the run directory answers again: "+
+				"its journal has been writing for %.0f s", HungAfter.Seconds()))
 		}
 		r.reportBlocked(now, was)
 	}
@@ -293,7 +296,12 @@ func (r *Loop) End(now sched.Time, clean bool, f sched.Finish) (Out, error) {
 		r.endRecord = nil
 	}
 	if !r.isFenced && f.How != sched.Fenced {
-		r.pending = append(r.pending, jobs.Record{Kind: jobs.KindClosed, At: now.Wall, How: f.How.String(), Reason: f.Why})
+		r.pending = append(r.pending, jobs.Record{
+			Kind:   jobs.KindClosed,
+			At:     now.Wall,
+			How:    f.How.String(),
+			Reason: f.Why,
+		})
 	}
 	r.retryAt = 0
 	out := r.Commit(now)
