@@ -12,7 +12,8 @@ import (
 )
 
 // ErrOutdated is the error of a mirror that can never be taken over.
-var ErrOutdated = errors.New("this mirror of the run directory cannot be taken over any more: the run was continued without it, or its hosts decide about a later mirror")
+var ErrOutdated = errors.New("this mirror of the run directory cannot be taken over any more: " +
+	"the run was continued without it, or its hosts decide about a later mirror")
 
 // Claim makes the caller, which runs on the host of a mirror, the only one who may continue the
 // run. It needs the votes of more than half of the voters, and may be repeated after any error but

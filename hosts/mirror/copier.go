@@ -36,7 +36,9 @@ func newCopier(run *rundir.Run, j Journal) *copier {
 }
 
 // wholeFiles are replaced as a whole when they change.
-var wholeFiles = []string{rundir.FormatFile, rundir.SettingsFile, rundir.NonceFile, rundir.InventoryFile, rundir.InputFile}
+var wholeFiles = []string{
+	rundir.FormatFile, rundir.SettingsFile, rundir.NonceFile, rundir.InventoryFile, rundir.InputFile,
+}
 
 // copy passes pieces to store until the mirror has everything that was durable before the call.
 // With all it looks at all files, otherwise only at those in which a commit makes records durable.

@@ -14,7 +14,8 @@ import (
 // mutations are deliberate defects of the protocol. Each old text occurs once in its file.
 var mutations = []struct{ name, file, old, new string }{
 	{"the dispatcher goes alone without votes", "primary.go",
-		"switch won, missing := g.options.Polls.decide(g.ctx, &g.description, VoteAlone); won {", "switch won, missing := VoteAlone, []string(nil); won {"},
+		"switch won, missing := g.options.Polls.decide(g.ctx, &g.description, VoteAlone); won {",
+		"switch won, missing := VoteAlone, []string(nil); won {"},
 	{"a takeover needs only half of the votes", "votes.go", "return n/2 + 1", "return max(1, n/2)"},
 	{"the receiver acknowledges before the fsync", "receiver.go", "return f.Sync()", "return nil"},
 	{"the mirror is armed, and nothing waits for it", "primary.go", "p.isAwaited = true", "p.isAwaited = false"},

@@ -215,11 +215,21 @@ func (p *Primary) Protect(h *hosts.Host, w hosts.Worker, generationID string) er
 		return errors.Join(err, errUndecided)
 	}
 	name, _ := os.Hostname()
-	g := &generation{Primary: p, host: h, session: &session{worker: w},
-		copier: newCopier(p.options.Run, p.options.Journal),
-		description: Description{V: jobs.FormatMirror.Version, Generation: generationID, Host: h.Name, Dir: w.Hello().Dir, From: name + ":" +
-			p.options.Run.Dir,
-			Continued: earlier != nil && (earlier.Mirror || earlier.Continued)}}
+	g := &generation{
+		Primary: p,
+		host:    h,
+		session: &session{worker: w},
+		copier:  newCopier(p.options.Run, p.options.Journal),
+		description: Description{
+			V:          jobs.FormatMirror.Version,
+			Generation: generationID,
+			Host:       h.Name,
+			Dir:        w.Hello().Dir,
+			From: name + ":" +
+				p.options.Run.Dir,
+			Continued: earlier != nil && (earlier.Mirror || earlier.Continued),
+		},
+	}
 	defer func() { g.session.worker.Close() }()
 	p.mu.Lock()
 	refused := p.refused
@@ -359,7 +369,8 @@ func (g *generation) recordWatched(watched bool) {
 	case watched == g.watched:
 	case watched:
 		g.options.Show(g.host.Name + " (mirror)")
-		g.options.Say(fmt.Sprintf("a standby dispatcher watches on %s, with a mirror of the run directory: launches and results wait for the mirror", g.host.Name))
+		g.options.Say(fmt.Sprintf("a standby dispatcher watches on %s, with a mirror of the run directory: "+
+			"launches and results wait for the mirror", g.host.Name))
 	default:
 		g.options.Show("")
 		g.options.Warn("no standby dispatcher watches any more")
@@ -375,9 +386,11 @@ func (g *generation) removalText() string {
 	case g.isLeaving:
 		return ""
 	case g.refused != nil:
-		return fmt.Sprintf("the mirror of the run directory on %s is removed, and the run is not protected any more: %v", g.host.Name, g.refused)
+		return fmt.Sprintf("the mirror of the run directory on %s is removed, "+
+			"and the run is not protected any more: %v", g.host.Name, g.refused)
 	}
-	return fmt.Sprintf("the mirror of the run directory on %s is replaced by a new one, because it and this dispatcher had lost contact: until then the run is not protected", g.host.Name)
+	return fmt.Sprintf("the mirror of the run directory on %s is replaced by a new one, "+
+		"because it and this dispatcher had lost contact: until then the run is not protected", g.host.Name)
 }
 
 // reconnectOrGoAlone reaches the mirror again after an error, or has the hosts decide that the
@@ -386,14 +399,16 @@ func (g *generation) reconnectOrGoAlone(err error) (over bool, _ error) {
 	g.session.worker.Close()
 	if !g.lossReported {
 		g.lossReported = true
-		g.options.Warn(fmt.Sprintf("the mirror of the run directory on %s does not answer (%v): nothing is launched until it does, or enough hosts agree to continue without it", g.host.Name, err))
+		g.options.Warn(fmt.Sprintf("the mirror of the run directory on %s does not answer (%v): "+
+			"nothing is launched until it does, or enough hosts agree to continue without it", g.host.Name, err))
 	}
 	for delay, said := reachDelay, false; ; delay = retryDelay {
 		g.mu.Lock()
 		leaves, refused := g.isLeaving, g.refused != nil
 		g.mu.Unlock()
 		if leaves {
-			g.options.Warn(fmt.Sprintf("the mirror of the run directory on %s may not be removed, so its standby may continue the run: %v", g.host.Name, err))
+			g.options.Warn(fmt.Sprintf("the mirror of the run directory on %s may not be removed, "+
+				"so its standby may continue the run: %v", g.host.Name, err))
 			return true, nil // the next dispatcher finds out what became of the mirror
 		}
 		g.update(func() { g.silentErr = err })
@@ -428,7 +443,8 @@ func (g *generation) reconnectOrGoAlone(err error) (over bool, _ error) {
 		}
 		switch won, missing := g.options.Polls.decide(g.ctx, &g.description, VoteAlone); won {
 		case VoteAlone:
-			return true, g.goAlone(fmt.Sprintf("the run continues without the mirror on %s, which does not answer (%v): it is not protected until there is another mirror", g.host.Name, err))
+			return true, g.goAlone(fmt.Sprintf("the run continues without the mirror on %s, which does not answer "+
+				"(%v): it is not protected until there is another mirror", g.host.Name, err))
 		case VoteTakeover:
 			g.recordFence(g.options.Journal.Epoch() + 1)
 			return true, nil
@@ -491,7 +507,8 @@ func (p *Primary) Close(orderly bool) {
 		switch err := p.confirm(true); {
 		case errors.Is(err, journal.ErrFenced):
 		case err != nil:
-			p.options.Warn(fmt.Sprintf("the mirror of the run directory cannot be removed, so its standby may continue the run: %v", err))
+			p.options.Warn(fmt.Sprintf("the mirror of the run directory cannot be removed, "+
+				"so its standby may continue the run: %v", err))
 		case orderly:
 			p.update(func() { p.isLeaving = true })
 			p.signal()

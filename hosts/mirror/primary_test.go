@@ -77,7 +77,8 @@ func TestLaunchesContinueWithoutAStandby(t *testing.T) {
 		}
 		events := w.allNotes()
 		if strings.Count(events, "warning: ") != 1 ||
-			!strings.Contains(events, "no standby dispatcher on B, which has a mirror of the run directory: the inventory") {
+			!strings.Contains(events, "no standby dispatcher on B, which has a mirror of the run directory: "+
+				"the inventory") {
 			t.Errorf("the messages:\n%s", events)
 		}
 	})
