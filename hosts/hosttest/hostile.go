@@ -49,10 +49,32 @@ const (
 	NumAttacks                     // number of attacks
 )
 
-var attackNames = [...]string{"honest", "returns others", "endless list", "huge file", "many files", "forges ends", "forges returns",
-	"forges list", "answers list", "forges probe", "forges inspection", "fences in hello", "fences in refusal",
-	"reads others' files", "ignores bye", "floods stderr", "floods trouble", "floods heartbeats", "floods bytes", "floods wants", "bursts", "scripted", "withdraws all",
-	"never starts"}
+var attackNames = [...]string{
+	"honest",
+	"returns others",
+	"endless list",
+	"huge file",
+	"many files",
+	"forges ends",
+	"forges returns",
+	"forges list",
+	"answers list",
+	"forges probe",
+	"forges inspection",
+	"fences in hello",
+	"fences in refusal",
+	"reads others' files",
+	"ignores bye",
+	"floods stderr",
+	"floods trouble",
+	"floods heartbeats",
+	"floods bytes",
+	"floods wants",
+	"bursts",
+	"scripted",
+	"withdraws all",
+	"never starts",
+}
 
 // String returns the name of the attack.
 func (a Attack) String() string { return attackNames[a] }
@@ -100,7 +122,13 @@ func (x *Hostiles) Open(_ context.Context, h *hosts.Host) (hosts.Link, error) {
 		x.hosts, x.received = map[string]*liar{}, map[string][]hosts.Message{}
 	}
 	if x.hosts[h.Name] == nil {
-		x.hosts[h.Name] = &liar{Hostiles: x, name: h.Name, attack: x.Attacks[h.Name], ended: map[jobs.AttemptID]*jobs.Outcome{}, ends: map[jobs.AttemptID]ending{}}
+		x.hosts[h.Name] = &liar{
+			Hostiles: x,
+			name:     h.Name,
+			attack:   x.Attacks[h.Name],
+			ended:    map[jobs.AttemptID]*jobs.Outcome{},
+			ends:     map[jobs.AttemptID]ending{},
+		}
 	}
 	return &liarLink{liar: x.hosts[h.Name], closed: make(chan struct{})}, nil
 }
@@ -151,7 +179,13 @@ func (l *liarLink) Start(_ context.Context, command string) (hosts.Stream, error
 	}
 	l.pipes = []io.Closer{inR, inW, outR, outW, errR, errW}
 	s := &liarStream{liarLink: l, Reader: outR, in: inW, errs: errR, done: make(chan struct{})}
-	talk := &conversation{liarLink: l, in: inR, out: outW, errs: errW, nonce: command[strings.LastIndexByte(command, ' ')+1:]}
+	talk := &conversation{
+		liarLink: l,
+		in:       inR,
+		out:      outW,
+		errs:     errW,
+		nonce:    command[strings.LastIndexByte(command, ' ')+1:],
+	}
 	go func() {
 		defer close(s.done)
 		if talk.run() == nil {
@@ -204,7 +238,8 @@ func (c *conversation) run() error {
 	if err := unix.Uname(&u); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.out, "%s sys %s %s\n", c.nonce, unix.ByteSliceToString(u.Sysname[:]), unix.ByteSliceToString(u.Machine[:]))
+	fmt.Fprintf(c.out, "%s sys %s %s\n",
+		c.nonce, unix.ByteSliceToString(u.Sysname[:]), unix.ByteSliceToString(u.Machine[:]))
 	for lines, b := 0, make([]byte, 1); lines < 5; {
 		if _, err := c.in.Read(b); err != nil {
 			return err
@@ -262,7 +297,10 @@ func (c *conversation) handle(m hosts.Message) error {
 		answer := &hosts.Inspected{Host: m.Host}
 		if c.attack == ForgesInspection {
 			for _, id := range c.Victims {
-				answer.Jobs = append(answer.Jobs, hosts.ExitedJob{Attempt: id, Outcome: jobs.Outcome{Started: 1, Ended: 2}})
+				answer.Jobs = append(answer.Jobs, hosts.ExitedJob{
+					Attempt: id,
+					Outcome: jobs.Outcome{Started: 1, Ended: 2},
+				})
 			}
 		}
 		return c.w.Write(answer)
@@ -277,8 +315,17 @@ func (c *conversation) handle(m hosts.Message) error {
 }
 
 func (c *conversation) hello(open *hosts.Open) error {
-	hello := &hosts.Hello{Version: open.Version, Machine: c.name + "-id", BootID: c.name, Uptime: time.Hour, OS: "linux", Cores: 4, Slots: 4,
-		MemBytes: 8 << 30, Dir: "/far/" + c.name}
+	hello := &hosts.Hello{
+		Version:  open.Version,
+		Machine:  c.name + "-id",
+		BootID:   c.name,
+		Uptime:   time.Hour,
+		OS:       "linux",
+		Cores:    4,
+		Slots:    4,
+		MemBytes: 8 << 30,
+		Dir:      "/far/" + c.name,
+	}
 	if c.attack == FencesHello {
 		hello.FencedBy = c.Epoch
 	}
@@ -299,7 +346,12 @@ func (c *conversation) hello(open *hosts.Open) error {
 		tick := time.NewTicker(3 * time.Second)
 		defer tick.Stop()
 		for began := time.Now(); ; {
-			if c.w.Write(&hosts.Heartbeat{Uptime: time.Hour + time.Since(began), MemFree: 8 << 30, DiskFree: -1, Running: c.numRunning()}) != nil {
+			if c.w.Write(&hosts.Heartbeat{
+				Uptime:   time.Hour + time.Since(began),
+				MemFree:  8 << 30,
+				DiskFree: -1,
+				Running:  c.numRunning(),
+			}) != nil {
 				return
 			}
 			select {
@@ -343,7 +395,9 @@ func (c *conversation) launch(m *hosts.Launch) error {
 		c.liar.mu.Lock()
 		c.ended[j.Attempt] = nil
 		c.liar.mu.Unlock()
-		if err := c.w.Write(&hosts.Started{Jobs: []hosts.StartedJob{{Attempt: j.Attempt, Slot: 1, At: 1}}}); err != nil {
+		if err := c.w.Write(
+			&hosts.Started{Jobs: []hosts.StartedJob{{Attempt: j.Attempt, Slot: 1, At: 1}}},
+		); err != nil {
 			return err
 		}
 		o := jobs.Outcome{Started: 1, Ended: 1 + jobs.Stamp(c.Hostiles.Run)}
@@ -446,14 +500,21 @@ func (c *conversation) burst() error {
 	o := jobs.Outcome{Started: 1, Ended: 2, LastLine: strings.Repeat("x", 500)}
 	for i := range numJobs {
 		id := jobs.AttemptID{Job: jobs.ID(i + 1000), N: 1}
-		if err := c.w.Write(&hosts.Started{Jobs: []hosts.StartedJob{{Attempt: id, Slot: 1}}}, &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: id, Outcome: o}}},
-			&hosts.Trouble{Attempt: id, Text: o.LastLine}); err != nil {
+		if err := c.w.Write(
+			&hosts.Started{Jobs: []hosts.StartedJob{{Attempt: id, Slot: 1}}},
+			&hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: id, Outcome: o}}},
+			&hosts.Trouble{Attempt: id, Text: o.LastLine},
+		); err != nil {
 			return err
 		}
 	}
 	list := make([]hosts.ProbedJob, 500)
 	for i := range list {
-		list[i] = hosts.ProbedJob{Attempt: jobs.AttemptID{Job: jobs.ID(i + 1000), N: 1}, Answer: hosts.HasExited, Outcome: &o}
+		list[i] = hosts.ProbedJob{
+			Attempt: jobs.AttemptID{Job: jobs.ID(i + 1000), N: 1},
+			Answer:  hosts.HasExited,
+			Outcome: &o,
+		}
 	}
 	for range numListed / len(list) {
 		if err := c.w.Write(&hosts.Listed{Jobs: list}); err != nil {
@@ -461,7 +522,11 @@ func (c *conversation) burst() error {
 		}
 	}
 	for i := range numHeartbeats {
-		if err := c.w.Write(&hosts.Heartbeat{Uptime: time.Hour + time.Duration(i)*3*time.Second, MemFree: 8 << 30, DiskFree: -1}); err != nil {
+		if err := c.w.Write(&hosts.Heartbeat{
+			Uptime:   time.Hour + time.Duration(i)*3*time.Second,
+			MemFree:  8 << 30,
+			DiskFree: -1,
+		}); err != nil {
 			return err
 		}
 	}
