@@ -220,12 +220,14 @@ const homeOf = "/" + "root" + "/.dcs-tui/"
 // that fence off older dispatchers; the directories of its attempts; the directory that all users
 // share, which is empty; and, on a desk, the directory of control sockets. Sockets of killed
 // dispatchers may remain there until the next dispatcher removes them.
-var allowed = regexp.MustCompile(`^(root|vartmp|vartmp/dcs-share|tmp|tmp/dcs-0(/[a-z0-9]{12}\.sock)?|sshd\.log|boot_id|vartmp/dcs-0(/runs|/bin(/dcs-tui-[0-9a-f]{64}|/\.new-[0-9a-f]+)?)?|` +
+var allowed = regexp.MustCompile(`^(root|vartmp|vartmp/dcs-share|tmp|tmp/dcs-0(/[a-z0-9]{12}\.sock)?|sshd\.log|` +
+	`boot_id|vartmp/dcs-0(/runs|/bin(/dcs-tui-[0-9a-f]{64}|/\.new-[0-9a-f]+)?)?|` +
 	`root/\.dcs-tui(/[a-z0-9]{12}(/epoch\.\d+|/(place|machine)\.ws\d)?)?)$`)
 
 // bareSpool matches what a helper creates before it has any job: no spec, no sentinel, and no stop
 // request. Its claim of slots is no longer locked.
-var bareSpool = regexp.MustCompile(`^vartmp/dcs-share/claim-[0-9a-f]{16}\.0\.[A-Z2-7]{12}$|^vartmp/dcs-0/runs/[a-z0-9]{12}(/ws\d(/(in|taken|free|stop|done|progress|script|boot|control|reports|` +
+var bareSpool = regexp.MustCompile(`^vartmp/dcs-share/claim-[0-9a-f]{16}\.0\.[A-Z2-7]{12}$|` +
+	`^vartmp/dcs-0/runs/[a-z0-9]{12}(/ws\d(/(in|taken|free|stop|done|progress|script|boot|control|reports|` +
 	`machine\.ws\d|config\.\d+|log(/\d+\.\d+)?|helpers(/\d+\.\d+\.\d+)?))?)?$`)
 
 // checkNothingLeft checks promise 4 by a scan of all processes and files of each host, whoever owns

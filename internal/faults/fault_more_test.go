@@ -180,7 +180,8 @@ func (d *director) mountReadOnly() string {
 	if s.run("mount", "-o", "remount,ro,bind", sharedDir) != nil {
 		// Some files are open for writing, so the mount affects only files opened from now on.
 		how, undo = "mounted over", []string{"umount", "-l", sharedDir}
-		d.must(s.run("sh", "-ec", "mkdir -p /run/ro; mount --bind $0 /run/ro; mount -o remount,ro,bind /run/ro; mount --bind /run/ro $0; umount /run/ro", sharedDir))
+		d.must(s.run("sh", "-ec", "mkdir -p /run/ro; mount --bind $0 /run/ro; mount -o remount,ro,bind /run/ro; "+
+			"mount --bind /run/ro $0; umount /run/ro", sharedDir))
 	}
 	return m.name + ", " + how + ", " + d.repairAfterRandom(2, 15, m.name+" read-only", func() {
 		if m.running.Load() == s { // a reboot mounts the directory again

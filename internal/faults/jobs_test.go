@@ -23,7 +23,9 @@ case $2 in
 plain) sleep $3 ;;
 fork) (sleep 3000) & sleep $3 ;;
 setsid) setsid sh -c '(sleep 3000; :) & sleep 3000' >/dev/null 2>&1 & sleep $3 ;;
-daemon) setsid sh -c 'setsid sh -c "trap \"\" TERM HUP; while :; do sleep 1; done" >/dev/null 2>&1 & exit 0'; sleep $3 ;;
+daemon)
+	setsid sh -c 'setsid sh -c "trap \"\" TERM HUP; while :; do sleep 1; done" >/dev/null 2>&1 & exit 0'
+	sleep $3 ;;
 deaf) trap '' TERM HUP INT; sleep $3 ;;
 gate) while [ ! -e ` + marksDir + `/$1/gate ]; do sleep 0.1; done ;;
 esac

@@ -94,7 +94,11 @@ func buildLab(t *testing.T, server *labfs.Server, options ...labfs.Options) *lab
 mount -t tmpfs lab /srv
 mkdir /srv/shared /srv/marks /srv/keys /srv/bin /srv/cloud
 ` + shared + `
-for m in ws1 ws2 ws3 ws4 desk1 desk2 vm1 vm2; do mkdir -p /srv/$m/tmp /srv/$m/vartmp /srv/$m/root; chmod 1777 /srv/$m/tmp /srv/$m/vartmp; chmod 700 /srv/$m/root; done
+for m in ws1 ws2 ws3 ws4 desk1 desk2 vm1 vm2; do
+	mkdir -p /srv/$m/tmp /srv/$m/vartmp /srv/$m/root
+	chmod 1777 /srv/$m/tmp /srv/$m/vartmp
+	chmod 700 /srv/$m/root
+done
 ip link set lo up
 ip link add br0 type bridge
 ip link set br0 up
@@ -136,7 +140,8 @@ func (l *lab) writeFiles() error {
 		return err
 	}
 	var known, inventory strings.Builder
-	fmt.Fprintf(&inventory, "[defaults]\nuser = \"root\"\nidentity = %q\nslots = %d\nyield = false\nnice = 0\nlost_after = %q\n", keysDir+"/id", slots, lostAfter)
+	fmt.Fprintf(&inventory, "[defaults]\nuser = \"root\"\nidentity = %q\nslots = %d\nyield = false\n"+
+		"nice = 0\nlost_after = %q\n", keysDir+"/id", slots, lostAfter)
 	for i, m := range l.hosts {
 		fmt.Fprintf(&known, "%s %s", m.ip, hostKey)
 		fmt.Fprintf(&inventory, "\n[[host]]\nname = %q\naddress = %q\n", m.name, m.ip)
@@ -149,7 +154,8 @@ func (l *lab) writeFiles() error {
 	}
 	sshd := "ListenAddress 0.0.0.0:22\nHostKey " + keysDir +
 		"/host_key\nPidFile none\nUsePAM no\nStrictModes no\nPermitRootLogin yes\n" +
-		"PrintMotd no\nPrintLastLog no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nAuthorizedKeysFile " + keysDir + "/authorized_keys\n"
+		"PrintMotd no\nPrintLastLog no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n" +
+		"AuthorizedKeysFile " + keysDir + "/authorized_keys\n"
 	files := map[string]string{
 		keysDir + "/authorized_keys": string(pub),
 		keysDir + "/known_hosts":     known.String(),

@@ -75,7 +75,8 @@ func labProblem() error {
 	}
 	try := exec.Command("unshare", "--net", "--mount", "--uts", "--pid", "--time", "--boottime", "1000", "--fork",
 		"--kill-child",
-		"--mount-proc", "--propagation", "private", "mount", "--bind", "/proc/version", "/proc/sys/kernel/random/boot_id")
+		"--mount-proc", "--propagation", "private", "mount", "--bind", "/proc/version",
+		"/proc/sys/kernel/random/boot_id")
 	if out, err := try.CombinedOutput(); err != nil {
 		return fmt.Errorf("this machine makes no namespaces: %w: %s", err, out)
 	}

@@ -100,8 +100,10 @@ func (a *faultCounts) String() string {
 	for _, n := range a.faults {
 		sum += n
 	}
-	return fmt.Sprintf("seed %d: %d faults in %s over %d runs; %d jobs, %d attempts that ran, %d dispatchers, %d ends repeated, %d attempts beside one on a lost host, %d jobs whose hosts died three times: %s",
-		seed(), sum, time.Since(a.began).Round(time.Second), a.runs, a.jobs, a.attempts, a.dispatchers, a.notEnded, a.overlaps, a.died, countsText(a.faults))
+	return fmt.Sprintf("seed %d: %d faults in %s over %d runs; %d jobs, %d attempts that ran, %d dispatchers, "+
+		"%d ends repeated, %d attempts beside one on a lost host, %d jobs whose hosts died three times: %s",
+		seed(), sum, time.Since(a.began).Round(time.Second), a.runs, a.jobs, a.attempts, a.dispatchers, a.notEnded,
+		a.overlaps, a.died, countsText(a.faults))
 }
 
 // makeRandomFaults makes faults in a lab, run after run, until there are enough.
