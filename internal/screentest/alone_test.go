@@ -49,7 +49,8 @@ func TestAloneListsRunsOfOtherDirectories(t *testing.T) {
 	t.Parallel()
 	x := openTerminal(t, 80, 24)
 	x.writeFile("ok.txt", "true\n")
-	x.enterLine("mkdir p q; cd p; dcs-tui run --hosts ../hosts.toml --no-tui --name there ../ok.txt; echo exit=$?", `exit=0`)
+	x.enterLine("mkdir p q; cd p; dcs-tui run --hosts ../hosts.toml --no-tui --name there ../ok.txt; echo exit=$?",
+		`exit=0`)
 	x.enterLine("cd ../q; clear; dcs-tui", `(?s)NAME +MADE.*> \.\.\.\S*/p/dcs-runs/there .*enter attach`)
 	x.press("?", `P +remove the run and its outputs`)
 	x.press("?", `enter attach`)

@@ -13,7 +13,8 @@ func TestOutsideTheScreen(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
 	x := openTerminal(t, 100, 30, "PAGER=", "LESS=", "SHELL=/bin/sh", "ENV=", "PS1=inner>")
-	x.startProgram("#DCS default tries=1\n#DCS name=fails\nprintf '\\033[31mred alert\\033[0m\\n' >&2; exit 3\n#DCS name=waits\nsleep 1000\n")
+	x.startProgram("#DCS default tries=1\n#DCS name=fails\nprintf '\\033[31mred alert\\033[0m\\n' >&2; exit 3\n" +
+		"#DCS name=waits\nsleep 1000\n")
 	x.awaitPattern(`✗ 1`)
 	x.press("3", `\[3 Failed`)
 	x.press("1", `\[1 Jobs`)

@@ -14,7 +14,9 @@ import (
 // sweepTemplate is a grid whose jobs print a metric. One prints nan, one prints none, and one keeps
 // running.
 const sweepTemplate = `#DCS default tries=1
-case [C]-[seed] in 10-2) echo acc=nan;; 1-2) ;; *) awk -v c=[C] -v g=[gamma] -v s=[seed] 'BEGIN { printf "acc=%.4f\n", c / 3 - g * 1e3 / s }';; esac; if [ [C][seed] = 103 ]; then sleep 1000; fi
+case [C]-[seed] in 10-2) echo acc=nan;; 1-2) ;; ` +
+	`*) awk -v c=[C] -v g=[gamma] -v s=[seed] 'BEGIN { printf "acc=%.4f\n", c / 3 - g * 1e3 / s }';; ` +
+	`esac; if [ [C][seed] = 103 ]; then sleep 1000; fi
 [C] 0.1 1 10
 [gamma] 0 0.5 1
 [seed] 1..3

@@ -14,7 +14,8 @@ import (
 
 // quietJobs are jobs whose screen changes only by its clocks. The failing job waits for the
 // printing one, which is therefore the oldest running job.
-const quietJobs = "#DCS default tries=1\n#DCS name=fails\nuntil [ -e talking ]; do sleep 0.05; done; echo 'going down' >&2; exit 3\n" +
+const quietJobs = "#DCS default tries=1\n#DCS name=fails\nuntil [ -e talking ]; do sleep 0.05; done; " +
+	"echo 'going down' >&2; exit 3\n" +
 	"#DCS name=talks\necho 日本語 one; echo two; touch talking; sleep 1000\n#DCS name=sleeps\nsleep 1000\n" + waiters
 
 // TestRedrawDoesNotChangeTheScreen resizes the terminal from 40x10 to 300x100 and back during a
@@ -159,7 +160,8 @@ func TestScreenWorksOnEachKindOfTerminal(t *testing.T) {
 func TestHostileJobsDoNotControlTheTerminal(t *testing.T) {
 	t.Parallel()
 	x := openTerminal(t, 80, 24)
-	evil := "\\033]0;OWNED\\007\\033]2;OWNED\\007\\033]52;c;T1dORUQ=\\007\\033Ptmux;\\033\\033]0;OWNED\\007\\033\\\\\\033[2J\\033[10;10HOWNED\\033[?1049l\\0336\\033c"
+	evil := "\\033]0;OWNED\\007\\033]2;OWNED\\007\\033]52;c;T1dORUQ=\\007" +
+		"\\033Ptmux;\\033\\033]0;OWNED\\007\\033\\\\\\033[2J\\033[10;10HOWNED\\033[?1049l\\0336\\033c"
 	x.writeFile("evil.sh", "touch begun; while :; do printf '"+evil+"\\n'; printf '"+evil+"' >&2; sleep 0.2; done\n")
 	raw := "\x1b]0;OWNED\x07\x1b]52;c;T1dORUQ=\x07\x1b[2J\x1b[5;5Hhere\u202eevil"
 	jobs := `{"command":"sh evil.sh","name":"日本語 👍🏽🇩🇪e\u0301\u0301\u0301\u0301\u0301\u0301","queue":"q"}` + "\n" +

@@ -44,7 +44,9 @@ func openTerminal(t *testing.T, w, h int, env ...string) *terminal {
 	x := &terminal{t: t, dir: t.TempDir(), w: w, h: h}
 	x.socket = filepath.Join(t.TempDir(), "tmux") // short enough for a unix socket
 	x.writeFile("hosts.toml", "[[host]]\nname = \"here\"\nlink = \"local\"\nslots = 2\nyield = false\nnice = 0\n")
-	conf := x.writeFile("tmux.conf", "set -g remain-on-exit on\nset -g allow-rename on\nset -g automatic-rename off\nset -g set-titles on\nset -g set-clipboard on\nset -g status off\nset -g escape-time 5\n")
+	conf := x.writeFile("tmux.conf",
+		"set -g remain-on-exit on\nset -g allow-rename on\nset -g automatic-rename off\nset -g set-titles on\n"+
+			"set -g set-clipboard on\nset -g status off\nset -g escape-time 5\n")
 	args := []string{"-S", x.socket, "-f", conf, "-u", "new-session", "-d", "-x", fmt.Sprint(w), "-y", fmt.Sprint(h),
 		"-c", x.dir, "env"}
 	args = append(append(args, env...), progtest.HomeEnv(x.dir)...)
