@@ -133,7 +133,8 @@ func (m *model) stateLine(r *runview.Row) string {
 	s := phaseInfoOf(r.Phase).style.Render(m.sign(r.Phase) + " " + r.Phase.String())
 	tries := fmt.Sprintf("%d of %d tries failed", r.Failures, r.Tries)
 	if r.Attempt > r.Failures+1 {
-		tries += fmt.Sprintf(" (%s in all: those that a host gave back, or lost, and those of rounds before use up no try)", text.Plural(r.Attempt, "attempt"))
+		tries += fmt.Sprintf(" (%s in all: those that a host gave back, or lost, "+
+			"and those of rounds before use up no try)", text.Plural(r.Attempt, "attempt"))
 	}
 	copies := fmt.Sprintf("%d copies", r.Copies)
 	if r.Copies == 1 {

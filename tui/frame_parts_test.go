@@ -164,7 +164,11 @@ func TestNextSlotIsInTheHeader(t *testing.T) {
 	}{
 		{"no job waits", nil, ""},
 		{"unknown", &jobs.NextSlot{From: jobs.SlotUnknown}, ""},
-		{"a job ends", &jobs.NextSlot{From: jobs.SlotOfJob, Host: "ws01", Job: 7, In: 3 * time.Minute}, "next slot 3 min"},
+		{
+			"a job ends",
+			&jobs.NextSlot{From: jobs.SlotOfJob, Host: "ws01", Job: 7, In: 3 * time.Minute},
+			"next slot 3 min",
+		},
 		{"soon", &jobs.NextSlot{From: jobs.SlotOfJob, Host: "ws01", Job: 7, In: 3 * time.Second}, "next slot <10 s"},
 		{"overdue", &jobs.NextSlot{From: jobs.SlotOfJob, Host: "ws01", Job: 7}, "next slot overdue"},
 		{"others", &jobs.NextSlot{From: jobs.SlotOfOthers, Host: "ws01", In: 25 * time.Second}, "next slot 25 s"},

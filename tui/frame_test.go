@@ -58,7 +58,9 @@ var states = map[string]func(*runview.Snapshot){
 	"stopped":  func(snap *runview.Snapshot) { snap.Status, snap.Over = runview.StatusFinished, "It was stopped." },
 	"paused":   func(snap *runview.Snapshot) { snap.Paused = true },
 	"draining": func(snap *runview.Snapshot) { snap.Draining = "asked for by ada" },
-	"problem":  func(snap *runview.Snapshot) { snap.Problem = "the journal cannot be written: no space left on device" },
+	"problem": func(snap *runview.Snapshot) {
+		snap.Problem = "the journal cannot be written: no space left on device"
+	},
 	"question": func(snap *runview.Snapshot) {
 		snap.Question = &live.Question{ID: 3, Text: "Passphrase of ~/.ssh/id_ed25519:", Secret: true}
 	},

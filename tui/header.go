@@ -130,8 +130,12 @@ func (m *model) progressRow() string {
 		}
 	}
 	right := "  " + strings.Join(said, "  ") + " "
-	return m.justify(" "+m.drawShares(m.snap.Phases[runview.Succeeded], m.snap.NumFailed(), m.snap.NumCanceled(), m.snap.Total,
-		m.w-1-width(right)), right, m.w)
+	return m.justify(
+		" "+m.drawShares(m.snap.Phases[runview.Succeeded], m.snap.NumFailed(), m.snap.NumCanceled(), m.snap.Total,
+			m.w-1-width(right)),
+		right,
+		m.w,
+	)
 }
 
 // nextSlotText describes when the next slot is due for jobs that wait for one. It returns "" if none
@@ -167,7 +171,10 @@ func (m *model) summaryRow() string {
 	glyph, _, _ := strings.Cut(live, " ")
 	parts := []string{
 		style.Render(glyph) + " " + formatPercent(m.snap.NumOver(), m.snap.Total), m.failuresText(),
-		styleBusy.Render(m.snap.RunningText()), m.snap.QueuedText(), styleGood.Render(m.snap.SucceededText()), m.etaText(),
+		styleBusy.Render(m.snap.RunningText()),
+		m.snap.QueuedText(),
+		styleGood.Render(m.snap.SucceededText()),
+		m.etaText(),
 	}
 	if m.isUndispatched() || m.snapshotErr != nil {
 		parts[0] = style.Render(live)
@@ -339,7 +346,8 @@ func (m *model) banner() []string {
 			add(styleBad, "PROBLEM", m.clean(snap.Problem))
 		}
 		if snap.Draining != "" && !m.isUndispatched() {
-			add(styleWarn, "DRAINING", "nothing more is launched until "+m.keyFor("pause")+" continues: "+m.clean(snap.Draining))
+			add(styleWarn, "DRAINING",
+				"nothing more is launched until "+m.keyFor("pause")+" continues: "+m.clean(snap.Draining))
 		}
 		if snap.Paused && !m.isUndispatched() {
 			add(styleWarn, "PAUSED", "nothing is launched until "+m.keyFor("pause")+" continues")

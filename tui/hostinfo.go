@@ -160,7 +160,9 @@ func (m *model) hostLines(name string, w int) []string {
 	var out []string
 	add := func(name, text string) {
 		if text != "" {
-			out = append(out, hangingIndent(styleFaint.Render(m.fit(name, factNameWidth)), m.wrap(text, max(10, w-17)))...)
+			out = append(
+				out, hangingIndent(styleFaint.Render(m.fit(name, factNameWidth)), m.wrap(text, max(10, w-17)))...,
+			)
 		}
 	}
 	state := hostStyle(h).Render(m.hostGlyph(h) + " " + m.hostStateText(h))
@@ -186,7 +188,8 @@ func (m *model) hostLines(name string, w int) []string {
 		oneDigit(h.Ours))))
 	add("users", m.clean(h.Users))
 	add("GPUs", textIf(h.GPUs > 0 && charts == nil, itoa(h.GPUs)))
-	add("memory", textIf(h.MemBytes > 0 && h.MemFree >= 0 && charts == nil, text.Size(h.MemFree)+" free of "+text.Size(h.MemBytes)))
+	add("memory", textIf(h.MemBytes > 0 && h.MemFree >= 0 &&
+		charts == nil, text.Size(h.MemFree)+" free of "+text.Size(h.MemBytes)))
 	add("disk", textIf(h.DiskFree >= 0, text.Size(h.DiskFree)+" free"))
 	add("files", m.clean(h.Files))
 	add("delay", "link "+formatLatency(h.Delay)+", its file system "+formatLatency(h.FSDelay))

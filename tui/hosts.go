@@ -195,7 +195,9 @@ func (p *hostsPane) keys() []binding {
 		key("drain", "use again", "use a drained or stopped host again",
 			p.hostAction(action.UseHost)).onlyIf(p.whenHost((*model).willRest)).orSay(notNow).thatActs(),
 		key("stop", "stop now", "stop now: its jobs are ended and queued again (asks first)",
-			p.unlessSlipped(stopHost)).onlyIf(p.whenHost(func(_ *model, h *live.Host) bool { return h.State != jobs.HostDisabled })).
+			p.unlessSlipped(stopHost)).onlyIf(p.whenHost(func(_ *model, h *live.Host) bool {
+			return h.State != jobs.HostDisabled
+		})).
 			orSay("there is no host to stop, or nobody dispatches the run").thatActs(),
 		key("more", "slots", "one slot more: one more job may run there at once",
 			p.slotsAction(1)).onlyIf(p.whenHost(nil)).orSay(notNow).thatActs(),
@@ -203,7 +205,9 @@ func (p *hostsPane) keys() []binding {
 			p.slotsAction(-1)).onlyIf(p.whenHost(func(_ *model, h *live.Host) bool { return h.Slots > 0 })).
 			orSay("there is no slot to remove, or nobody dispatches the run").thatActs(),
 		key("add-host", "add", "add a host to the run: its name, and options such as slots=4 tags=gpu",
-			func(m *model) tea.Cmd { return m.openCommand("add ") }).onlyIf(func(m *model) bool { return !m.isUndispatched() }).
+			func(m *model) tea.Cmd { return m.openCommand("add ") }).onlyIf(func(m *model) bool {
+			return !m.isUndispatched()
+		}).
 			orSay("no host can be added from here: nobody dispatches the run"),
 		key("list", "its jobs", "the jobs of the host: the list of jobs, filtered",
 			func(m *model) tea.Cmd { return m.showMatchingJobs("host=" + p.currentHost(m).Name) }).onlyIf(some),
@@ -328,7 +332,9 @@ func (m *model) hostFilter(text string) (func(*live.Host) bool, error) {
 // number is unknown.
 var (
 	hostTexts = map[string]func(h *live.Host) string{
-		"host": func(h *live.Host) string { return h.Name }, "state": func(h *live.Host) string { return h.Word() }, "note": func(h *live.Host) string { return h.Note },
+		"host":  func(h *live.Host) string { return h.Name },
+		"state": func(h *live.Host) string { return h.Word() },
+		"note":  func(h *live.Host) string { return h.Note },
 	}
 	hostNumbers = map[string]func(h *live.Host) float64{
 		"used":  func(h *live.Host) float64 { return float64(h.Running) },
@@ -421,7 +427,10 @@ func (p *hostsPane) columns(m *model, w int) []hostColumn {
 	}
 	const history = 12
 	return recordShown(&p.choices, fitColumns(append([]hostColumn{
-		{heading: "HOST", w: name, cell: func(m *model, h *live.Host, w int) (string, *textStyle) { return m.clean(h.Name), nil }},
+		{heading: "HOST", w: name, cell: func(m *model, h *live.Host, w int) (string, *textStyle) {
+			return m.clean(h.Name),
+				nil
+		}},
 		{heading: "STATE", w: state, cell: hostStateCell},
 	}, applyChoices(&p.choices, []hostColumn{
 		{heading: "USED", w: usedWidth, rank: 1, alignRight: true, cell: plain(slotsUsedText)},

@@ -166,7 +166,8 @@ func (o *Options) setKeys(name string, value any) error {
 	}
 	for i, k := range keys {
 		if !isKey(k) {
-			return fmt.Errorf(`unknown key "%s"; keys are named like x, X, ctrl+x, alt+x, shift+tab, enter, esc, space, pgdown, f5`,
+			return fmt.Errorf(`unknown key "%s"; keys are named like x, X, ctrl+x, alt+x, shift+tab, enter, `+
+				`esc, space, pgdown, f5`,
 				text.Clean(k, 40))
 		}
 		if o.isKeyChosen(k) || slices.Contains(keys[:i], k) {

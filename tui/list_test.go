@@ -496,7 +496,8 @@ func TestKeysDoNothingWhereTheCursorSlipped(t *testing.T) {
 			"+", "ws12 has left the list; the cursor is on ws11 now: press again", action.Request{Do: action.Slots,
 				Host: "ws11", Number: 1, Relative: true}},
 		{"a cause", "3", func(snap *runview.Snapshot) { snap.Groups = snap.Groups[min(1, len(snap.Groups)):] },
-			"r", "exit 137 Killed has left the list; the cursor is on exit 1 ValueError: gamma must be positi… now: press again",
+			"r", "exit 137 Killed has left the list; the cursor is on exit 1 ValueError: " +
+				"gamma must be positi… now: press again",
 			action.Request{Do: action.Requeue, Jobs: jobs.Ranges{{First: 50140, Last: 50142}}}},
 		{"a job of a cause", "3 enter j", func(snap *runview.Snapshot) {
 			for i := range snap.Groups {

@@ -102,7 +102,8 @@ func newModel(o Options, now func() time.Time) *model {
 	if o.Suspended == nil {
 		m.opt.Suspended = func(bool) {}
 	}
-	m.jobs, m.hosts, m.failed, m.results, m.events = &jobsPane{}, &hostsPane{}, newFailedPane(), newResultsPane(), &eventsPane{}
+	m.jobs, m.hosts, m.events = &jobsPane{}, &hostsPane{}, &eventsPane{}
+	m.failed, m.results = newFailedPane(), newResultsPane()
 	m.cursorOutput = newOutputPane(0, false)
 	m.panes = [numTabs]pane{m.jobs, m.hosts, m.failed, m.results, m.events}
 	m.applySettings()

@@ -131,7 +131,8 @@ func TestScreenAfterSomeKeys(t *testing.T) {
 			change: func(snap *runview.Snapshot) {
 				if snap.Jobs != nil {
 					for i := range snap.Jobs.Rows {
-						snap.Jobs.Rows[i].Title = fmt.Sprintf("n=12; for i in $(seq 1 $n); do sleep 1; echo $i; done; result %do", snap.Jobs.Rows[i].ID)
+						snap.Jobs.Rows[i].Title = fmt.Sprintf("n=12; for i in $(seq 1 $n); do sleep 1; "+
+							"echo $i; done; result %do", snap.Jobs.Rows[i].ID)
 					}
 				}
 			}, shows: []string{"HOST▲", "50117o", "50125o"}},
@@ -332,10 +333,12 @@ func TestAwayJobsKeepTheirProgress(t *testing.T) {
 // three rows.
 func TestLongMessagesAreReadable(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
-	m.showError("cannot cancel: the run's dispatcher is gone and nobody dispatches it; :resume starts a dispatcher, r and e work")
+	m.showError("cannot cancel: the run's dispatcher is gone and nobody dispatches it; " +
+		":resume starts a dispatcher, r and e work")
 	shows(t, m, "r and e work")
 	checkSize(t, m, "a long message")
-	m.snapshotErr = fmt.Errorf("dcs-tui of root on vm (pid 14962, since 2026-11-21 23:46:55) does not answer; it may hang: look there")
+	m.snapshotErr = fmt.Errorf("dcs-tui of root on vm (pid 14962, since 2026-11-21 23:46:55) does not answer; " +
+		"it may hang: look there")
 	shows(t, m, "look there")
 	checkSize(t, m, "a long banner")
 }

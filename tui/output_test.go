@@ -497,7 +497,10 @@ func FuzzColoredOutput(f *testing.F) {
 // TestOutputHasItsColors checks that output keeps its colors and no other escape sequence, and that
 // a line does not color the next one.
 func TestOutputHasItsColors(t *testing.T) {
-	s := showOutput(t, &fakeFile{data: []byte("\x1b[31mred goes on\nplain\x1b]52;c;aGk=\x07\x1b[2J\n\x1b[1;32mgreen\x1b[0m\n"), over: true}, 80, 24)
+	s := showOutput(t, &fakeFile{
+		data: []byte("\x1b[31mred goes on\nplain\x1b]52;c;aGk=\x07\x1b[2J\n\x1b[1;32mgreen\x1b[0m\n"),
+		over: true,
+	}, 80, 24)
 	var rows []string
 	for row := range strings.SplitSeq(redraw(s.model), "\n") {
 		if strings.Contains(row, "red goes on") || strings.Contains(row, "plain") || strings.Contains(row, "green") {

@@ -238,7 +238,8 @@ func (m *model) openPager(path, temp string) tea.Cmd {
 // outsideKeys returns the keys that copy texts and open the pager.
 func (m *model) outsideKeys() []binding {
 	return append(
-		withGroup("Views", key("copy", "", "copy to the clipboard: a job's command, in its output the path of that, elsewhere the line", (*model).copyCurrent).thatActs()),
+		withGroup("Views", key("copy", "", "copy to the clipboard: a job's command, in its output the path of "+
+			"that, elsewhere the line", (*model).copyCurrent).thatActs()),
 		withGroup("Jobs", key("pager", "", "its output in $PAGER (less -R)",
 			(*model).openOutputInPager).onlyIf((*model).focusHasJobs).thatActs())...)
 }

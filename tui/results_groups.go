@@ -292,9 +292,11 @@ func resultCommands() []command {
 	}
 	return []command{
 		{name: "result", args: "NAME[=HOW]",
-			help: "a column of what jobs printed: acc, acc=json:test.accuracy, acc=re:(..), acc=file:PATH; -acc removes it", do: shown((*resultsPane).commandResult)},
+			help: "a column of what jobs printed: acc, acc=json:test.accuracy, acc=re:(..), " +
+				"acc=file:PATH; -acc removes it", do: shown((*resultsPane).commandResult)},
 		{name: "group", args: "[COLUMNS [min N]]",
-			help: "results by group: C,gamma min 3 leaves out groups with fewer than 3 jobs that succeeded; alone: jobs again", words: names, do: shown((*resultsPane).commandGroup)},
+			help: "results by group: C,gamma min 3 leaves out groups with fewer than 3 jobs that succeeded; " +
+				"alone: jobs again", words: names, do: shown((*resultsPane).commandGroup)},
 		{name: "best", args: "[COLUMN:max]", help: "mark the best result: acc:max, loss:min; alone: none",
 			words: (*model).bestWords, do: shown((*resultsPane).commandBest)},
 		{name: "pivot", args: "[ROWS COLUMNS [METRIC]]",

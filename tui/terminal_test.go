@@ -130,7 +130,10 @@ func TestTheTerminalIsRestored(t *testing.T) {
 		{how: "hang-up", signal: syscall.SIGHUP, says: "signal hangup, crashed false"},
 		{how: "interrupt", signal: syscall.SIGINT, says: "signal interrupt"},
 		{how: "panic in Update", says: "crashed true, the screen has crashed"},
-		{how: "panic in a command", says: "crashed true, the screen has crashed; the run is not touched by that: in a command␛]0;owned␇"},
+		{
+			how:  "panic in a command",
+			says: "crashed true, the screen has crashed; the run is not touched by that: in a command␛]0;owned␇",
+		},
 		{how: "panic elsewhere", says: "panic: elsewhere"},
 		{how: "kill", signal: syscall.SIGKILL},
 	} {
