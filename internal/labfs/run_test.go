@@ -177,7 +177,8 @@ func TestResultsAreRightIfTheServerIsFull(t *testing.T) {
 			full := strings.Count(events.out, "queued again: its disk was full")
 			unlucky := strings.Count(events.out, "queued again: it failed on a host where jobs fail fast")
 			if got := l.wantEachRanOnce(n); got != n+full+unlucky || errno != 0 && full > 0 {
-				t.Errorf("%d attempts for %d jobs, %d run again because of a full disk, %d because of their host\n%s\n%s%s",
+				t.Errorf("%d attempts for %d jobs, %d run again because of a full disk, %d because of their host\n"+
+					"%s\n%s%s",
 					got, n, full, unlucky, events.out, e.err, events.err)
 			}
 			e.wantAtMost(t, "nothing is launched", 2)
