@@ -30,8 +30,12 @@ func FindProcess(pid int) (Process, error) {
 	if err != nil {
 		return Process{}, err
 	}
-	return Process{Start: uint64(p.Proc.P_starttime.Nano()), Parent: int(p.Eproc.Ppid), Ended: p.Proc.P_stat == statZombie,
-		Stopped: p.Proc.P_stat == statStop}, nil
+	return Process{
+		Start:   uint64(p.Proc.P_starttime.Nano()),
+		Parent:  int(p.Eproc.Ppid),
+		Ended:   p.Proc.P_stat == statZombie,
+		Stopped: p.Proc.P_stat == statStop,
+	}, nil
 }
 
 // SetUserTimeout limits for how long the kernel sends unacknowledged bytes of a TCP connection again
@@ -54,4 +58,6 @@ func FileIdentity(path string, info fs.FileInfo) (inode, device uint64) {
 
 // unstableInodes are kinds of file systems whose inode numbers may change: on servers of other systems,
 // of programs, and where they are positions on the drive.
-var unstableInodes = []string{"smbfs", "afpfs", "webdav", "ftp", "macfuse", "osxfuse", "fuse-t", "msdos", "exfat", "lifs"}
+var unstableInodes = []string{
+	"smbfs", "afpfs", "webdav", "ftp", "macfuse", "osxfuse", "fuse-t", "msdos", "exfat", "lifs",
+}
