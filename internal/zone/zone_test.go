@@ -10,14 +10,28 @@ import (
 // TestRulesAgreeWithTheSystem checks rules of POSIX against date(1), in winter and in summer of both
 // hemispheres.
 func TestRulesAgreeWithTheSystem(t *testing.T) {
-	for _, rule := range []string{"JST-9", "UTC0", "EST5", "<+0330>-3:30", "CET-1CEST,M3.5.0,M10.5.0/3", "NZST-12NZDT,M9.5.0,M4.1.0/3",
-		"IST-5:30", "PST8PDT,M3.2.0,M11.1.0"} {
+	for _, rule := range []string{
+		"JST-9",
+		"UTC0",
+		"EST5",
+		"<+0330>-3:30",
+		"CET-1CEST,M3.5.0,M10.5.0/3",
+		"NZST-12NZDT,M9.5.0,M4.1.0/3",
+		"IST-5:30",
+		"PST8PDT,M3.2.0,M11.1.0",
+	} {
 		t.Run(rule, func(t *testing.T) {
 			location, ok := parsePOSIX(rule)
 			if !ok {
 				t.Fatal("not understood")
 			}
-			for _, at := range []string{"2026-01-15 12:00:00", "2026-03-29 00:59:59", "2026-03-29 01:00:00", "2026-07-15 12:00:00", "2026-10-25 01:00:00"} {
+			for _, at := range []string{
+				"2026-01-15 12:00:00",
+				"2026-03-29 00:59:59",
+				"2026-03-29 01:00:00",
+				"2026-07-15 12:00:00",
+				"2026-10-25 01:00:00",
+			} {
 				when, err := time.Parse(time.DateTime, at)
 				if err != nil {
 					t.Fatal(err)
