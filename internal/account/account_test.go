@@ -21,7 +21,8 @@ func fakeGetent(t *testing.T, script string) {
 // TestUsersComeFromTheFileAndFromGetent checks that a user is found by name and by number, in
 // /etc/passwd first, and that a number is never found as a part of another one.
 func TestUsersComeFromTheFileAndFromGetent(t *testing.T) {
-	fakeGetent(t, `case "$1 $2" in "passwd ldapuser"|"passwd 70000") echo "ldapuser:*:70000:70000::/home/ldap:/bin/sh";; esac`)
+	fakeGetent(t,
+		`case "$1 $2" in "passwd ldapuser"|"passwd 70000") echo "ldapuser:*:70000:70000::/home/ldap:/bin/sh";; esac`)
 	for key, want := range map[string]User{
 		"0":        {Name: "root", Home: "/root"},
 		"root":     {Name: "root", Home: "/root"},
@@ -68,7 +69,9 @@ func TestFindIn(t *testing.T) {
 // selects the database.
 func TestAddresses(t *testing.T) {
 	fakeGetent(t, `case "$1 $2" in
-"ahosts ws01.local") printf 'fe80::1%%eth0     STREAM ws01.local\nfe80::1%%eth0 DGRAM\n10.0.0.7  STREAM\n10.0.0.7  DGRAM\n';;
+"ahosts ws01.local")
+	printf 'fe80::1%%eth0     STREAM ws01.local\nfe80::1%%eth0 DGRAM\n'
+	printf '10.0.0.7  STREAM\n10.0.0.7  DGRAM\n';;
 "ahostsv4 ws01.local") echo "10.0.0.7 STREAM";;
 "ahosts empty") echo "warning: no address";;
 *) exit 2;;
