@@ -89,7 +89,8 @@ func ShellWord(s string) string {
 // reservedWord matches words that are no command at the beginning of a command line: reserved words
 // of common shells, assignments, and what zsh expands.
 var reservedWord = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`=|^(?:case|coproc|do|done|elif|else|end|esac|fi|for|foreach|function|if|in|nocorrect|noglob|repeat|select|then|time|until|while)$`)
+	return regexp.MustCompile(`=|^(?:case|coproc|do|done|elif|else|end|esac|fi|for|foreach|function|if|in|` +
+		`nocorrect|noglob|repeat|select|then|time|until|while)$`)
 })
 
 // ShellCommand quotes a program and its arguments so that a shell runs exactly them.
