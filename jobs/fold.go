@@ -153,7 +153,8 @@ func checkRecord(r *Record) error {
 		return fmt.Errorf("attempt %s exited without an outcome", r.Attempt())
 	case r.Kind == KindRequest && r.Request == "":
 		return errors.New("the answer to a request does not name it")
-	case r.Kind == KindClosed && !slices.Contains([]string{ClosedDone, ClosedDrained, ClosedStopped, ClosedNoHosts}, r.How):
+	case r.Kind == KindClosed &&
+		!slices.Contains([]string{ClosedDone, ClosedDrained, ClosedStopped, ClosedNoHosts}, r.How):
 		return fmt.Errorf("unknown end of a dispatcher %q", r.How)
 	case r.Seq != 0 && r.Next == Succeeded && (r.Kind != KindExited || !r.Outcome.OK()):
 		return fmt.Errorf("%s: job %d cannot succeed without a successful outcome", r.Kind, r.Job)
@@ -261,7 +262,13 @@ func (t *Table) relaunch(j *Job, r *Record) bool {
 		return true
 	}
 	for k := n + 1; k < r.N; k++ {
-		j.addAttempt(Attempt{ID: AttemptID{r.Job, k}, Launched: r.At, Round: j.Round, State: AttemptLost, Reason: "no record of it is left"})
+		j.addAttempt(Attempt{
+			ID:       AttemptID{r.Job, k},
+			Launched: r.At,
+			Round:    j.Round,
+			State:    AttemptLost,
+			Reason:   "no record of it is left",
+		})
 	}
 	return false
 }

@@ -146,8 +146,14 @@ func TestImpossibleChangeIsRefused(t *testing.T) {
 
 // TestChangeOfGPUs checks the numbers of devices that a request may hold (T3).
 func TestChangeOfGPUs(t *testing.T) {
-	for text, ok := range map[string]bool{`{"gpus":0.5}`: true, `{"gpus":0.7}`: true, `{"gpus":3}`: true, `{"gpus":1.7}`: false,
-		`{"gpus":-1}`: false, `{"gpus":1e9}`: false} {
+	for text, ok := range map[string]bool{
+		`{"gpus":0.5}`: true,
+		`{"gpus":0.7}`: true,
+		`{"gpus":3}`:   true,
+		`{"gpus":1.7}`: false,
+		`{"gpus":-1}`:  false,
+		`{"gpus":1e9}`: false,
+	} {
 		t.Run(text, func(t *testing.T) {
 			var c jobs.Change
 			if err := json.Unmarshal([]byte(text), &c); (err == nil && c.Check() == nil) != ok {

@@ -79,7 +79,8 @@ func ParseRanges(s string) (Ranges, error) {
 		a, err1 := jobNumber(first)
 		b, err2 := jobNumber(last)
 		if err1 != nil || err2 != nil || b < a {
-			return nil, fmt.Errorf("%.100q is not a job number such as 3, a range such as 5-9, or several of them with commas between%s", part, hint(part))
+			return nil, fmt.Errorf("%.100q is not a job number such as 3, a range such as 5-9, "+
+				"or several of them with commas between%s", part, hint(part))
 		}
 		list = append(list, Range{a, b})
 	}

@@ -38,7 +38,8 @@ func (n *NextSlot) Text() string {
 	switch n.From {
 	case SlotOfJob:
 		if n.In <= 0 {
-			return fmt.Sprintf("the next slot is due when job %d ends on %s, which takes longer than expected", n.Job, n.Host)
+			return fmt.Sprintf("the next slot is due when job %d ends on %s, which takes longer than expected",
+				n.Job, n.Host)
 		}
 		return fmt.Sprintf("the next slot is due in about %s, when job %d ends on %s", text.Span(n.In), n.Job, n.Host)
 	case SlotOfOthers:

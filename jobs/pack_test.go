@@ -79,10 +79,25 @@ func sameRow(a, b *jobs.Job) bool {
 // TestEveryFieldSurvivesPacking checks that every field of a job, its specification, an attempt,
 // and its outcome survives packing.
 func TestEveryFieldSurvivesPacking(t *testing.T) {
-	out := &jobs.Outcome{Exit: -1, Signal: "SIGKILL", Memory: jobs.OutOfMemory, Started: 1 << 59, Ended: 5,
-		CPU:         1 << 50,
-		MaxRSSBytes: 1 << 40, TimedOut: true, Stopped: true, DiskFull: true, Unreturned: true, Files: 3, Suspended: 5, LeftChildren: 9, Error: "e", LastLine: "last\xff",
-		ProcessLimit: jobs.ProcessLimit{Kind: jobs.LimitUser, Max: 1 << 40, Path: "/p"}}
+	out := &jobs.Outcome{
+		Exit:         -1,
+		Signal:       "SIGKILL",
+		Memory:       jobs.OutOfMemory,
+		Started:      1 << 59,
+		Ended:        5,
+		CPU:          1 << 50,
+		MaxRSSBytes:  1 << 40,
+		TimedOut:     true,
+		Stopped:      true,
+		DiskFull:     true,
+		Unreturned:   true,
+		Files:        3,
+		Suspended:    5,
+		LeftChildren: 9,
+		Error:        "e",
+		LastLine:     "last\xff",
+		ProcessLimit: jobs.ProcessLimit{Kind: jobs.LimitUser, Max: 1 << 40, Path: "/p"},
+	}
 	allSet(t, *out)
 	allSet(t, out.ProcessLimit)
 	long := make([]byte, 100_000)

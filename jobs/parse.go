@@ -113,7 +113,9 @@ func nextOption(s string) (kv keyValue, rest string, err error) {
 		if strings.HasPrefix(strings.TrimLeft(rest, " \t"), "=") {
 			return kv, "", fmt.Errorf("write %s=value without spaces around the =", kv.key)
 		}
-		return kv, "", fmt.Errorf("unknown directive %q: after #DCS come options as key=value, or the word default and then options", kv.key)
+		return kv, "", fmt.Errorf(
+			"unknown directive %q: after #DCS come options as key=value, or the word default and then options", kv.key,
+		)
 	}
 	if kv.value, rest, err = nextValue(rest[1:]); err != nil {
 		return kv, "", fmt.Errorf("%s: %w", kv.key, err)
@@ -241,7 +243,8 @@ func IsContinued(line []byte) bool {
 }
 
 // errStrayBlank is the error for a line that only seems to continue in the next.
-var errStrayBlank = errors.New(`a space follows the \ at the end of this line, so the line does not continue: remove the space, or put it in quotes if it is intended`)
+var errStrayBlank = errors.New(`a space follows the \ at the end of this line, so the line does not continue: ` +
+	`remove the space, or put it in quotes if it is intended`)
 
 // StrayBlankColumn returns the column of a blank after the \ at the end of a line, which editors do
 // not show, or 0.

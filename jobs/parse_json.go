@@ -21,7 +21,8 @@ import (
 // s.ask.
 func (s *Scanner) parseObject(line []byte, id ID, at int) (*Spec, error) {
 	if line[0] != '{' {
-		return nil, errors.New(`a line of a .jsonl jobs file is an object such as {"command": "./sim 1", "timeout": "2h"}`)
+		return nil, errors.New(`a line of a .jsonl jobs file is an object such as ` +
+			`{"command": "./sim 1", "timeout": "2h"}`)
 	}
 	var own settings
 	own.File, own.last, own.named = s.name, id-1, s.jobsNamed
@@ -57,7 +58,8 @@ func (s *Scanner) parseObject(line []byte, id ID, at int) (*Spec, error) {
 		case "params":
 			return texts("params", v, func(name, v string) error {
 				if !isEnvName(name) {
-					return fmt.Errorf("params: %q cannot be a part of the variable DCS_PARAM_…: use letters, digits and _", name)
+					return fmt.Errorf("params: %q cannot be a part of the variable DCS_PARAM_…: "+
+						"use letters, digits and _", name)
 				}
 				if len(v) > maxEnvValue {
 					return fmt.Errorf("params.%s is longer than %d KiB, more than Linux hands to a program", name,

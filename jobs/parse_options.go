@@ -14,7 +14,8 @@ import (
 // optionKeys are the keys of #DCS lines and of JSON job files.
 var optionKeys = []string{"name", "queue", "priority", "tries", "retry_delay", "timeout", "deadline", "est", "tags",
 	"gpus", "mem",
-	"slots", "tokens", "after", "env.NAME", "cwd", "setup", "on_lost", "speculate", "hardness", "send", "return", "share", "queue_priority", "queue_slots"}
+	"slots", "tokens", "after", "env.NAME", "cwd", "setup", "on_lost", "speculate", "hardness", "send", "return",
+	"share", "queue_priority", "queue_slots"}
 
 // listKeys holds those of the keys that take a list.
 var listKeys = []string{"tags", "tokens", "after", "hardness", "send", "return"}

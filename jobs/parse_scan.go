@@ -133,9 +133,11 @@ func (s *Scanner) scan() (spec *Spec, more bool, err error) {
 		case line[0] == '#':
 			if at == 1 && isScript(line) {
 				return nil, !s.stream, s.errorAt(at,
-					errors.New("this is a script, not a jobs file: each of its lines would run by itself; put the name of the script into a jobs file"))
+					errors.New("this is a script, not a jobs file: each of its lines would run by itself; "+
+						"put the name of the script into a jobs file"))
 			} else if isMisspeltDirective(line) {
-				err = errors.New("this comment looks like options: they begin with #DCS, in capitals and without a space")
+				err = errors.New("this comment looks like options: they begin with #DCS, " +
+					"in capitals and without a space")
 			}
 		case s.stream && s.spoiled > 0:
 			s.spoiled = 0
@@ -222,7 +224,9 @@ func (s *Scanner) endOfInput() error {
 	case pending > 0:
 		return s.errorAt(pending, errors.New("no job follows this #DCS line"))
 	case byDefault > 0:
-		return s.errorAt(byDefault, errors.New("no job follows this #DCS default line: it applies to the jobs after it"))
+		return s.errorAt(
+			byDefault, errors.New("no job follows this #DCS default line: it applies to the jobs after it"),
+		)
 	}
 	return io.EOF
 }

@@ -48,12 +48,16 @@ func TestStreamAcceptsLinesAndObjects(t *testing.T) {
 			"1 a id=x after=[]|line 2 id=x:  named=[] jobs= all=false repeats=1|2 c"},
 		{`{"command":"a","id":"x"}` + "\n" + `{"cancel":["x",3],"id":"q"}` + "\n" + `{"requeue":"x"}` + "\n" +
 			`{"cancel":true}`,
-			"1 a id=x after=[]|line 2 id=q: cancel named=[1] jobs=3 all=false repeats=0|line 3 id=: requeue named=[1] jobs= all=false repeats=0|line 4 id=: cancel named=[] jobs= all=true repeats=0"},
+			"1 a id=x after=[]|line 2 id=q: cancel named=[1] jobs=3 all=false repeats=0|line 3 id=: " +
+				"requeue named=[1] jobs= all=false repeats=0|line 4 id=: cancel named=[] jobs= all=true repeats=0"},
 		{`{"cancel":"x"}` + "\n" + `{"requeue":true}` + "\n" + `{"cancel":1,"requeue":1}` + "\n" +
 			`{"cancel":1,"command":"a"}` + "\nb",
-			`line 1 id=: in:1: cancel: no earlier line has the id "x"|line 2 id=: in:2: requeue: expected a text or a number|line 3 id=: in:3: cancel and requeue|line 4 id=: in:4: a line with cancel has no other key|1 b`},
+			`line 1 id=: in:1: cancel: no earlier line has the id "x"|` +
+				`line 2 id=: in:2: requeue: expected a text or a number|line 3 id=: in:3: cancel and requeue|` +
+				`line 4 id=: in:4: a line with cancel has no other key|1 b`},
 		{`{"comand":"a","id":"x"}` + "\n" + `{"command":"a"` + "\n" + "b\x00\nc",
-			"line 1 id=x: in:1: unknown option|line 2 id=: in:2: the line is not valid JSON at byte 15|line 3 id=: in:3: this is not a text file|1 c"},
+			"line 1 id=x: in:1: unknown option|line 2 id=: in:2: the line is not valid JSON at byte 15|line 3 id=: " +
+				"in:3: this is not a text file|1 c"},
 		{"#DCS timeout=x\na\nb", "line 1 id=: in:1: timeout|line 2 id=: in:2: the job is not taken|1 b"},
 		{"#DCS tries=2\n#dcs mem=1G\na\nb",
 			"line 2 id=: in:2: this comment looks like options|line 3 id=: in:3: the job is not taken|1 b"},
@@ -129,8 +133,11 @@ func FuzzStream(f *testing.F) {
 // TestParseJSONLines checks that a file whose name ends in .jsonl holds one JSON object per line,
 // with the same keys.
 func TestParseJSONLines(t *testing.T) {
-	text := `{"command": "echo \"1\"", "timeout": "2h", "mem": 1073741824, "priority": -1, "tags": "b,a", "name": "n"}` + "\r\n\n" +
-		`{"after":[1],"hardness":["a,b", 2.50],"tags":["b","a"],"env":{"A":"x","B":3},"env.C":"z","tokens":["b:2","a"],"queue_slots":4,"params":{"p":0.10,"a":"\ud83d\ude00"},"command":"two\nlines","est":null}` + "\n" +
+	text := `{"command": "echo \"1\"", "timeout": "2h", "mem": 1073741824, "priority": -1, ` +
+		`"tags": "b,a", "name": "n"}` + "\r\n\n" +
+		`{"after":[1],"hardness":["a,b", 2.50],"tags":["b","a"],"env":{"A":"x","B":3},"env.C":"z",` +
+		`"tokens":["b:2","a"],"queue_slots":4,"params":{"p":0.10,"a":"\ud83d\ude00"},` +
+		`"command":"two\nlines","est":null}` + "\n" +
 		`  { "command" : "cat" , "tags" : [ ] , "timeout":"" }`
 	s, err := Parse(strings.NewReader(text), "j.jsonl", true, 1)
 	if err != nil {

@@ -107,10 +107,23 @@ three
 four
 `)
 	want := Options{
-		File: "j.txt", Queue: "sweep", Tries: 5, RetryDelay: new(2 * time.Minute), Priority: -2, Timeout: 36 * time.Hour, Estimate: 90 * time.Second,
-		Deadline: time.Date(2026, 11, 20, 18, 0, 0, 0, time.UTC), GPUs: 2 * WholeGPU, MemBytes: 8 << 30, Slots: 4,
-		Env: []EnvVar{{"A", ""}, {"B", `two "2" \n`}}, Cwd: "/a b", OnLost: OnLostWait, Hardness: []string{"10", "x"},
-		Setup: "source ~/v/bin/activate", Tags: []string{"a", "gpu"},
+		File:       "j.txt",
+		Queue:      "sweep",
+		Tries:      5,
+		RetryDelay: new(2 * time.Minute),
+		Priority:   -2,
+		Timeout:    36 * time.Hour,
+		Estimate:   90 * time.Second,
+		Deadline:   time.Date(2026, 11, 20, 18, 0, 0, 0, time.UTC),
+		GPUs:       2 * WholeGPU,
+		MemBytes:   8 << 30,
+		Slots:      4,
+		Env:        []EnvVar{{"A", ""}, {"B", `two "2" \n`}},
+		Cwd:        "/a b",
+		OnLost:     OnLostWait,
+		Hardness:   []string{"10", "x"},
+		Setup:      "source ~/v/bin/activate",
+		Tags:       []string{"a", "gpu"},
 	}
 	if !reflect.DeepEqual(*specs[0].Options, want) || specs[0].Name != "first one" || specs[0].Line != 5 {
 		t.Errorf("one: %q %+v", specs[0].Name, specs[0].Options)

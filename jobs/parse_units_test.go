@@ -9,9 +9,17 @@ import (
 // TestParseDuration checks which durations are accepted.
 func TestParseDuration(t *testing.T) {
 	for s, want := range map[string]time.Duration{
-		"30s": 30 * time.Second, "5m": 5 * time.Minute, "2h": 2 * time.Hour, "1d12h": 36 * time.Hour, "90": 90 * time.Second,
-		"1.5h": 90 * time.Minute, "250ms": 250 * time.Millisecond, "2w": 14 * 24 * time.Hour, "0.5": time.Second / 2,
-		"1h0m": time.Hour, "1d2h3m4s5ms": 26*time.Hour + 3*time.Minute + 4005*time.Millisecond,
+		"30s":         30 * time.Second,
+		"5m":          5 * time.Minute,
+		"2h":          2 * time.Hour,
+		"1d12h":       36 * time.Hour,
+		"90":          90 * time.Second,
+		"1.5h":        90 * time.Minute,
+		"250ms":       250 * time.Millisecond,
+		"2w":          14 * 24 * time.Hour,
+		"0.5":         time.Second / 2,
+		"1h0m":        time.Hour,
+		"1d2h3m4s5ms": 26*time.Hour + 3*time.Minute + 4005*time.Millisecond,
 	} {
 		t.Run(s, func(t *testing.T) {
 			if d, err := ParseDuration(s); err != nil || d != want {
@@ -32,7 +40,18 @@ func TestParseDuration(t *testing.T) {
 // TestParseSize checks which sizes are accepted, and that a number without a unit is refused.
 func TestParseSize(t *testing.T) {
 	for s, want := range map[string]int64{
-		"8G": 8 << 30, "512M": 512 << 20, "1T": 1 << 40, "1.5k": 1536, "1048576": 1 << 20, "4294967296": 4 << 30, "100B": 100, "20K": 20 << 10, "2GB": 2 << 30, "2GiB": 2 << 30, "7B": 7, "1p": 1 << 50,
+		"8G":         8 << 30,
+		"512M":       512 << 20,
+		"1T":         1 << 40,
+		"1.5k":       1536,
+		"1048576":    1 << 20,
+		"4294967296": 4 << 30,
+		"100B":       100,
+		"20K":        20 << 10,
+		"2GB":        2 << 30,
+		"2GiB":       2 << 30,
+		"7B":         7,
+		"1p":         1 << 50,
 	} {
 		t.Run(s, func(t *testing.T) {
 			if n, err := ParseSize(s); err != nil || n != want {
@@ -58,8 +77,17 @@ func TestParseSize(t *testing.T) {
 // same number of bytes.
 func TestFormatSize(t *testing.T) {
 	for n, want := range map[int64]string{
-		0: "0B", 1: "1B", 1023: "1023B", 1024: "1K", 20 << 20: "20M", 1536 << 20: "1536M", 8 << 30: "8G", 500 << 30: "500G",
-		1<<40 + 1: "1099511627777B", 1 << 50: "1P", 3 << 60: "3072P",
+		0:          "0B",
+		1:          "1B",
+		1023:       "1023B",
+		1024:       "1K",
+		20 << 20:   "20M",
+		1536 << 20: "1536M",
+		8 << 30:    "8G",
+		500 << 30:  "500G",
+		1<<40 + 1:  "1099511627777B",
+		1 << 50:    "1P",
+		3 << 60:    "3072P",
 	} {
 		got := FormatSize(n)
 		if back, err := ParseSize(got); got != want || n > 0 && (err != nil || back != n) {
@@ -72,10 +100,12 @@ func TestFormatSize(t *testing.T) {
 func TestParseDeadline(t *testing.T) {
 	local := func(h, m, s int) time.Time { return time.Date(2026, 11, 20, h, m, s, 0, time.Local) }
 	for s, want := range map[string]time.Time{
-		"2026-11-20T18:00": local(18, 0, 0), "2026-11-20 18:00": local(18, 0, 0),
-		"2026-11-20T18:00:05": local(18, 0, 5),
-		"2026-11-20":          local(23, 59, 59), "2026-11-20T18:00+02:00": time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC),
-		"2026-11-20T18:00:05Z": time.Date(2026, 11, 20, 18, 0, 5, 0, time.UTC),
+		"2026-11-20T18:00":       local(18, 0, 0),
+		"2026-11-20 18:00":       local(18, 0, 0),
+		"2026-11-20T18:00:05":    local(18, 0, 5),
+		"2026-11-20":             local(23, 59, 59),
+		"2026-11-20T18:00+02:00": time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC),
+		"2026-11-20T18:00:05Z":   time.Date(2026, 11, 20, 18, 0, 5, 0, time.UTC),
 	} {
 		t.Run(s, func(t *testing.T) {
 			if d, err := ParseDeadline(s); err != nil || !d.Equal(want) || d.Location() != time.UTC {

@@ -75,7 +75,8 @@ func (r *Record) setOldReasonKind() {
 		}
 	case r.Kind == KindJob && r.Next == Skipped && strings.HasPrefix(r.Reason, "it is at least as hard as job "):
 		r.How = string(ReasonTooHard)
-	case (r.Kind == KindJob || r.Kind == KindCanceling || r.Kind == KindCanceled) && strings.HasPrefix(r.Reason, "halving: "):
+	case (r.Kind == KindJob || r.Kind == KindCanceling || r.Kind == KindCanceled) &&
+		strings.HasPrefix(r.Reason, "halving: "):
 		r.How = string(ReasonPoorValues)
 	}
 }

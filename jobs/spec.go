@@ -525,7 +525,8 @@ func (a Hardness) Compare(b Hardness) int {
 // TooHardReason returns the reason of a job that is skipped because job by, which is no harder,
 // timed out.
 func TooHardReason(by *Spec, after time.Duration) string {
-	why := fmt.Sprintf("it is at least as hard as job %d, which timed out after %s", by.ID, after.Round(time.Millisecond))
+	why := fmt.Sprintf("it is at least as hard as job %d, which timed out after %s",
+		by.ID, after.Round(time.Millisecond))
 	if by.Name != "" {
 		why += ": " + text.Clean(by.Name, 80)
 	}

@@ -113,8 +113,9 @@ type Table struct {
 	Cancels  map[ID]Cancel
 	Requests map[string]bool
 	// Adjusted holds the jobs whose priority a request has changed, by the name of each request that
-	// has no answer yet. A request changes jobs in ascending order. Of a request that has changed a host, it holds an empty list. A relative
-	// change that a dispatcher has carried out in part is thus not carried out twice.
+	// has no answer yet. A request changes jobs in ascending order. Of a request that has changed a
+	// host, it holds an empty list. A relative change that a dispatcher has carried out in part is thus
+	// not carried out twice.
 	Adjusted map[string]Ranges
 	// Requeues holds the jobs that the user requeued while they were being canceled, until their
 	// next round begins.

@@ -178,7 +178,8 @@ func parseEarlier(item string, last ID, named func(pattern string) []ID) (ids []
 			ids = named(item)
 		}
 		if len(ids) == 0 {
-			return nil, fmt.Errorf("%q is neither the number of a job, such as 3 or 5-9, nor the name of a job before this one%s", item, hint(item))
+			return nil, fmt.Errorf("%q is neither the number of a job, such as 3 or 5-9, "+
+				"nor the name of a job before this one%s", item, hint(item))
 		}
 		return ids, nil
 	}
@@ -192,7 +193,8 @@ func parseEarlier(item string, last ID, named func(pattern string) []ID) (ids []
 		return nil, fmt.Errorf("%q is not a job number such as 3 or a range such as 5-9", item)
 	}
 	if to > int(last) {
-		return nil, fmt.Errorf("job %d does not come before this one: jobs are numbered 1, 2, 3 … in file order, and this is job %d", to, last+1)
+		return nil, fmt.Errorf("job %d does not come before this one: jobs are numbered 1, 2, 3 … in file order, "+
+			"and this is job %d", to, last+1)
 	}
 	for id := from; id <= to; id++ {
 		ids = append(ids, ID(id))
