@@ -32,7 +32,8 @@ func TestMessagesAreBounded(t *testing.T) {
 	h := &Hello{Cores: -1, Slots: 1 << 40, MaxSlots: 1 << 40, GPUs: 1 << 40, MemBytes: math.MaxInt64,
 		Warnings: slices.Repeat([]string{long}, 100)}
 	Bound(h)
-	if h.Cores != 1 || h.Slots > jobs.MaxSlots || h.MaxSlots > jobs.MaxSlots || h.GPUs > jobs.MaxGPUs || h.MemBytes > maxMem ||
+	if h.Cores != 1 || h.Slots > jobs.MaxSlots || h.MaxSlots > jobs.MaxSlots || h.GPUs > jobs.MaxGPUs ||
+		h.MemBytes > maxMem ||
 		len(h.Warnings) > maxWarnings || len(h.Warnings[0]) > maxText {
 		t.Errorf("%d cores, %d slots of %d, %d GPUs, %d bytes", h.Cores, h.Slots, h.MaxSlots, h.GPUs, h.MemBytes)
 	}

@@ -74,7 +74,8 @@ func checkHost(ctx context.Context, connector Connector, h *Host, open Open, fou
 	// everything of this run at the end, also in a shared work_dir.
 	uid := "check-" + rand.Text()
 	open.Version, open.Run, open.RunName, open.Host, open.Epoch, open.Check = ProtocolVersion, uid, uid, h.Name, 1, true
-	open.WorkDir, open.ShareDir, open.Nice, open.Slots, open.Less = h.WorkDir, h.ShareDir, h.Nice, h.Slots.Fixed, h.Slots.Less
+	open.WorkDir, open.ShareDir, open.Nice = h.WorkDir, h.ShareDir, h.Nice
+	open.Slots, open.Less = h.Slots.Fixed, h.Slots.Less
 	open.Owner, open.OwnerIdle = h.Owner, h.OwnerIdle
 	w, err := connector.Connect(ctx, h, &open)
 	if err != nil {

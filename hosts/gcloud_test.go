@@ -15,7 +15,8 @@ import (
 const gcloudStub = `#!/bin/sh
 name=$4
 case "$*" in
-"compute instances create $name --zone=europe-west1-b --machine-type=e2-standard-8 --image-family=my-experiment --max-run-duration=12h --instance-termination-action=DELETE --quiet")
+"compute instances create $name --zone=europe-west1-b --machine-type=e2-standard-8 "\
+"--image-family=my-experiment --max-run-duration=12h --instance-termination-action=DELETE --quiet")
 	[ ! -e "$DIR/$name" ] && echo 10.0.0.${name##*-} > "$DIR/$name" ;;
 "compute instances list --filter=name~^dcs-run- --format=value(name,networkInterfaces[0].accessConfigs[0].natIP)")
 	cd "$DIR" && for n in dcs-run-*; do [ ! -e "$n" ] || printf '%s\t%s\n' "$n" "$(cat "$n")"; done ;;

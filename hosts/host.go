@@ -140,7 +140,8 @@ func (h *Host) checkSilence() error {
 	case suspect < 2*beat:
 		return fmt.Errorf("suspect_after (%s) must be at least twice heartbeat (%s)", suspect, beat)
 	case lost < suspect && h.SuspectAfter == 0:
-		return fmt.Errorf("lost_after (%s) must be at least five times heartbeat (%s), unless suspect_after says otherwise",
+		return fmt.Errorf("lost_after (%s) must be at least five times heartbeat (%s), "+
+			"unless suspect_after says otherwise",
 			lost, beat)
 	case lost < suspect:
 		return fmt.Errorf("lost_after (%s) must be at least suspect_after (%s)", lost, suspect)

@@ -69,7 +69,11 @@ func TestInventoryChangesAreGrouped(t *testing.T) {
 		want     string
 	}{
 		{lab(3, 4), lab(3, 4), ""},
-		{lab(20, 4, "old"), lab(20, 8, "new"), "added new; removed old; wsa, wsb, wsc, wsd and 16 more: slots 8 (was 4)"},
+		{
+			lab(20, 4, "old"),
+			lab(20, 8, "new"),
+			"added new; removed old; wsa, wsb, wsc, wsd and 16 more: slots 8 (was 4)",
+		},
 		{lab(2, 4), lab(5, 4), "added wsc, wsd, wse"},
 		{lab(0, 0, "a", "b", "c", "d", "e"), nil, "removed a, b, c, d, e"},
 		{lab(0, 0, "a"), []*Host{{Name: "a", Tags: []string{"gpu", "x"}, Slots: SlotRule{Less: 1}}},
@@ -91,13 +95,26 @@ func TestInventoryChangesAreGrouped(t *testing.T) {
 
 // TestRouteAndLimitsAreDescribed checks the texts about a host that `hosts list` shows.
 func TestRouteAndLimitsAreDescribed(t *testing.T) {
-	h := &Host{Name: "a", Addresses: []string{"a.lan", "10.0.0.1"}, User: "me", Port: 2222, Jump: []string{"gate"},
-		Slots: SlotRule{Less: 2}, Tags: []string{"big"}, Pin: true, Weight: 1, MaxLoad: 3, MinMemFree: 1 << 30, Link: "ssh",
-		Quiet: []Quiet{{From: 22 * 3600e9, To: 6*3600e9 + 30*60e9}}}
+	h := &Host{
+		Name:       "a",
+		Addresses:  []string{"a.lan", "10.0.0.1"},
+		User:       "me",
+		Port:       2222,
+		Jump:       []string{"gate"},
+		Slots:      SlotRule{Less: 2},
+		Tags:       []string{"big"},
+		Pin:        true,
+		Weight:     1,
+		MaxLoad:    3,
+		MinMemFree: 1 << 30,
+		Link:       "ssh",
+		Quiet:      []Quiet{{From: 22 * 3600e9, To: 6*3600e9 + 30*60e9}},
+	}
 	if got, want := h.Route(), "ssh me@a.lan, 10.0.0.1 port 2222 through gate"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got, want := h.Limits(), "cores-2 slots, tags big, a job is bound to cores, does not yield, load below 3, 1G of memory left free, quiet 22:00-06:30"; got != want {
+	if got, want := h.Limits(), "cores-2 slots, tags big, a job is bound to cores, does not yield, load below 3, "+
+		"1G of memory left free, quiet 22:00-06:30"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -120,7 +137,8 @@ func TestEachHostGetsItsOpener(t *testing.T) {
 	if ClassOf(err) != Misconfigured {
 		t.Errorf("class %v of %v", ClassOf(err), err)
 	}
-	if got, want := err.Error(), `melon4: no link of the kind "carrier pigeon" (this program knows: local, ssh)`; got != want {
+	if got, want := err.Error(), `melon4: no link of the kind "carrier pigeon" `+
+		`(this program knows: local, ssh)`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
@@ -164,7 +182,8 @@ func TestProgramsThatJoinArgumentsAreRecognized(t *testing.T) {
 			}
 		})
 	}
-	inv, _ := parse(t, "[defaults]\nlink = 'ssh {name}'\n[[host]]\nname = 'a'\n[[host]]\nname = 'b'\nlink = 'docker exec -i b'\n")
+	inv, _ := parse(t,
+		"[defaults]\nlink = 'ssh {name}'\n[[host]]\nname = 'a'\n[[host]]\nname = 'b'\nlink = 'docker exec -i b'\n")
 	if inv.Hosts[0].Shells != 1 || inv.Hosts[1].Shells != 0 {
 		t.Errorf("got %+v, want one shell for host a and none for b", inv)
 	}

@@ -156,12 +156,14 @@ func TestAllocationsAreReadFromSqueue(t *testing.T) {
 		{"running", "echo 'dcs-a-1|7|RUNNING|1:59:30|n[1-2]|None'",
 			"dcs-a-1: dcs-a-1.n1=n1,0 dcs-a-1.n2=n2,0 left 1h59m30s"},
 		{"lists of nodes", "echo 'dcs-a-1|7|RUNNING|1-00:00:10|n[08-10,12],gpu3|None'",
-			"dcs-a-1: dcs-a-1.n08=n08,0 dcs-a-1.n09=n09,0 dcs-a-1.n10=n10,0 dcs-a-1.n12=n12,0 dcs-a-1.gpu3=gpu3,0 left 24h0m10s"},
+			"dcs-a-1: dcs-a-1.n08=n08,0 dcs-a-1.n09=n09,0 dcs-a-1.n10=n10,0 dcs-a-1.n12=n12,0 " +
+				"dcs-a-1.gpu3=gpu3,0 left 24h0m10s"},
 		{"no end", "echo 'dcs-a-1|7|RUNNING|UNLIMITED|n1|None'", "dcs-a-1: dcs-a-1.n1=n1,0"},
 		{"at its end", "echo 'dcs-a-1|7|RUNNING|0:00|n1|None'", "dcs-a-1: dcs-a-1.n1=n1,0 left 1s"},
 		{"pending", "echo 'dcs-a-1|7|PENDING|2:00:00||Resources'", "dcs-a-1: pending: Resources"},
 		{"pending, without a reason yet", "echo 'dcs-a-1|7|PENDING|2:00:00||None'", "dcs-a-1: pending: pending"},
-		{"other jobs are left out", "echo 'my|job 3|7|RUNNING|x|y'; echo 'dcs-b-1|8|RUNNING|1:00|n1|None'; echo 'dcs-a-1|9|PENDING|1:00||Priority'",
+		{"other jobs are left out", "echo 'my|job 3|7|RUNNING|x|y'; echo 'dcs-b-1|8|RUNNING|1:00|n1|None'; " +
+			"echo 'dcs-a-1|9|PENDING|1:00||Priority'",
 			"dcs-a-1: pending: Priority"},
 		{"nothing", "true", ""},
 		{"garbage", "echo '{\"jobs\": []}'",
@@ -181,7 +183,8 @@ func TestAllocationsAreReadFromSqueue(t *testing.T) {
 		{"a million lines", "yes 'dcs-a-1|7|PENDING|1:00||Resources' | head -1000000",
 			"error: provider hpc: the list command printed more than 1 MiB"},
 		{"squeue fails", "echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1",
-			"error: provider hpc: the list command failed (exit status 1): slurm_load_jobs error: Unable to contact slurm controller"},
+			"error: provider hpc: the list command failed (exit status 1): slurm_load_jobs error: " +
+				"Unable to contact slurm controller"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			checkInstances(t, slurm(t, "", map[string]string{"squeue": c.squeue}), c.want)
@@ -193,15 +196,16 @@ func TestAllocationsAreReadFromSqueue(t *testing.T) {
 // and that refusals of sbatch are reported.
 func TestValuesReachSbatchAsOneWord(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
-	p := slurm(t, "partition = 'a b'\naccount = \"it's\"\ngres = 'gpu:2'\nnodes = 3\nslots = 4\nidle = '90s'\nsbatch = ['--qos=low', '--comment=$(id) x']\n",
+	p := slurm(t, "partition = 'a b'\naccount = \"it's\"\ngres = 'gpu:2'\nnodes = 3\nslots = 4\nidle = '90s'\n"+
+		"sbatch = ['--qos=low', '--comment=$(id) x']\n",
 		map[string]string{"sbatch": `printf '%s\n' "$@" >` + out})
 	if err := p.CreateInstance(context.Background(), "dcs-a", "dcs-a-1"); err != nil {
 		t.Fatal(err)
 	}
 	b, _ := os.ReadFile(out)
 	got, script, _ := strings.Cut(string(b), "\n--wrap=")
-	want := "--parsable --job-name=dcs-a-1 --no-requeue --output=/dev/null --ntasks-per-node=1 --nodes=3 --time=120 --cpus-per-task=4 --no-kill " +
-		"--partition=a b --account=it's --gres=gpu:2 --qos=low --comment=$(id) x"
+	want := "--parsable --job-name=dcs-a-1 --no-requeue --output=/dev/null --ntasks-per-node=1 --nodes=3 " +
+		"--time=120 --cpus-per-task=4 --no-kill --partition=a b --account=it's --gres=gpu:2 --qos=low --comment=$(id) x"
 	if strings.ReplaceAll(got, "\n", " ") != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -209,9 +213,11 @@ func TestValuesReachSbatchAsOneWord(t *testing.T) {
 	if check.Stdin = strings.NewReader(script); check.Run() != nil || !strings.Contains(script, "-lt 90 ]") {
 		t.Errorf("the script that holds the allocation: %s", script)
 	}
+	const refusal = "sbatch: error: Batch job submission failed: " +
+		"Invalid account or account/partition combination specified"
 	for program, want := range map[string]string{
-		"echo 'sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified' >&2; exit 1": "Invalid account",
-		"yes | head -1000000; exit 1": "failed (exit status 1): y",
+		"echo '" + refusal + "' >&2; exit 1": "Invalid account",
+		"yes | head -1000000; exit 1":        "failed (exit status 1): y",
 	} {
 		t.Run(program, func(t *testing.T) {
 			err := slurm(t, "", map[string]string{"sbatch": program}).CreateInstance(context.Background(),

@@ -92,7 +92,8 @@ func Load(path string) (*Inventory, []string, error) {
 		return nil, nil, fmt.Errorf("inventory file: %w", err)
 	}
 	if len(data) > maxInventory {
-		return nil, nil, fmt.Errorf("inventory file: %s is longer than %d MiB, so it is not an inventory", path, maxInventory>>20)
+		return nil, nil, fmt.Errorf("inventory file: %s is longer than %d MiB, so it is not an inventory",
+			path, maxInventory>>20)
 	}
 	return Parse(data, path)
 }

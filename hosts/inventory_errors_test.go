@@ -48,7 +48,10 @@ func TestErrorsNameFileAndLine(t *testing.T) {
 		{"[[provider]]\nname='a b'\ncreate='a'\nlist='b'\nterminate='c'\nmax=1\n",
 			"f:2: the host name \"a b\" contains"},
 		{"[[provider]]\nname='a'\nmax=0\n", "f:3: max: must be from 1 to 1000"},
-		{"[[provider]]\nname='a'\ncreate='a'\nlist='b'\nterminate='c'\nmax=1\nmin=2\n", "f:7: min: must be at most max = 1, not 2"},
+		{
+			"[[provider]]\nname='a'\ncreate='a'\nlist='b'\nterminate='c'\nmax=1\nmin=2\n",
+			"f:7: min: must be at most max = 1, not 2",
+		},
 		{"[[provider]]\nname='a'\nrule='fast'\n", `f:3: rule: must be one of work, queue, eager, not "fast"`},
 		{"[[provider]]\nname='a'\nrule=2\n", "f:3: rule: "},
 		{"[[provider]]\nname='a'\nidle='0s'\n", "f:3: idle: "},
@@ -220,9 +223,10 @@ func TestUnintendedSettingsAreWarnings(t *testing.T) {
 		"[defaults]\nslots=4\nreserve=2\n[[host]]\nname='a'": "f:3: reserve does nothing here",
 		"[[host]]\nname='a[1-2]'\naddress='b'\n":             "f:3: all 2 hosts of a[1-2] have the same address b",
 		"[[host]]\nname='a'\nlink='local'\naddress='b'\n":    "f:4: address does nothing here: link is local",
-		"[[host]]\nname='a'\nlink=['x']\n\nuser='b'\n":       "f:5: user does nothing here: link is a command, whose words must say how",
-		"[[host]]\nname='a'\nsetup='b\u00a0c'\n":             "f:3: setup: in a command, the character U+00A0",
-		"[[host]]\nname='a'\nlost_after='5s'\n":              "f:3: lost_after is below 15s",
+		"[[host]]\nname='a'\nlink=['x']\n\nuser='b'\n": "f:5: user does nothing here: link is a command, " +
+			"whose words must say how",
+		"[[host]]\nname='a'\nsetup='b\u00a0c'\n": "f:3: setup: in a command, the character U+00A0",
+		"[[host]]\nname='a'\nlost_after='5s'\n":  "f:3: lost_after is below 15s",
 	} {
 		t.Run(text, func(t *testing.T) {
 			_, warnings, err := Parse([]byte(text), "f")
@@ -238,8 +242,11 @@ func TestUnintendedSettingsAreWarnings(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		"[[host]]\nname='a'\n", "[defaults]\nslots='cores-1'\n[[host]]\nname='n[01-12]'\naddress='n[01-12].lab'\n",
-		"host=[{name='a'},{name='b'}]", "[[host]]\nname=\"\"\"a\"\"\"\nbad=[[1],\n[2]]\n", "defaults.port=1\n[[host]]\nname='a'\nx.y.z=1",
-		"[[host]]\nname='a'\nlink='docker exec -i {name}'\n", "[[host]]\nname='a'\nquiet='22:00-06:00'\nlost_after='5m'\nmin_mem_free='2G'\n",
+		"host=[{name='a'},{name='b'}]",
+		"[[host]]\nname=\"\"\"a\"\"\"\nbad=[[1],\n[2]]\n",
+		"defaults.port=1\n[[host]]\nname='a'\nx.y.z=1",
+		"[[host]]\nname='a'\nlink='docker exec -i {name}'\n",
+		"[[host]]\nname='a'\nquiet='22:00-06:00'\nlost_after='5m'\nmin_mem_free='2G'\n",
 	} {
 		f.Add([]byte(s))
 	}

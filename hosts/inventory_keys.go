@@ -276,7 +276,9 @@ func parseKeptParts(items []string) (list []KeptPart, err error) {
 	for _, item := range items {
 		m := keptPattern().FindStringSubmatch(item)
 		if m == nil || strings.Contains(m[1], "slots=") || strings.Contains(m[1], "gpus=") {
-			return nil, fmt.Errorf(`%q is not one of "QUEUE", "QUEUE slots=N", "QUEUE gpus=N", and "QUEUE slots=N gpus=N"`, item)
+			return nil, fmt.Errorf(
+				`%q is not one of "QUEUE", "QUEUE slots=N", "QUEUE gpus=N", and "QUEUE slots=N gpus=N"`, item,
+			)
 		}
 		if slices.ContainsFunc(list, func(k KeptPart) bool { return k.Queue == m[1] }) {
 			return nil, fmt.Errorf("the queue %s is given twice", m[1])

@@ -87,12 +87,31 @@ straggler_factor = 1.5
 straggler_age = "500ms"
 `)
 	want := &Host{
-		Name: "n1", Addresses: []string{"10.0.0.1", "fe80::1"}, Port: 2222, User: "bob", Identity: "~/.ssh/lab",
-		Jump: []string{"gw1", "bob@gw2:2200"}, Slots: SlotRule{Fixed: 8}, MaxLoad: 4.5, MinMemFree: 2 << 30,
-		MinDiskFree: 1 << 20, Pin: true, Quiet: []Quiet{{22 * time.Hour, 6 * time.Hour}, {12 * time.Hour, 13 * time.Hour}},
-		Tags: []string{"a", "b", "gpu"}, GPUs: 2, Weight: 2, WorkDir: "/scratch/bob",
-		Setup: "module load cuda\nulimit -c 0", LostAfter: 5 * time.Minute, Heartbeat: 10 * time.Second, SuspectAfter: 20 * time.Second,
-		StragglerFactor: 1.5, StragglerAge: 500 * time.Millisecond, Link: "ssh", File: "hosts.toml", Line: 2,
+		Name:            "n1",
+		Addresses:       []string{"10.0.0.1", "fe80::1"},
+		Port:            2222,
+		User:            "bob",
+		Identity:        "~/.ssh/lab",
+		Jump:            []string{"gw1", "bob@gw2:2200"},
+		Slots:           SlotRule{Fixed: 8},
+		MaxLoad:         4.5,
+		MinMemFree:      2 << 30,
+		MinDiskFree:     1 << 20,
+		Pin:             true,
+		Quiet:           []Quiet{{22 * time.Hour, 6 * time.Hour}, {12 * time.Hour, 13 * time.Hour}},
+		Tags:            []string{"a", "b", "gpu"},
+		GPUs:            2,
+		Weight:          2,
+		WorkDir:         "/scratch/bob",
+		Setup:           "module load cuda\nulimit -c 0",
+		LostAfter:       5 * time.Minute,
+		Heartbeat:       10 * time.Second,
+		SuspectAfter:    20 * time.Second,
+		StragglerFactor: 1.5,
+		StragglerAge:    500 * time.Millisecond,
+		Link:            "ssh",
+		File:            "hosts.toml",
+		Line:            2,
 	}
 	if len(warnings) > 0 || !reflect.DeepEqual(inv.Hosts[0], want) {
 		t.Errorf("got  %+v, %v\nwant %+v", inv.Hosts[0], warnings, want)
@@ -497,8 +516,9 @@ func TestTokensOfTheInventory(t *testing.T) {
 		t.Errorf("got %s, want [ansys:2 matlab:5]", got)
 	}
 	for says, wrong := range map[string]string{
-		"matlab = -1": "hosts.toml:2: matlab: must be from 0 to 1000000", "matlab = '5'": "hosts.toml:2: matlab: must be a whole number",
-		"'a b' = 1": `hosts.toml:2: a b: "a b" is not a name of tokens`,
+		"matlab = -1":  "hosts.toml:2: matlab: must be from 0 to 1000000",
+		"matlab = '5'": "hosts.toml:2: matlab: must be a whole number",
+		"'a b' = 1":    `hosts.toml:2: a b: "a b" is not a name of tokens`,
 	} {
 		t.Run(says, func(t *testing.T) {
 			refuse(t, strings.Replace(text, "matlab = 5", says, 1), wrong)
@@ -531,14 +551,23 @@ func TestInventoryMayBeAListOfLogins(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ text, want string }{
-		{"ws01\nssh -p 22 ws02\n", `hosts.toml:2: "ssh -p 22 ws02" has spaces: a login is [SLOTS/][USER@]HOST[:PORT]; options of ssh belong in ~/.ssh/config`},
-		{"0/ws01\n", `hosts.toml:1: "0/ws01" does not begin with a number of slots from 1 to 4096: a login is [SLOTS/][USER@]HOST[:PORT]`},
+		{
+			"ws01\nssh -p 22 ws02\n",
+			`hosts.toml:2: "ssh -p 22 ws02" has spaces: a login is [SLOTS/][USER@]HOST[:PORT]; ` +
+				`options of ssh belong in ~/.ssh/config`,
+		},
+		{"0/ws01\n", `hosts.toml:1: "0/ws01" does not begin with a number of slots from 1 to 4096: ` +
+			`a login is [SLOTS/][USER@]HOST[:PORT]`},
 		{"ws01\n2/ws01\n", "hosts.toml:2: the host ws01 is given twice, first on line 1"},
-		{"-oProxyCommand\n", `hosts.toml:1: the host name "-oProxyCommand" starts with "-"; start it with a letter or digit`},
+		{
+			"-oProxyCommand\n",
+			`hosts.toml:1: the host name "-oProxyCommand" starts with "-"; start it with a letter or digit`,
+		},
 		{"-x@ws01\n", `hosts.toml:1: "-x@ws01" has no user before the @: "-x" is not a user name`},
 		{"ws01:0\n", `hosts.toml:1: "ws01:0": "0" is not a port from 1 to 65535`},
 		{"a@@ws01\n", `hosts.toml:1: "a@@ws01" has no user before the @: "a@" is not a user name`},
-		{"“a”@ws01\n", `hosts.toml:1: "“a”@ws01" has no user before the @: "“a”" is not a user name: the character U+201C is a typographic quote: write a plain " instead`},
+		{"“a”@ws01\n", `hosts.toml:1: "“a”@ws01" has no user before the @: "“a”" is not a user name: ` +
+			`the character U+201C is a typographic quote: write a plain " instead`},
 		{"[::1]2222\n", `hosts.toml:1: "[::1]2222": only :PORT may follow the ]`},
 		{"ws01\n[1:2]:22\n", `hosts.toml:2: "[1:2]:22": "1:2" is not an IPv6 address`},
 		{"ws01:22\nws01:22\n", "hosts.toml:2: the host ws01 is given twice, first on line 1"},

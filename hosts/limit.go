@@ -38,7 +38,8 @@ func (l CapacityLimit) String() string {
 	case CapacityOfCPUTime:
 		return fmt.Sprintf("a control group limits CPU time to %.3g of %s", l.Value, text.Plural(int(l.Of), "core"))
 	case CapacityOfMemory:
-		return fmt.Sprintf("a control group limits memory to %s of %s", text.Size(int64(l.Value)), text.Size(int64(l.Of)))
+		return fmt.Sprintf("a control group limits memory to %s of %s",
+			text.Size(int64(l.Value)), text.Size(int64(l.Of)))
 	case CapacityOfProcesses:
 		return fmt.Sprintf("a control group allows %.0f processes and threads (pids.max)", l.Value)
 	case CapacityOfUserProcesses:
@@ -46,12 +47,14 @@ func (l CapacityLimit) String() string {
 	case CapacityOfFiles:
 		return fmt.Sprintf("%.0f open files per process (ulimit -n)", l.Value)
 	case CapacityOfSlots:
-		return fmt.Sprintf("its administrators allow you %s of %.0f (%s)", text.Plural(int(l.Value), "slot"), l.Of, UserLimitsFile)
+		return fmt.Sprintf("its administrators allow you %s of %.0f (%s)",
+			text.Plural(int(l.Value), "slot"), l.Of, UserLimitsFile)
 	case CapacityOfReservations:
 		return fmt.Sprintf("its administrators allow your jobs %s of %s of memory (%s)", text.Size(int64(l.Value)),
 			text.Size(int64(l.Of)), UserLimitsFile)
 	case CapacityOfProcessList:
-		return "processes of other users are hidden (/proc is mounted with hidepid), so their programs on GPUs, and owners at consoles without logind, are not noticed"
+		return "processes of other users are hidden (/proc is mounted with hidepid), so their programs on GPUs, " +
+			"and owners at consoles without logind, are not noticed"
 	}
 	return fmt.Sprintf("a limit of kind %d: %g", l.Kind, l.Value)
 }

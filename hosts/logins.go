@@ -53,13 +53,15 @@ func (r *inventoryReader) readLogin(text string, line int) {
 	if digits, after, ok := strings.Cut(text, "/"); ok {
 		slots, err := strconv.Atoi(digits)
 		if err != nil || slots < 1 || slots > jobs.MaxSlots {
-			r.addProblem(line, "%q does not begin with a number of slots from 1 to %d: a login is [SLOTS/][USER@]HOST[:PORT]", text, jobs.MaxSlots)
+			r.addProblem(line, "%q does not begin with a number of slots from 1 to %d: "+
+				"a login is [SLOTS/][USER@]HOST[:PORT]", text, jobs.MaxSlots)
 			return
 		}
 		h.Slots, rest = SlotRule{Fixed: slots}, after
 	}
 	if strings.ContainsAny(rest, " \t") {
-		r.addProblem(line, "%q has spaces: a login is [SLOTS/][USER@]HOST[:PORT]; options of ssh belong in ~/.ssh/config", text)
+		r.addProblem(line,
+			"%q has spaces: a login is [SLOTS/][USER@]HOST[:PORT]; options of ssh belong in ~/.ssh/config", text)
 		return
 	}
 	if rest == ":" {

@@ -26,7 +26,8 @@ max = 3
 func TestKeysOfAProvider(t *testing.T) {
 	inv, warnings := parse(t, cloud)
 	host := defaultHost()
-	host.User, host.Nice, host.Addresses, host.Slots, host.File, host.Line = "bob", 5, []string{"{name}"}, SlotRule{Less: 1}, "hosts.toml", 5
+	host.User, host.Nice, host.Addresses, host.Slots = "bob", 5, []string{"{name}"}, SlotRule{Less: 1}
+	host.File, host.Line = "hosts.toml", 5
 	want := &Provider{Name: "cloud", Create: "make {name}", List: "first {run}\nsecond", Terminate: "end {name}",
 		Max:     3,
 		Startup: 2 * time.Minute, Idle: 5 * time.Minute, Host: host}
@@ -34,9 +35,11 @@ func TestKeysOfAProvider(t *testing.T) {
 		!reflect.DeepEqual(inv.Providers[0], want) {
 		t.Fatalf("got  %+v, %v\nwant %+v", inv.Providers[0], warnings, want)
 	}
-	inv, _ = parse(t, cloud+"startup = '40s'\nidle = '1m'\nprice = 0.5\nslots = 4\ntags = 'big'\nmin = 2\nrule = 'queue'\nport = 2200\naddress = '{name}.cloud.example.org'\n")
-	if p := inv.Providers[0]; p.Startup != 40*time.Second || p.Idle != time.Minute || p.Price != 0.5 || p.Min != 2 || p.Rule != ByLength ||
-		p.Host.Slots.Fixed != 4 ||
+	inv, _ = parse(t, cloud+
+		"startup = '40s'\nidle = '1m'\nprice = 0.5\nslots = 4\ntags = 'big'\nmin = 2\nrule = 'queue'\n"+
+		"port = 2200\naddress = '{name}.cloud.example.org'\n")
+	if p := inv.Providers[0]; p.Startup != 40*time.Second || p.Idle != time.Minute || p.Price != 0.5 || p.Min != 2 ||
+		p.Rule != ByLength || p.Host.Slots.Fixed != 4 ||
 		!reflect.DeepEqual(p.Host.Tags, []string{"big"}) || p.Host.Port != 2200 ||
 		p.Host.Addresses[0] != "{name}.cloud.example.org" {
 		t.Errorf("got %+v", p)
@@ -123,16 +126,17 @@ func TestKeysOfASlurmProvider(t *testing.T) {
 		!strings.Contains(warnings[0], "Slurm may end the jobs") {
 		t.Errorf("link = srun: got the warnings %v", warnings)
 	}
+	const commands = "[[provider]]\nname = 'c'\ncreate = 'c'\nlist = 'l'\nterminate = 't'\n"
 	for keys, want := range map[string]string{
 		hpc + "margin = '2h'\n":   "margin: no job would ever start",
 		hpc + "create = 'x'\n":    `create: type = "slurm" supplies this command`,
 		hpc + "nodes = 0\n":       "nodes: must be from 1 to",
 		hpc + "sbatch = 7\n":      "sbatch: must be a text or a list of texts",
 		hpc + "partitoin = 'a'\n": `unknown key "partitoin"; did you mean "partition"?`,
-		"[[provider]]\nname = 'hpc'\ntype = 'slurm'\nmax = 2\n":                                         "a [[provider]] without a time",
-		"[[provider]]\nname = 'hpc'\ntype = 'pbs'\nmax = 2\n":                                           `type: "pbs" is unknown`,
-		"[[provider]]\nname = 'c'\ncreate = 'c'\nlist = 'l'\nterminate = 't'\nmax = 1\naccount = 'p'\n": `account belongs in a [[provider]] with type = "slurm"`,
-		"[[host]]\nname = 'a'\nlink = 'srun'\n":                                                         "neither",
+		"[[provider]]\nname = 'hpc'\ntype = 'slurm'\nmax = 2\n": "a [[provider]] without a time",
+		"[[provider]]\nname = 'hpc'\ntype = 'pbs'\nmax = 2\n":   `type: "pbs" is unknown`,
+		commands + "max = 1\naccount = 'p'\n":                   "account belongs in a [[provider]] with type",
+		"[[host]]\nname = 'a'\nlink = 'srun'\n":                 "neither",
 	} {
 		t.Run(keys, func(t *testing.T) {
 			refuse(t, keys, want)

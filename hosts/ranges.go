@@ -125,7 +125,9 @@ const maxName = 63
 
 // numberedName matches a name with a number in its first label, such as node01.lab, and splits
 // it at the last of them.
-var numberedName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([^.]*?)(\d{1,9})([^0-9.]*(?:\..*)?)$`) })
+var numberedName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([^.]*?)(\d{1,9})([^0-9.]*(?:\..*)?)$`)
+})
 
 // Fold is the inverse of Expand. It returns patterns for names, each in the position of its
 // first name.

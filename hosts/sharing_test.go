@@ -106,8 +106,13 @@ func TestWhoDividesFewerSlotsFindsSome(t *testing.T) {
 		"fewer than an own run":       {Share{Rule: 1, Slots: 1}, []SlotClaim{claim(1, 1, 0), claim(1, 2, 1)}, 2, 1},
 		"an own run holds all":        {Share{Rule: 1, Slots: 1}, []SlotClaim{claim(1, 1, 0), claim(1, 2, 2)}, 2, 0},
 		"load of others is respected": {Share{Rule: 8, Slots: 6}, []SlotClaim{claim(1, 8, 0), claim(2, 8, 4)}, 6, 2},
-		"a forged claim":              {Share{Rule: 4, Slots: 4}, []SlotClaim{claim(1, 4, 0), claim(2, 1<<20, 9)}, 8, 0},
-		"a claim without a number":    {Share{Rule: 4, Slots: 4}, []SlotClaim{claim(1, 4, 0), {User: 2, Held: 3}}, 4, 1},
+		"a forged claim": {
+			Share{Rule: 4, Slots: 4},
+			[]SlotClaim{claim(1, 4, 0), claim(2, 1<<20, 9)},
+			8,
+			0,
+		},
+		"a claim without a number": {Share{Rule: 4, Slots: 4}, []SlotClaim{claim(1, 4, 0), {User: 2, Held: 3}}, 4, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := SharedSlots(tt.own, cores, tt.claims)

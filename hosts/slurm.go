@@ -36,7 +36,9 @@ func setType(d *draft, v any) error {
 		return err
 	}
 	if s != "slurm" {
-		return fmt.Errorf(`%q is unknown: write "slurm", or leave type out and give the commands create, list, and terminate`, s)
+		return fmt.Errorf(
+			`%q is unknown: write "slurm", or leave type out and give the commands create, list, and terminate`, s,
+		)
 	}
 	d.provider.Slurm = &d.slurm
 	return nil
@@ -77,7 +79,8 @@ func (r *inventoryReader) completeSlurm(p *Provider, n int, values map[string]an
 		p.Host.Yield = false // the allocation is ours alone
 	}
 	if slices.Equal(p.Host.Command, []string{"srun"}) {
-		p.Host.Command = strings.Fields("srun --jobid={job} --overlap --nodes=1 --ntasks=1 --mem=0 --cpu-bind=none --nodelist={address}")
+		p.Host.Command = strings.Fields("srun --jobid={job} --overlap --nodes=1 --ntasks=1 --mem=0 --cpu-bind=none " +
+			"--nodelist={address}")
 		r.addWarning(r.positions.line("provider", n, "link"),
 			"link = srun: when a link ends, or this dispatcher dies, Slurm may end the jobs of its node, "+
 				"which then run again elsewhere; over ssh they continue (dcs-tui help slurm)")

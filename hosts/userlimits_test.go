@@ -14,19 +14,33 @@ func TestParseUserLimits(t *testing.T) {
 		want     UserLimits
 		problems []string
 	}{
-		"empty":         {"", UserLimits{}, nil},
-		"all":           {"slots = 8\nmemory = '64G'\nclosed = 'exam\n week '", UserLimits{}, []string{"line 3"}},
-		"for all users": {"slots = 8\nmemory = '64G'\nclosed = ' exam\tweek '\n", UserLimits{8, 64 << 30, "exam week"}, nil},
+		"empty": {"", UserLimits{}, nil},
+		"all":   {"slots = 8\nmemory = '64G'\nclosed = 'exam\n week '", UserLimits{}, []string{"line 3"}},
+		"for all users": {
+			"slots = 8\nmemory = '64G'\nclosed = ' exam\tweek '\n",
+			UserLimits{8, 64 << 30, "exam week"},
+			nil,
+		},
 		"for this user": {"slots = 8\nclosed = 'exams'\n[user.ada]\nslots = 16\nclosed = ''\n[user.bob]\nslots = 2\n",
 			UserLimits{Slots: 16}, nil},
 		"for this uid":    {"memory = 1048576\n[user.1000]\nmemory = 0\nslots = 3\n", UserLimits{Slots: 3}, nil},
 		"for other users": {"[user.bob]\nslots = 2\nclosed = 'no'", UserLimits{}, nil},
-		"problems": {"slots = -1\nmemory = true\nclosed = true\nslot = 3\n[user.ada]\nslots = 2\n[user.bob]\nmemory = 'x'\n",
-			UserLimits{Slots: 2}, []string{
+		"problems": {
+			"slots = -1\nmemory = true\nclosed = true\nslot = 3\n[user.ada]\nslots = 2\n[user.bob]\nmemory = 'x'\n",
+			UserLimits{Slots: 2},
+			[]string{
 				"closed: must be a message in quotes, not true or false",
 				"memory: must be a size such as \"64G\", not true or false",
-				"slot: unknown key; use slots, memory, or closed", "slots: must be from 0 to 4096, not -1", "user.bob.memory: "}},
-		"no tables":              {"user = 3\n", UserLimits{}, []string{"user: unknown key; use slots, memory, or closed"}},
+				"slot: unknown key; use slots, memory, or closed",
+				"slots: must be from 0 to 4096, not -1",
+				"user.bob.memory: ",
+			},
+		},
+		"no tables": {
+			"user = 3\n",
+			UserLimits{},
+			[]string{"user: unknown key; use slots, memory, or closed"},
+		},
 		"a user without a table": {"[user]\nada = 3\n", UserLimits{}, []string{"user.ada must be a table, [user.ada]"}},
 	} {
 		t.Run(name, func(t *testing.T) {
