@@ -53,10 +53,10 @@ const bootstrapText = `d_n=$1; ` +
 	`d_g=; command -v timeout >/dev/null 2>&1 && d_g="timeout 90"; ` +
 	// hear N reads N lines into d_l, each prefixed with "=". Some old versions of timeout take the
 	// 90 for a program and read nothing.
-	`hear() { d_l=$($d_g /bin/sh -c "d_k=$1; while [ \$d_k -gt 0 ]; do IFS= read -r d_l || exit 9; printf \"=%s\n\" \"\$d_l\"; d_k=\$((d_k-1)); done") || case $d_g$? in timeout*12[567]) d_g=; hear $1;; *) rm -f "$d_x"; exit 9;; esac; }; ` +
-	`d_x=; hear 5; d_k=$(printf "\n."); IFS=${d_k%.}; set -f; set -- $d_l; set +f; unset IFS; ` +
-	`d_h=${1#=} d_z=${2#=} d_w=${3#=} d_r=${4#=} d_c=${5#=}; ` +
-	`d_u=$(umask); umask 077; ` +
+	`hear() { d_l=$($d_g /bin/sh -c "d_k=$1; while [ \$d_k -gt 0 ]; do IFS= read -r d_l || exit 9; ` +
+	`printf \"=%s\n\" \"\$d_l\"; d_k=\$((d_k-1)); done") || case $d_g$? in timeout*12[567]) d_g=; hear $1;; ` +
+	`*) rm -f "$d_x"; exit 9;; esac; }; d_x=; hear 5; d_k=$(printf "\n."); IFS=${d_k%.}; set -f; set -- $d_l; ` +
+	`set +f; unset IFS; d_h=${1#=} d_z=${2#=} d_w=${3#=} d_r=${4#=} d_c=${5#=}; d_u=$(umask); umask 077; ` +
 	`case "$d_w" in "") d_w="$HOME/.dcs-tui";; "~") d_w="$HOME";; "~/"*) d_w="$HOME/${d_w#??}";; esac; ` +
 	`d_i=$(id -u); [ -n "$d_c" ] || d_c="/var/tmp/dcs-$d_i:/tmp/dcs-$d_i"; ` +
 	`start() { umask "$d_u"; cd /; say go; exec "$d_f" __host; exit 126; }; ` +
@@ -69,8 +69,8 @@ const bootstrapText = `d_n=$1; ` +
 	`[ "$1" = "$d_w" ] || case "$d_b" in */"${1##*/}");; *) say skip "$1: is a symbolic link"; return;; esac; ` +
 	`[ -O . ] || { say skip "$1: belongs to somebody else"; return; }; ` +
 	`d_f="$d_b/bin/dcs-tui-$d_h"; ` +
-	`if [ -f "$d_f" ] && [ -x "$d_f" ] && [ -O "$d_f" ] && [ "$(wc -c <"$d_f")" -eq "$d_z" ]; then say have "$d_b"; start; fi; ` +
-	`[ "$1" = "$d_w" ] || chmod 700 .; ` +
+	`if [ -f "$d_f" ] && [ -x "$d_f" ] && [ -O "$d_f" ] && [ "$(wc -c <"$d_f")" -eq "$d_z" ]; ` +
+	`then say have "$d_b"; start; fi; [ "$1" = "$d_w" ] || chmod 700 .; ` +
 	`d_e=$({ mkdir -p bin && chmod 700 bin; } 2>&1) || { say skip "$1: $d_e"; return; }; ` +
 	`d_x="bin/.new-$d_n"; ` +
 	// An empty file is a program for sh, unless the file system is mounted noexec.
@@ -85,7 +85,8 @@ const bootstrapText = `d_n=$1; ` +
 	// The second cat consumes the rest when the disk is full, so that the stream stays in step.
 	// Each piece starts two programs, so it is large, and has 15 minutes on a slow link.
 	`d_e=$({ while [ "$d_k" -gt 0 ]; do d_s=1048576; [ "$d_k" -ge $d_s ] || d_s=$d_k; ` +
-	`${d_g:+timeout 900} head -c $d_s || { kill -9 $$; exit; }; d_k=$((d_k-d_s)); done; } | { if [ "$d_m" = gzip ]; then gzip -dc; else cat; fi 2>&1 >"$d_x"; d_s=$?; cat >/dev/null; exit $d_s; }) ` +
+	`${d_g:+timeout 900} head -c $d_s || { kill -9 $$; exit; }; d_k=$((d_k-d_s)); done; ` +
+	`} | { if [ "$d_m" = gzip ]; then gzip -dc; else cat; fi 2>&1 >"$d_x"; d_s=$?; cat >/dev/null; exit $d_s; }) ` +
 	`|| { rm -f "$d_x"; say skip "$1: $d_e"; return; }; ` +
 	// Fsync before the rename: an empty copy, left by a power failure, would be used forever.
 	`d_e=$(dd of="$d_x" conv=notrunc,fsync </dev/null 2>&1) || { rm -f "$d_x"; say skip "$1: $d_e"; return; }; ` +
@@ -182,8 +183,10 @@ func (s *session) followBootstrap() error {
 		switch word {
 		case "space":
 			if kb, err := strconv.ParseInt(rest, 10, 64); err == nil && kb < minAddressSpace {
-				return s.hostError(hosts.Misconfigured, "raise it there, in limits.conf or in the startup file that sets it",
-					fmt.Errorf("the address space of a process is limited to %d kB (ulimit -v), and a Go program such as the helper needs %d kB",
+				return s.hostError(hosts.Misconfigured,
+					"raise it there, in limits.conf or in the startup file that sets it",
+					fmt.Errorf("the address space of a process is limited to %d kB (ulimit -v), "+
+						"and a Go program such as the helper needs %d kB",
 						kb, minAddressSpace))
 			}
 		case "have", "ok":
@@ -221,7 +224,8 @@ func (s *session) explainNoPlace(why []string, damaged bool) error {
 	if damaged {
 		return s.hostError(hosts.Broken, "", err)
 	}
-	return s.hostError(hosts.Misconfigured, "give the host a work_dir that is yours, has room, and may run programs", err)
+	return s.hostError(hosts.Misconfigured,
+		"give the host a work_dir that is yours, has room, and may run programs", err)
 }
 
 // deploy sends the program. rest is what follows "need". Each piece that is written extends the

@@ -127,7 +127,8 @@ func TestBootstrapWorksInEveryLoginShell(t *testing.T) {
 		{"ksh", `cat "$HOME/noise"; exec ksh -c "$3"`},
 		{"fish", `cat "$HOME/noise"; exec fish -c "$3"`},
 		{"bash for sh", `exec bash --posix -c "exec bash --posix -c ${3#exec /bin/sh -c }"`},
-		{"busybox", `mkdir -p "$HOME/bb" && busybox --install -s "$HOME/bb"; PATH="$HOME/bb"; cat "$HOME/noise"; exec sh -c "exec sh -c ${3#exec /bin/sh -c }"`},
+		{"busybox", `mkdir -p "$HOME/bb" && busybox --install -s "$HOME/bb"; PATH="$HOME/bb"; cat "$HOME/noise"; ` +
+			`exec sh -c "exec sh -c ${3#exec /bin/sh -c }"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -197,7 +198,8 @@ func TestUselessLoginShellIsBroken(t *testing.T) {
 		{"stderr", `echo "no shell today" >&2; exit 2`, broken, "no shell today"},
 		{"no process", `echo "sh: 1: Cannot fork" >&2; echo "Killed" >&2; exit 137`, broken,
 			"melon4: no more processes or threads can be started on this host (raise its limits (ulimit -u of"},
-		{"no process in a place", `n=${3##* }; echo "$n sys $(uname -sm)"; read -r a; echo "$n skip /tmp: sh: 1: Cannot fork"; echo "$n none"; exit 8`, broken,
+		{"no process in a place", `n=${3##* }; echo "$n sys $(uname -sm)"; read -r a; echo "$n skip /tmp: sh: 1: ` +
+			`Cannot fork"; echo "$n none"; exit 8`, broken,
 			"melon4: no more processes or threads can be started on this host (raise its limits (ulimit -u of"},
 		{"noise", `yes "hello	there"`, broken, `never stops printing, more than 64 KiB; it printed "hello there"`},
 		{"one long line", `yes | tr -d "\n"`, broken, `never stops printing`},
@@ -208,7 +210,8 @@ func TestUselessLoginShellIsBroken(t *testing.T) {
 		{"terminal", `printf '%s sys Linux x86_64\r\n' "${3##* }"; exec cat`, misconfigured,
 			"allocates a terminal on the host (take -t out of the link"},
 		{"no uname", `PATH=/opt/none:/opt/nothing; export PATH; exec "$@"`, misconfigured,
-			`uname cannot be run there: PATH is "/opt/none:/opt/nothing" (a startup file there may set PATH wrongly; it must contain the directories of the usual programs`},
+			`uname cannot be run there: PATH is "/opt/none:/opt/nothing" ` +
+				`(a startup file there may set PATH wrongly; it must contain the directories of the usual programs`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -232,14 +235,22 @@ func TestHelpersThatCannotServe(t *testing.T) {
 		want  string
 	}{
 		{"dies", hosts.Broken, "the helper ended: exit code 3: no spool here"},
-		{"threads", hosts.Broken, "melon4: no more processes or threads can be started on this host (raise its limits (ulimit -u of"},
+		{
+			"threads",
+			hosts.Broken,
+			"melon4: no more processes or threads can be started on this host (raise its limits (ulimit -u of",
+		},
 		{"forks", hosts.Broken, "the helper ended: exit code 3: the spool is gone"},
 		{"old", hosts.Misconfigured, "the helper speaks version 99"},
 		{"workdir", hosts.Misconfigured,
 			"work_dir cannot be used: mkdir /proc/nowhere: no such file or directory; set work_dir for this host"},
 		// This fault goes away without a person.
 		{"full", hosts.Broken, "no job can be run here, its files could not be written: no space left on device"},
-		{"cwd", hosts.Misconfigured, "jobs cannot run in /data there: no such directory (name a directory that every host has with --cwd)"},
+		{
+			"cwd",
+			hosts.Misconfigured,
+			"jobs cannot run in /data there: no such directory (name a directory that every host has with --cwd)",
+		},
 		{"fatal", hosts.Misconfigured, "spool cannot be made"},
 		{"fenced", hosts.Broken, "another dispatcher has taken this run over (its epoch is 7)"},
 	} {
@@ -267,7 +278,8 @@ func TestHelpersThatCannotServe(t *testing.T) {
 // and that Err quotes the first line of the crash.
 func TestCrashedHelperEndsTheReports(t *testing.T) {
 	for how, want := range map[string]string{
-		"panics": "panic: the helper is broken (this is a defect of dcs-tui: please report it with the lines that follow it in dispatcher.log)",
+		"panics": "panic: the helper is broken (this is a defect of dcs-tui: please report it with the lines that " +
+			"follow it in dispatcher.log)",
 		"aborts": "SIGABRT: abort",
 	} {
 		t.Run(how, func(t *testing.T) {
@@ -692,11 +704,15 @@ func TestLinesOfStderrAreBounded(t *testing.T) {
 	}
 }
 
+// outOfThreads is the output of a Go program that cannot start another thread.
+const outOfThreads = "runtime: failed to create new OS thread (have 5 already; errno=11)\nfatal error: newosproc\n"
+
 // TestCrashIsQuotedByItsFirstLine checks that the first line of a crash is quoted, however long the
 // stacks and registers after it are.
 func TestCrashIsQuotedByItsFirstLine(t *testing.T) {
 	stacks := "\n" + strings.Repeat("goroutine 7 [select]:\nmain.wait(0xc0000b2000)\n\t/src/wait.go:17 +0x4f\n", 3000)
 	registers := "rax    0x0\nrip    0x46e2a1\nfs     0x0\ngs     0x0\n"
+	const denied = "ws01: Permission denied (publickey).\n"
 	for text, want := range map[string]string{
 		"panic: no such job\n" + stacks: "panic: no such job",
 		"panic: first [recovered]\n\tpanic: second\n" +
@@ -708,9 +724,9 @@ func TestCrashIsQuotedByItsFirstLine(t *testing.T) {
 		"SIGQUIT: quit\nPC=0x46e2a1 m=0 sigcode=0\n" + stacks + registers: "SIGQUIT: quit",
 		"unexpected fault address 0x7f01\nfatal error: fault\n[signal SIGBUS: bus error]\n" +
 			stacks: "unexpected fault address 0x7f01",
-		"runtime: failed to create new OS thread (have 5 already; errno=11)\nfatal error: newosproc\n": "no more processes or threads can be started on this host",
-		"Warning: Permanently added 'ws01'\nws01: Permission denied (publickey).\n":                    "ws01: Permission denied (publickey).",
-		"runtime is 3 hours\nnot found\n": "not found",
+		outOfThreads: "no more processes or threads can be started on this host",
+		"Warning: Permanently added 'ws01'\n" + denied: strings.TrimSpace(denied),
+		"runtime is 3 hours\nnot found\n":              "not found",
 	} {
 		t.Run(text, func(t *testing.T) {
 			l := listen(strings.NewReader(text), nil, newAllowance(), nil)
@@ -750,8 +766,9 @@ func TestProcessLimitIsRecognized(t *testing.T) {
 		})
 	}
 	for output, want := range map[string]string{
-		"runtime: failed to create new OS thread (have 5 already; errno=11)\nfatal error: newosproc\n": "no more processes or threads can be started on this host",
-		"panic: no slot\n\ngoroutine 1 [running]:\n":                                                   "panic: no slot (this is a defect of dcs-tui: please report it)",
+		outOfThreads: "no more processes or threads can be started on this host",
+		"panic: no slot\n\ngoroutine 1 [running]:\n": "panic: no slot " +
+			"(this is a defect of dcs-tui: please report it)",
 		"a line\nanother\n": "a line\nanother\n",
 	} {
 		t.Run(output, func(t *testing.T) {

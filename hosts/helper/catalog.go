@@ -30,7 +30,8 @@ type catalog struct {
 var kinds = sync.OnceValue(func() *catalog {
 	c := &catalog{byKind: map[string]*kind{}, byType: map[reflect.Type]*kind{}}
 	for _, m := range []hosts.Message{
-		hosts.Open{}, hosts.Ping{}, hosts.Launch{}, hosts.Limit{}, hosts.Share{}, hosts.Withdraw{}, hosts.Kill{}, hosts.Probe{},
+		hosts.Open{}, hosts.Ping{}, hosts.Launch{}, hosts.Limit{}, hosts.Share{}, hosts.Withdraw{}, hosts.Kill{},
+		hosts.Probe{},
 		hosts.Inspect{}, hosts.List{}, hosts.Read{}, hosts.Bye{},
 		hosts.Hello{}, hosts.Heartbeat{}, hosts.Started{}, hosts.Exits{}, hosts.Withdrawn{}, hosts.Refused{},
 		hosts.Probed{}, hosts.Inspected{}, hosts.Listed{}, hosts.Trouble{}, hosts.Chunk{},

@@ -190,7 +190,8 @@ func (s *session) system() (kernel, machine string, err error) {
 	}
 	if word == "path" {
 		return "", "", s.hostError(hosts.Misconfigured,
-			"a startup file there may set PATH wrongly; it must contain the directories of the usual programs, such as /usr/bin:/bin",
+			"a startup file there may set PATH wrongly; it must contain the directories of the usual programs, "+
+				"such as /usr/bin:/bin",
 			fmt.Errorf("uname cannot be run there: PATH is %q", clean(rest)))
 	}
 	kernel, machine, ok := strings.Cut(rest, " ")
@@ -222,7 +223,8 @@ func (s *session) finish(err error) error {
 	if (!s.release() || s.ctx.Err() != nil) && !isCertain(err) {
 		cause, advice := context.Cause(s.ctx), ""
 		if late := (*stepTimeoutError)(nil); errors.As(cause, &late) && late.step == stepShell {
-			advice = "a startup file there, such as .bashrc, may read standard input, ask something or hang; let it do so in interactive shells only"
+			advice = "a startup file there, such as .bashrc, may read standard input, ask something or hang; " +
+				"let it do so in interactive shells only"
 			if s.host.Link == "command" { // it may not have reached the host
 				advice = "the host may be out of reach, or " + advice
 			}

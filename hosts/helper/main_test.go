@@ -60,7 +60,8 @@ func fakeHost(how string) int {
 	}
 	if how == "threads" { // as the Go runtime
 		fmt.Fprintln(os.Stderr, "runtime: failed to create new OS thread (have 5 already; errno=11)\n"+
-			"runtime: may need to increase max user processes (ulimit -u)\nfatal error: newosproc\n\ngoroutine 1 [running]:")
+			"runtime: may need to increase max user processes (ulimit -u)\nfatal error: newosproc\n\n"+
+			"goroutine 1 [running]:")
 		return 2
 	}
 	if how == "forks" {
@@ -93,9 +94,11 @@ func fakeHost(how string) int {
 	case "cwd":
 		hello.CwdError = "no such directory"
 	case "workdir":
-		hello.Error = "work_dir cannot be used: mkdir /proc/nowhere: no such file or directory; set work_dir for this host"
+		hello.Error = "work_dir cannot be used: mkdir /proc/nowhere: no such file or directory; " +
+			"set work_dir for this host"
 	case "full":
-		hello.Error, hello.Passing = "no job can be run here, its files could not be written: no space left on device", true
+		hello.Error, hello.Passing = "no job can be run here, its files could not be written: "+
+			"no space left on device", true
 	case "fatal":
 		w.Write(hosts.Trouble{Text: "spool cannot be made", Fatal: true})
 	}

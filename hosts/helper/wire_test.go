@@ -75,7 +75,9 @@ func TestEveryMessageSurvives(t *testing.T) {
 			n := int64(0)
 			fill(full.Elem(), &n)
 			in := []hosts.Message{
-				full.Interface().(hosts.Message), zero.Interface().(hosts.Message), full.Elem().Interface().(hosts.Message),
+				full.Interface().(hosts.Message),
+				zero.Interface().(hosts.Message),
+				full.Elem().Interface().(hosts.Message),
 			}
 			r := NewReader(iotest.OneByteReader(bytes.NewReader(write(t, in...))))
 			for i, want := range []reflect.Value{full, zero, full} {

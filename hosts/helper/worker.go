@@ -331,7 +331,8 @@ func (l *stderrReader) run(r io.Reader) {
 
 // crashLine matches the first line that the Go runtime prints in a crash. Many lines follow.
 var crashLine = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(panic: |fatal error: |runtime: |runtime/cgo: |unexpected fault address |SIG[A-Z0-9]+: )`)
+	return regexp.MustCompile(`^(panic: |fatal error: |runtime: |runtime/cgo: |unexpected fault address |` +
+		`SIG[A-Z0-9]+: )`)
 })
 
 // isCut reports whether the link was cut because the host printed too much.
@@ -359,13 +360,16 @@ func (l *stderrReader) add(s string) {
 var ErrProcessLimit = errors.New("no more processes or threads can be started on this host")
 
 // limitAdvice is the advice for ErrProcessLimit.
-const limitAdvice = "raise its limits (ulimit -u of the user, pids.max of its control group), or end other processes there"
+const limitAdvice = "raise its limits (ulimit -u of the user, pids.max of its control group), " +
+	"or end other processes there"
 
 // limitLine matches what the Go runtime, its thread library, shells, and timeout print when they
 // cannot start a thread or a process.
 var limitLine = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^runtime: failed to create new OS thread .*errno=11\)|^runtime: may need to increase max user processes|` +
-		`^runtime/cgo: pthread_create failed: |(?i:\bfork\b.*: resource temporarily unavailable|\b(?:cannot|can't) fork\b)`)
+	return regexp.MustCompile(`^runtime: failed to create new OS thread .*errno=11\)|` +
+		`^runtime: may need to increase max user processes|` +
+		`^runtime/cgo: pthread_create failed: |(?i:\bfork\b.*: resource temporarily unavailable|\b(?:cannot|` +
+		`can't) fork\b)`)
 })
 
 // IsProcessLimit reports whether a line printed by another program means that a process or a thread
