@@ -70,7 +70,10 @@ const maxBatch = 1024
 
 func newEngine(d *Dispatcher) *engine {
 	e := &engine{d: d, cfg: &d.cfg, start: time.Now(), ownedAt: time.Now(), inspectToken: make(chan struct{}, 1),
-		agents: map[string]*agent{}, fenceClaims: map[string]int{}, clockOffsets: map[string]time.Duration{}, inputOpen: true}
+		agents:       map[string]*agent{},
+		fenceClaims:  map[string]int{},
+		clockOffsets: map[string]time.Duration{},
+		inputOpen:    true}
 	e.core = sched.New(d.cfg.Sched, d.cfg.Table, d.cfg.Inventory)
 	e.loop = commit.New(e.core, d.cfg.Journal)
 	e.writer = newWriter(d)

@@ -40,9 +40,14 @@ func (e *engine) checkFenceClaim(ev sched.HostDown) sched.HostDown {
 	}
 	e.fenceClaims[ev.Host] = fenced.By
 	e.housekeeping()
-	ev.Err = &hosts.Error{Host: ev.Host, Class: hosts.Misconfigured,
-		Err:    fmt.Errorf("it claims that another dispatcher has taken this run over (epoch %d), which the run directory does not show", fenced.By),
-		Advice: "the host is not used; if the run directory is a copy or was restored, stop this dispatcher and resume the run"}
+	ev.Err = &hosts.Error{
+		Host:  ev.Host,
+		Class: hosts.Misconfigured,
+		Err: fmt.Errorf("it claims that another dispatcher has taken this run over (epoch %d), "+
+			"which the run directory does not show", fenced.By),
+		Advice: "the host is not used; if the run directory is a copy or was restored, stop this dispatcher " +
+			"and resume the run",
+	}
 	return ev
 }
 

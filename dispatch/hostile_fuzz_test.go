@@ -47,9 +47,17 @@ func (c *choices) text() string {
 }
 
 func (c *choices) outcome() jobs.Outcome {
-	return jobs.Outcome{Exit: int(c.number()), Signal: c.text(), Error: c.text(), Stopped: c.draw(2) == 1,
-		Started: jobs.Stamp(c.number()),
-		Ended:   jobs.Stamp(c.number()), CPU: time.Duration(c.number()), MaxRSSBytes: c.number(), Files: int32(c.draw(3))}
+	return jobs.Outcome{
+		Exit:        int(c.number()),
+		Signal:      c.text(),
+		Error:       c.text(),
+		Stopped:     c.draw(2) == 1,
+		Started:     jobs.Stamp(c.number()),
+		Ended:       jobs.Stamp(c.number()),
+		CPU:         time.Duration(c.number()),
+		MaxRSSBytes: c.number(),
+		Files:       int32(c.draw(3)),
+	}
 }
 
 func (c *choices) exits() (list []hosts.ExitedJob) {
@@ -107,12 +115,20 @@ func (c *choices) message() hosts.Message {
 		return &hosts.Stored{ID: c.number(), FencedBy: int(c.number()), Why: c.text()}
 	case 11:
 		id := c.attempt().String()
-		return &hosts.Heartbeat{Uptime: time.Duration(c.number()), MemFree: c.number(), DiskFree: c.number(),
-			Running: int(c.number()),
-			Load:    [3]float64{float64(c.number())}, Ours: float64(c.number()), Suspended: time.Duration(c.number()), LockedGPUs: []int{int(c.number())},
+		return &hosts.Heartbeat{
+			Uptime:     time.Duration(c.number()),
+			MemFree:    c.number(),
+			DiskFree:   c.number(),
+			Running:    int(c.number()),
+			Load:       [3]float64{float64(c.number())},
+			Ours:       float64(c.number()),
+			Suspended:  time.Duration(c.number()),
+			LockedGPUs: []int{int(c.number())},
 			Owner: hosts.Owner{Who: c.text(),
-				Suspend: c.draw(2) == 1}, Progress: map[string]string{id: c.text()},
-			Reports: map[string]string{id: c.text()}}
+				Suspend: c.draw(2) == 1},
+			Progress: map[string]string{id: c.text()},
+			Reports:  map[string]string{id: c.text()},
+		}
 	}
 	return &hosts.Hello{Machine: c.text(), FencedBy: int(c.number())}
 }

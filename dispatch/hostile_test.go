@@ -26,8 +26,13 @@ func hostileRig(t *testing.T, x *hosttest.Hostiles) (r *rig, base string) {
 	base = t.TempDir()
 	r = idleRig(t, 0)
 	r.connector = helper.New(helper.Options{Opener: x})
-	r.files = Files{Source: files.NewSource(base), BaseDir: base, RecordDir: filepath.Join(base, "dcs-runs/r/returning"),
-		Return: []string{"out.txt"}, Protected: []string{filepath.Join(base, "hosts.toml")}}
+	r.files = Files{
+		Source:    files.NewSource(base),
+		BaseDir:   base,
+		RecordDir: filepath.Join(base, "dcs-runs/r/returning"),
+		Return:    []string{"out.txt"},
+		Protected: []string{filepath.Join(base, "hosts.toml")},
+	}
 	return r, base
 }
 
@@ -50,7 +55,12 @@ func TestForgedReturnsWriteNothing(t *testing.T) {
 	} {
 		t.Run(tt.attack.String()+" "+tt.path, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				x := &hosttest.Hostiles{Attacks: map[string]hosttest.Attack{"evil": tt.attack}, Run: time.Second, Path: tt.path, Content: "theirs"}
+				x := &hosttest.Hostiles{
+					Attacks: map[string]hosttest.Attack{"evil": tt.attack},
+					Run:     time.Second,
+					Path:    tt.path,
+					Content: "theirs",
+				}
 				r, base := hostileRig(t, x)
 				if err := os.WriteFile(filepath.Join(base, "hosts.toml"), []byte("ours"), 0o600); err != nil {
 					t.Fatal(err)
@@ -76,7 +86,8 @@ func TestForgedReturnsWriteNothing(t *testing.T) {
 				there = slices.DeleteFunc(there, func(name string) bool {
 					return name == "dcs-runs" || name == "dcs-runs/r" || name == "dcs-runs/r/returning"
 				})
-				if b, _ := os.ReadFile(filepath.Join(base, "hosts.toml")); string(b) != "ours" || !slices.Equal(there, []string{"hosts.toml"}) {
+				if b, _ := os.ReadFile(filepath.Join(base, "hosts.toml")); string(b) != "ours" ||
+					!slices.Equal(there, []string{"hosts.toml"}) {
 					t.Errorf("there is %q, and hosts.toml holds %q", there, b)
 				}
 			})
@@ -105,7 +116,13 @@ func TestHonestHostReturnsFiles(t *testing.T) {
 // victimRig returns a started rig in which jobs 1 to 4 run on the host good, and others on evil, for
 // an hour each. given are all jobs of good.
 func victimRig(t *testing.T, attack hosttest.Attack) (r *rig, given []jobs.ID) {
-	x := &hosttest.Hostiles{Attacks: map[string]hosttest.Attack{"evil": attack}, Run: time.Hour, Other: "good", Epoch: 999_999, Content: "theirs"}
+	x := &hosttest.Hostiles{
+		Attacks: map[string]hosttest.Attack{"evil": attack},
+		Run:     time.Hour,
+		Other:   "good",
+		Epoch:   999_999,
+		Content: "theirs",
+	}
 	for id := range 8 {
 		for n := range 3 { // whatever is on good, and attempts that nobody has
 			x.Victims = append(x.Victims, jobs.AttemptID{Job: jobs.ID(id + 1), N: n + 1})
@@ -126,7 +143,8 @@ func TestAttacksChangeNothingElsewhere(t *testing.T) {
 				r.drainAll(8, 3*time.Hour)
 				for _, id := range given {
 					a, err := r.d.Attempt(t.Context(), jobs.AttemptID{Job: id, N: 1})
-					if err != nil || a.State != jobs.AttemptExited || a.Host != "good" || a.Outcome.Elapsed() != time.Hour {
+					if err != nil || a.State != jobs.AttemptExited || a.Host != "good" ||
+						a.Outcome.Elapsed() != time.Hour {
 						t.Errorf("job %d: %+v, %v", id, a, err)
 					}
 					if more, _ := r.d.Attempt(t.Context(), jobs.AttemptID{Job: id, N: 2}); more != nil {
@@ -241,7 +259,11 @@ func TestFenceNeedsTheRunDirectory(t *testing.T) {
 	for _, attack := range []hosttest.Attack{hosttest.FencesHello, hosttest.FencesRefusal} {
 		for _, epoch := range []int{2, 999_999, math.MaxInt} {
 			synctest.Test(t, func(t *testing.T) {
-				x := &hosttest.Hostiles{Attacks: map[string]hosttest.Attack{"evil": attack}, Run: time.Second, Epoch: epoch}
+				x := &hosttest.Hostiles{
+					Attacks: map[string]hosttest.Attack{"evil": attack},
+					Run:     time.Second,
+					Epoch:   epoch,
+				}
 				r, _ := hostileRig(t, x)
 				r.start(&jobs.Table{}, "good", "evil").submit(20)
 				r.finish(20)

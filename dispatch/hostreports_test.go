@@ -17,8 +17,10 @@ import (
 func BenchmarkReports(b *testing.B) {
 	d, err := Start(Config{
 		RunUID: "u1", RunName: "test", RunDir: "/run", Sched: sched.Config{Seed: 1},
-		Inventory: &hosts.Inventory{Hosts: []*hosts.Host{fakeHost("a")}},
-		Connector: helper.New(helper.Options{Opener: &hosttest.Hostiles{}}), Journal: new(jobstest.Journal), Table: new(jobs.Table),
+		Inventory:  &hosts.Inventory{Hosts: []*hosts.Host{fakeHost("a")}},
+		Connector:  helper.New(helper.Options{Opener: &hosttest.Hostiles{}}),
+		Journal:    new(jobstest.Journal),
+		Table:      new(jobs.Table),
 		StoreSpecs: func([]*jobs.Spec) error { return nil },
 		Open:       hosts.Open{Run: "u1", Epoch: 1},
 	})

@@ -76,7 +76,8 @@ func (e *engine) agentEnded(a *agent, clean bool) {
 		e.numLeaving--
 		if !clean && e.fencedBy == 0 {
 			e.recordNotice(Notice{Host: a.name,
-				Text: fmt.Sprintf("%s could not be reached when it left the run: processes that jobs left behind there may still be alive", a.name)})
+				Text: fmt.Sprintf("%s could not be reached when it left the run: processes that jobs left behind "+
+					"there may still be alive", a.name)})
 		}
 		return
 	}
@@ -107,7 +108,8 @@ func (e *engine) close() {
 	slices.Sort(e.unclean)
 	if len(e.unclean) > 0 && e.fencedBy == 0 { // otherwise the next dispatcher reports them
 		e.recordNotice(Notice{Text: fmt.Sprintf(
-			"%s could not be reached at the end: processes that jobs left behind there may still be alive; resume the run when it is back to end them",
+			"%s could not be reached at the end: processes that jobs left behind there may still be alive; "+
+				"resume the run when it is back to end them",
 			strings.Join(e.unclean, ", "))})
 	}
 	out, err := e.loop.End(e.now(), len(e.unclean) == 0, e.finishOfRun())

@@ -43,7 +43,8 @@ func TestLiveShowsTheStateOfTheRun(t *testing.T) {
 		r.submit(20)
 		time.Sleep(15 * time.Second)
 		s := liveState(t, r.d)
-		if s.V != jobs.FormatLive.Version || s.Run != "u1" || s.Epoch != 1 || !s.At.Equal(time.Now()) || s.More || s.Held ||
+		if s.V != jobs.FormatLive.Version || s.Run != "u1" || s.Epoch != 1 || !s.At.Equal(time.Now()) || s.More ||
+			s.Held ||
 			s.Tries != jobs.DefaultTries || s.Finish != nil {
 			t.Errorf("got state %+v, want that of a new run of the first dispatcher", s)
 		}

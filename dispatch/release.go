@@ -279,8 +279,12 @@ func (e *engine) handleDeletedCheck(deleted bool) {
 	e.numMissed++
 	if e.numMissed == deletedAfter {
 		e.deleted = true
-		e.notify(Notice{At: time.Now(), Text: fmt.Sprintf("the run directory %s was deleted or moved: nothing is launched or recorded any more; "+
-			"running jobs continue, and their results are lost unless the directory is restored; Ctrl-C or SIGTERM ends this dispatcher", e.cfg.RunDir)})
+		e.notify(Notice{
+			At: time.Now(),
+			Text: fmt.Sprintf("the run directory %s was deleted or moved: nothing is launched or recorded any more; "+
+				"running jobs continue, and their results are lost unless the directory is restored; "+
+				"Ctrl-C or SIGTERM ends this dispatcher", e.cfg.RunDir),
+		})
 		Signal(e.d.signals.Changes)
 	}
 }

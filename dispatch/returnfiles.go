@@ -300,7 +300,8 @@ func (a *agent) fetchFiles(ctx context.Context, b *fetch) {
 		}
 		if text := err.Error(); text != told {
 			told = text
-			a.sendJobNotice(id.Job, fmt.Sprintf("the files that job %d returns cannot be copied now: %s; this is tried again, and the job counts as running until then", id.Job, text))
+			a.sendJobNotice(id.Job, fmt.Sprintf("the files that job %d returns cannot be copied now: %s; "+
+				"this is tried again, and the job counts as running until then", id.Job, text))
 		}
 		select {
 		case <-time.After(fetchRetryDelay):
@@ -329,7 +330,9 @@ const (
 )
 
 // returnedList reads the list of the files that an attempt returns.
-func (a *agent) returnedList(b *fetch, read func(path string, offset, size int64) ([]byte, error)) (files.Manifest, error) {
+func (a *agent) returnedList(
+	b *fetch, read func(path string, offset, size int64) ([]byte, error),
+) (files.Manifest, error) {
 	var list []byte
 	for {
 		data, err := read("", int64(len(list)), -1)
@@ -441,7 +444,8 @@ func (a *agent) reportRepeats(id jobs.AttemptID, m files.Manifest) {
 		if n > 1 {
 			more = fmt.Sprintf(" and %d more", n-1)
 		}
-		a.sendJobNotice(id.Job, fmt.Sprintf("jobs %d and %d both return %q%s: the file of job %d is replaced; let each job return a file with its own name", by, id.Job, first, more, by))
+		a.sendJobNotice(id.Job, fmt.Sprintf("jobs %d and %d both return %q%s: the file of job %d is replaced; "+
+			"let each job return a file with its own name", by, id.Job, first, more, by))
 	}
 }
 

@@ -155,7 +155,8 @@ func TestNumberOfWantsIsBounded(t *testing.T) {
 		t.Fatalf("a host with %d Wants stays connected", maxServing+1)
 	}
 	down, _ := (<-a.d.inputs).ev.(sched.HostDown)
-	if down.Host != "evil" || down.Err == nil || !strings.Contains(down.Err.Error(), "more than 64 pieces of files at once") {
+	if down.Host != "evil" || down.Err == nil ||
+		!strings.Contains(down.Err.Error(), "more than 64 pieces of files at once") {
 		t.Errorf("got %+v, want evil to be down because it asks for too many pieces", down)
 	}
 }
