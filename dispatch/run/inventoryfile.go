@@ -166,7 +166,8 @@ func (in *Inventory) store() {
 	}
 }
 
-// check reads the file if it may have changed, and reports whether the inventory has changed. New content counts when it was read twice in a row, or immediately if now is set.
+// check reads the file if it may have changed, and reports whether the inventory has changed. New
+// content counts when it was read twice in a row, or immediately if now is set.
 func (in *Inventory) check(now bool) bool {
 	changed := in.read(now)
 	in.mu.Lock()

@@ -163,7 +163,8 @@ func TestChangedInventoryGoesToTheDispatcher(t *testing.T) {
 		c.serve(over, func(inv *hosts.Inventory) error { given <- inv; return nil })
 	}()
 	c.HandleRequest("late", jobs.HostRequest{Options: "slots=2"})
-	provider := "[[provider]]\nname = \"cloud\"\ncreate = \"c {name}\"\nlist = \"l\"\nterminate = \"t {name}\"\nmax = 7\n"
+	provider := "[[provider]]\nname = \"cloud\"\ncreate = \"c {name}\"\nlist = \"l\"\n" +
+		"terminate = \"t {name}\"\nmax = 7\n"
 	c.reload(inventoryOf("a", "b") + provider + "[tokens]\nmatlab = 3\n")
 	inv := <-given
 	if len(inv.Hosts) != 2 || len(inv.Providers) != 1 || len(inv.Tokens) != 1 {

@@ -24,7 +24,9 @@ func (r *Run) packFiles() {
 	if r.opts.PackFiles <= 0 {
 		return
 	}
-	packing := &attempts.Packing{Packer: attempts.Packer{Disk: r.dir.Disk, Dir: r.dir.Dir, Run: r.dir.UID(), Least: packLeast}}
+	packing := &attempts.Packing{
+		Packer: attempts.Packer{Disk: r.dir.Disk, Dir: r.dir.Dir, Run: r.dir.UID(), Least: packLeast},
+	}
 	_ = attempts.SweepPacks(r.dir.Disk, r.dir.Dir, time.Now()) // an error shows when packs are made
 	wait, warned := packPause(0), false
 	for {
@@ -81,7 +83,8 @@ func Pack(run *rundir.Run) (packed int, err error) {
 	err = attempts.SweepPacks(run.Disk, run.Dir, time.Now())
 	for _, shard := range shards {
 		// A dispatcher that begins meanwhile is not disturbed, but it packs for itself.
-		if now, oerr := journal.ReadOwner(run); oerr != nil || before != nil && now != nil && now.Token != before.Token {
+		if now, oerr := journal.ReadOwner(run); oerr != nil ||
+			before != nil && now != nil && now.Token != before.Token {
 			return packed, errors.Join(err, fmt.Errorf("somebody has begun to dispatch the run"), oerr)
 		}
 		n, perr := p.Pack(shard)

@@ -54,7 +54,9 @@ func packages(t *testing.T) map[string]pkg {
 
 // sourceFiles parses the Go files of the repository, except the files and directories for which skip
 // returns true. It returns them by their paths in the repository.
-func sourceFiles(t *testing.T, fset *token.FileSet, mode parser.Mode, skip func(path string) bool) map[string]*ast.File {
+func sourceFiles(
+	t *testing.T, fset *token.FileSet, mode parser.Mode, skip func(path string) bool,
+) map[string]*ast.File {
 	t.Helper()
 	files := map[string]*ast.File{}
 	err := filepath.WalkDir("../..", func(path string, d os.DirEntry, err error) error {
@@ -81,56 +83,111 @@ func isTest(path string) bool { return strings.HasSuffix(path, "_test.go") }
 // allowedImports lists which of our packages each package may import, as in the table of
 // ARCHITECTURE.md. A package that is not listed may import every package.
 var allowedImports = map[string][]string{
-	"jobs":                     {"internal/text"},
-	"jobs/action":              {"internal/text", "jobs"},
-	"jobs/journal":             {"internal/account", "internal/platform", "internal/text", "jobs", "jobs/live", "jobs/rundir"},
-	"jobs/live":                {"jobs", "jobs/rundir"},
-	"jobs/query":               {"internal/text", "jobs"},
-	"jobs/rundir":              {"internal/platform", "internal/text", "internal/trust", "jobs", "jobs/action"},
-	"jobs/shell":               {},
-	"jobs/rundir/memdisk":      {"jobs/rundir"},
-	"jobs/results":             {"internal/text", "jobs", "jobs/query"},
-	"observe/report":           {"internal/text", "jobs", "jobs/live", "jobs/query", "jobs/results"},
-	"jobs/metrics":             {"internal/text", "jobs", "jobs/attempts", "jobs/results", "jobs/rundir"},
-	"jobs/attempts":            {"jobs", "jobs/rundir"},
-	"hosts":                    {"internal/account", "internal/text", "internal/trust", "jobs", "jobs/attempts", "jobs/rundir"},
-	"hosts/link":               {"hosts", "internal/account", "internal/platform", "internal/text", "internal/trust"},
-	"hosts/helper":             {"hosts", "internal/platform", "internal/text", "jobs"},
-	"hosts/files":              {"hosts", "hosts/helper", "internal/text", "jobs", "jobs/attempts", "jobs/journal", "jobs/results", "jobs/rundir"},
-	"hosts/mirror":             {"hosts", "jobs", "jobs/journal", "jobs/rundir"},
-	"hosts/helper/remote":      {"hosts", "hosts/files", "hosts/helper", "hosts/mirror", "internal/account", "internal/text", "internal/zone", "jobs", "jobs/attempts", "jobs/rundir"},
-	"hosts/helper/hostprog":    {"hosts/helper/remote"},
-	"hosts/helper/carried":     {},
-	"hosts/hosttest":           {"hosts", "hosts/helper", "internal/polltest", "jobs"},
-	"internal/polltest":        {},
-	"internal/heap":            {},
-	"internal/platform":        {},
-	"internal/account":         {},
-	"internal/zone":            {},
-	"internal/trust":           {"internal/account"},
-	"internal/progtest":        {"internal/polltest"},
-	"internal/ptytest":         {"hosts/hosttest", "internal/platform", "internal/polltest"},
-	"grid":                     {"grid/search", "internal/text", "jobs", "jobs/query"},
-	"grid/search":              {},
-	"dispatch/sched":           {"dispatch/sched/fairshare", "dispatch/sched/forecast", "dispatch/sched/halt", "dispatch/sched/hardness", "internal/heap", "hosts", "internal/text", "jobs", "jobs/action"},
+	"jobs":        {"internal/text"},
+	"jobs/action": {"internal/text", "jobs"},
+	"jobs/journal": {
+		"internal/account", "internal/platform", "internal/text", "jobs", "jobs/live", "jobs/rundir",
+	},
+	"jobs/live":           {"jobs", "jobs/rundir"},
+	"jobs/query":          {"internal/text", "jobs"},
+	"jobs/rundir":         {"internal/platform", "internal/text", "internal/trust", "jobs", "jobs/action"},
+	"jobs/shell":          {},
+	"jobs/rundir/memdisk": {"jobs/rundir"},
+	"jobs/results":        {"internal/text", "jobs", "jobs/query"},
+	"observe/report":      {"internal/text", "jobs", "jobs/live", "jobs/query", "jobs/results"},
+	"jobs/metrics":        {"internal/text", "jobs", "jobs/attempts", "jobs/results", "jobs/rundir"},
+	"jobs/attempts":       {"jobs", "jobs/rundir"},
+	"hosts": {
+		"internal/account", "internal/text", "internal/trust", "jobs", "jobs/attempts", "jobs/rundir",
+	},
+	"hosts/link":   {"hosts", "internal/account", "internal/platform", "internal/text", "internal/trust"},
+	"hosts/helper": {"hosts", "internal/platform", "internal/text", "jobs"},
+	"hosts/files": {
+		"hosts", "hosts/helper", "internal/text", "jobs", "jobs/attempts", "jobs/journal", "jobs/results",
+		"jobs/rundir",
+	},
+	"hosts/mirror": {"hosts", "jobs", "jobs/journal", "jobs/rundir"},
+	"hosts/helper/remote": {
+		"hosts", "hosts/files", "hosts/helper", "hosts/mirror", "internal/account", "internal/text",
+		"internal/zone", "jobs", "jobs/attempts", "jobs/rundir",
+	},
+	"hosts/helper/hostprog": {"hosts/helper/remote"},
+	"hosts/helper/carried":  {},
+	"hosts/hosttest":        {"hosts", "hosts/helper", "internal/polltest", "jobs"},
+	"internal/polltest":     {},
+	"internal/heap":         {},
+	"internal/platform":     {},
+	"internal/account":      {},
+	"internal/zone":         {},
+	"internal/trust":        {"internal/account"},
+	"internal/progtest":     {"internal/polltest"},
+	"internal/ptytest":      {"hosts/hosttest", "internal/platform", "internal/polltest"},
+	"grid":                  {"grid/search", "internal/text", "jobs", "jobs/query"},
+	"grid/search":           {},
+	"dispatch/sched": {
+		"dispatch/sched/fairshare", "dispatch/sched/forecast", "dispatch/sched/halt",
+		"dispatch/sched/hardness", "internal/heap", "hosts", "internal/text", "jobs", "jobs/action",
+	},
 	"dispatch/sched/fairshare": {},
 	"dispatch/sched/halt":      {"internal/text", "jobs"},
 	"dispatch/sched/forecast":  {},
 	"dispatch/sched/hardness":  {"jobs"},
 	"dispatch/commit":          {"dispatch/sched", "hosts", "jobs"},
-	"dispatch/sim": {"dispatch/commit", "dispatch/sched", "dispatch/sched/fairshare", "dispatch/sched/halt", "hosts", "jobs", "jobs/action", "jobs/attempts", "jobs/journal", "jobs/rundir",
-		"jobs/rundir/memdisk"},
-	"dispatch":         {"dispatch/commit", "dispatch/sched", "hosts", "hosts/files", "internal/account", "internal/text", "jobs", "jobs/live", "jobs/results", "jobs/rundir"},
+	"dispatch/sim": {
+		"dispatch/commit",
+		"dispatch/sched",
+		"dispatch/sched/fairshare",
+		"dispatch/sched/halt",
+		"hosts",
+		"jobs",
+		"jobs/action",
+		"jobs/attempts",
+		"jobs/journal",
+		"jobs/rundir",
+		"jobs/rundir/memdisk",
+	},
+	"dispatch": {
+		"dispatch/commit", "dispatch/sched", "hosts", "hosts/files", "internal/account", "internal/text",
+		"jobs", "jobs/live", "jobs/results", "jobs/rundir",
+	},
 	"dispatch/publish": {"dispatch", "jobs/live", "jobs/rundir"},
 	"dispatch/socket":  {"internal/platform", "jobs", "jobs/live"},
-	"tui":              {"internal/platform", "internal/text", "jobs", "jobs/action", "jobs/live", "jobs/query", "jobs/results", "observe/runview"},
+	"tui": {
+		"internal/platform", "internal/text", "jobs", "jobs/action", "jobs/live", "jobs/query",
+		"jobs/results", "observe/runview",
+	},
 	"internal/text":    {},
 	"observe/ask":      {"internal/text", "jobs", "jobs/action", "jobs/journal", "jobs/live", "jobs/rundir"},
 	"observe/runindex": {"jobs", "jobs/rundir"},
-	"dispatch/inbox":   {"dispatch", "dispatch/sched", "dispatch/socket", "internal/text", "jobs", "jobs/action", "jobs/rundir"},
-	"dispatch/run": {"grid/search", "dispatch", "hosts/files", "dispatch/inbox", "dispatch/publish", "dispatch/sched", "dispatch/socket", "hosts", "hosts/mirror", "internal/platform", "internal/text",
-		"jobs", "jobs/action", "jobs/attempts", "jobs/journal", "jobs/live", "jobs/metrics", "jobs/query", "jobs/results", "jobs/rundir"},
-	"observe/runview": {"internal/heap", "dispatch/socket", "hosts", "internal/text", "jobs", "jobs/action", "observe/ask", "jobs/journal", "jobs/live", "jobs/metrics", "jobs/query", "jobs/results", "jobs/rundir"},
+	"dispatch/inbox": {
+		"dispatch", "dispatch/sched", "dispatch/socket", "internal/text", "jobs", "jobs/action", "jobs/rundir",
+	},
+	"dispatch/run": {
+		"grid/search",
+		"dispatch",
+		"hosts/files",
+		"dispatch/inbox",
+		"dispatch/publish",
+		"dispatch/sched",
+		"dispatch/socket",
+		"hosts",
+		"hosts/mirror",
+		"internal/platform",
+		"internal/text",
+		"jobs",
+		"jobs/action",
+		"jobs/attempts",
+		"jobs/journal",
+		"jobs/live",
+		"jobs/metrics",
+		"jobs/query",
+		"jobs/results",
+		"jobs/rundir",
+	},
+	"observe/runview": {
+		"internal/heap", "dispatch/socket", "hosts", "internal/text", "jobs", "jobs/action", "observe/ask",
+		"jobs/journal", "jobs/live", "jobs/metrics", "jobs/query", "jobs/results", "jobs/rundir",
+	},
 }
 
 // TestImportsAreAllowed checks that packages import only what the table of ARCHITECTURE.md allows.
@@ -158,7 +215,8 @@ func TestImportsPointDownward(t *testing.T) {
 		for _, dep := range p.Imports {
 			path, ours := strings.CutPrefix(dep, "dcs-tui/")
 			below, _, _ := strings.Cut(path, "/")
-			if ours && first == "jobs" && below != "jobs" && below != "internal" || below == "observe" && !slices.Contains(users, first) {
+			if ours && first == "jobs" && below != "jobs" && below != "internal" ||
+				below == "observe" && !slices.Contains(users, first) {
 				t.Errorf("%s imports %s", name, path)
 			}
 		}
@@ -175,7 +233,8 @@ func TestHostsAreReachedThroughInterfaces(t *testing.T) {
 			ssh := strings.HasPrefix(dep, "golang.org/x/crypto/ssh") || strings.HasSuffix(dep, "/hosts/link")
 			site, _, _ := strings.Cut(dep, "/")
 			library := strings.Contains(site, ".") && !strings.HasPrefix(dep+"/", "github.com/go-json-experiment/json/")
-			if ssh && (first == "dispatch" || name == "tui" || name == "jobs") || library && (name == "jobs" || name == "jobs/results") {
+			if ssh && (first == "dispatch" || name == "tui" || name == "jobs") ||
+				library && (name == "jobs" || name == "jobs/results") {
 				t.Errorf("%s reaches %s", name, dep)
 			}
 		}
@@ -186,8 +245,20 @@ func TestHostsAreReachedThroughInterfaces(t *testing.T) {
 // need: commands, the screen, ssh, pages, and networks.
 func TestTheProgramForHostsIsSmall(t *testing.T) {
 	libraries := []string{"github.com/BurntSushi/toml", "github.com/go-json-experiment/json", "golang.org/x/sys/unix"}
-	forUsers := []string{"dcs-tui/dispatch", "dcs-tui/tui", "dcs-tui/observe", "dcs-tui/grid", "dcs-tui/clients", "dcs-tui/internal/cli",
-		"dcs-tui/hosts/link", "dcs-tui/hosts/helper/carried", "embed", "net/http", "html/template", "text/template"}
+	forUsers := []string{
+		"dcs-tui/dispatch",
+		"dcs-tui/tui",
+		"dcs-tui/observe",
+		"dcs-tui/grid",
+		"dcs-tui/clients",
+		"dcs-tui/internal/cli",
+		"dcs-tui/hosts/link",
+		"dcs-tui/hosts/helper/carried",
+		"embed",
+		"net/http",
+		"html/template",
+		"text/template",
+	}
 	isBelow := func(dep string) func(string) bool {
 		return func(root string) bool { return strings.HasPrefix(dep+"/", root+"/") }
 	}

@@ -19,7 +19,8 @@ var (
 	// qualifiedWord matches a name with its package: jobs.Fold.
 	qualifiedWord = regexp.MustCompile(`\b([a-z][a-z0-9]*)\.([A-Z][A-Za-z0-9]+)\b`)
 	// nonProse matches what is not part of a sentence: texts, paths, addresses, and code.
-	nonProse = regexp.MustCompile("\"[^\"\n]*\n?[^\"\n]*\"|`[^`\n]*`|'[^'\n]*'|[\\w.-]*[/:=$%<>@\\\\][^\\s,;)]*|(?m)^\t.*$")
+	nonProse = regexp.MustCompile("\"[^\"\n]*\n?[^\"\n]*\"|`[^`\n]*`|'[^'\n" +
+		"]*'|[\\w.-]*[/:=$%<>@\\\\][^\\s,;)]*|(?m)^\t.*$")
 )
 
 // wordSet is a set of words.

@@ -96,7 +96,12 @@ func TestRangesAreQuotedInCommands(t *testing.T) {
 // code spans exist.
 func TestDocsNameFiles(t *testing.T) {
 	path := regexp.MustCompile("`([a-z0-9_]+(?:/[a-zA-Z0-9_.-]+)+)`")
-	for _, page := range []string{"CONTRIBUTING.md", "ARCHITECTURE.md", "docs/internals/design.md", "docs/internals/reliability.md"} {
+	for _, page := range []string{
+		"CONTRIBUTING.md",
+		"ARCHITECTURE.md",
+		"docs/internals/design.md",
+		"docs/internals/reliability.md",
+	} {
 		text, err := os.ReadFile(filepath.Join("../..", page))
 		if err != nil {
 			t.Fatal(err)

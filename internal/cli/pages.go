@@ -99,8 +99,8 @@ func (a *app) listPages(root *cobra.Command) string {
 			b.WriteString("| `" + name + "` | " + title + " |\n")
 		}
 	}
-	b.WriteString("\n## Other files\n\n| | |\n|---|---|\n| `hosts.toml` | An inventory with all keys |\n| `license` | The license of dcs-tui |\n" +
-		"| `notices` | The licenses of the libraries in it |\n")
+	b.WriteString("\n## Other files\n\n| | |\n|---|---|\n| `hosts.toml` | An inventory with all keys |\n" +
+		"| `license` | The license of dcs-tui |\n| `notices` | The licenses of the libraries in it |\n")
 	return b.String()
 }
 

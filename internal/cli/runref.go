@@ -118,6 +118,11 @@ func completeRuns(_ *cobra.Command, args []string, prefix string) ([]string, cob
 	return withPrefix(names, prefix), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
+// completeAnyRun is completeRuns for each argument, not only the first.
+func completeAnyRun(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	return completeRuns(cmd, nil, prefix)
+}
+
 // withPrefix returns the completions that begin with prefix.
 func withPrefix(words []string, prefix string) []string {
 	return slices.DeleteFunc(words, func(word string) bool { return !strings.HasPrefix(word, prefix) })

@@ -134,10 +134,8 @@ name them, by their paths.`,
 		Example: `dcs-tui runs prune --older 30d
 dcs-tui runs prune --keep 10 --yes
 dcs-tui runs prune --unfinished sweep-20260314-1502`,
-		ValidArgsFunction: completeMany(func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-			return completeRuns(cmd, nil, prefix)
-		}),
-		RunE: func(_ *cobra.Command, args []string) error { return a.runPrune(args, &p) },
+		ValidArgsFunction: completeMany(completeAnyRun),
+		RunE:              func(_ *cobra.Command, args []string) error { return a.runPrune(args, &p) },
 	}
 	fs := cmd.Flags()
 	fs.Var(newFlag(&p.older, "TIME", parseAge), "older",

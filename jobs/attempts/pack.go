@@ -113,7 +113,8 @@ func SweepPacks(d rundir.Disk, dir string, now time.Time) error {
 	names, err := d.Names(dir)
 	for _, name := range names {
 		path := filepath.Join(dir, name)
-		if _, ok := rundir.PackedName(strings.TrimPrefix(name, tempPrefix)); !ok || !strings.HasPrefix(name, tempPrefix) {
+		if _, ok := rundir.PackedName(strings.TrimPrefix(name, tempPrefix)); !ok ||
+			!strings.HasPrefix(name, tempPrefix) {
 			continue
 		}
 		if info, serr := d.Lstat(path); serr == nil && now.Sub(info.ModTime()) > 24*time.Hour {

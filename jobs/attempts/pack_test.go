@@ -215,9 +215,11 @@ func TestPackSurvivesPowerLoss(t *testing.T) {
 // a reader: other files count, and the error names the pack.
 func TestPacksThatNobodyMadeAreIgnored(t *testing.T) {
 	for name, put := range map[string]func(path string) error{
-		"empty":     func(path string) error { return os.WriteFile(path, nil, 0o600) },
-		"text":      func(path string) error { return os.WriteFile(path, []byte("PK\x05\x06 not really"), 0o600) },
-		"huge":      func(path string) error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 1<<42)) },
+		"empty": func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"text":  func(path string) error { return os.WriteFile(path, []byte("PK\x05\x06 not really"), 0o600) },
+		"huge": func(path string) error {
+			return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 1<<42))
+		},
 		"pipe":      func(path string) error { return syscall.Mkfifo(path, 0o600) },
 		"link":      func(path string) error { return os.Symlink("/dev/zero", path) },
 		"directory": func(path string) error { return os.Mkdir(path, 0o700) },

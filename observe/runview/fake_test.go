@@ -110,7 +110,7 @@ func (l *lab) start(names ...string) {
 	}
 	d, err := dispatch.Start(dispatch.Config{
 		RunUID: l.run.UID(), RunName: l.run.Name(), RunDir: l.run.Dir, Created: jobs.StampOf(time.Now()),
-		Sched: sched.Config{Seed: 1, Tries: 2},
+		Sched:     sched.Config{Seed: 1, Tries: 2},
 		Inventory: &hosts.Inventory{Hosts: hs}, Connector: l, Journal: j, Table: table,
 		StoreSpecs: func(s []*jobs.Spec) error {
 			if err := l.run.AppendSpecs(s); err != nil {
