@@ -232,6 +232,11 @@ with executor(dir="run") as e:
     except JobError as error:
         assert "runs longer than timeout=5s" in str(error), error
     assert list(e.map(len, ["a"])) == [1]
+    try:
+        e.map(len, ["a"], reuse=True)
+        assert False
+    except NotImplementedError as error:
+        assert "chunksize" in str(error), error
     def full(path, fill):
         raise OSError("no space left")
     e._ship.write = full

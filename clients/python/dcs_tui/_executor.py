@@ -119,6 +119,7 @@ class Executor(concurrent.futures.Executor):
         self._pending: Dict[str, Union[Future, _map.Group]] = {}
         self._ids: Set[str] = set()  # ids of jobs that the program has chosen
         self._maps: Set[_map.Map] = set()  # those that may send further jobs
+        self._times: Dict[str, _map.Times] = {}  # of functions, by the files of their code
         self._closed, self._canceled, self._left, self._numbers = False, False, False, itertools.count(1)
         self._ended: Optional[StoppedError] = None
         self._refusal: Exception = RuntimeError("cannot schedule new futures after shutdown")
@@ -158,11 +159,14 @@ class Executor(concurrent.futures.Executor):
         return future
 
     def map(self, fn: Any, *iterables: Iterable[Any], timeout: Optional[float] = None,
-            chunksize: Optional[int] = None) -> Iterator[Any]:
+            chunksize: Optional[int] = None, reuse: bool = False) -> Iterator[Any]:
         """Call a function, or a Job of one, with each of the arguments; return the results in order.
 
-        Small calls share a job of about a second. chunksize sets the number of calls of a job.
+        Small calls share a job. chunksize sets the number of calls of a job.
         """
+        if reuse:
+            raise NotImplementedError("map has no reuse=True: it already runs many calls in each Python process, and "
+                                      "with chunksize=N it runs N; docs/clients.md has the measurements")
         job = fn if isinstance(fn, Job) else Job(fn)
         if not callable(job.what):
             raise TypeError("map calls a function; submit runs a command")

@@ -7,14 +7,17 @@ import os
 import re
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Deque, Dict, Iterator, List, Optional
+from typing import TYPE_CHECKING, Any, Deque, Dict, Iterator, List, Optional, Tuple
 
 from . import _results, _ship, _worker
 
 if TYPE_CHECKING:
     from ._executor import Executor, Job
 
-_SECONDS = 1.0  # length of a job of small calls
+_SECONDS = 1.0  # length of a job of small calls, if Python starts quickly
+_PER_START = 20  # a job takes at least so many times as long as its Python takes to start
+_MAX_SECONDS = 10.0  # but not longer than this
+_MANY = 20  # so many calls take about as long as their mean says
 _MAX_JOBS = 1024  # jobs of small calls that dcs-tui has at a time
 _UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -59,13 +62,13 @@ class Group:
             return self.stop(_results.JobError(fields["error"]))
         result = self.owner.executor._result(fields)
         calls = {call.index: call for call in self.calls}
-        seconds, count, refusal = 0.0, 0, None
+        seconds, longest, count, refusal = 0.0, 0.0, 0, None
         try:
             for index, took, kind, blocks in _worker.records(result.buffer()):
                 if kind == "refused":
                     refusal = bytes(blocks[0]).decode()
                 elif index in calls:
-                    seconds, count = seconds + took, count + 1
+                    seconds, longest, count = seconds + took, max(longest, took), count + 1
                     try:
                         value, error = _results.outcome(kind, blocks)
                     except BaseException as e:
@@ -79,7 +82,9 @@ class Group:
             if self.alone or refusal or result.state in ("canceled", "skipped"):
                 return self.stop(error)
             self.owner.retry(left.pop(0), error)  # this one was running
-        self.owner.handle(left, seconds, count)
+        if count:
+            self.owner.times.add(seconds, longest, count, result.elapsed_seconds or seconds)
+        self.owner.handle(left)
 
     def _describe(self, result: _results.Result) -> str:
         text = _results.describe(result)
@@ -92,7 +97,7 @@ class Group:
         for call in self.calls:
             if not call.done():
                 _results.finish(call, None, error)
-        self.owner.handle([], 0, 0)
+        self.owner.handle([])
 
 
 def seconds_of(duration: Any) -> float:
@@ -110,6 +115,45 @@ def seconds_of(duration: Any) -> float:
         return 0.0
 
 
+class Times:
+    """What is known of the calls of a function, from all maps of an executor.
+
+    >>> times = Times()
+    >>> times.add(seconds=8.0, longest=1.0, count=8, elapsed=8.25)
+    >>> times.size(waiting=1000, slots=16), times.size(waiting=40, slots=16)
+    ((5, 16), (3, 16))
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.mean: Optional[float] = None  # seconds of a call; None: none has been measured
+        self._longest, self._start = 0.0, 0.0  # of all calls; seconds of a job in which no call runs
+
+    def add(self, seconds: float, longest: float, count: int, elapsed: float) -> None:
+        """Note how long the calls of a job took together, the longest of them, and the job."""
+        mean, start = seconds / count, max(0.0, elapsed - seconds)
+        with self._lock:
+            self._start = start if self.mean is None else 0.5 * self._start + 0.5 * start
+            self.mean = mean if self.mean is None else 0.5 * self.mean + 0.5 * mean
+            self._longest = max(self._longest, longest)
+
+    def seconds(self) -> float:
+        """Return how long a job should take."""
+        return min(max(_SECONDS, _PER_START * self._start), _MAX_SECONDS)
+
+    def size(self, waiting: int, slots: int) -> Tuple[int, int]:
+        """Return how many calls a job should have, and how many jobs should have as many.
+
+        All of few calls may be as long as the longest. Calls of equal length are divided among all slots at once.
+        """
+        assert self.mean is not None
+        size = self.seconds() / max(self.mean, 1e-5)
+        if size < _MANY:
+            size = self.seconds() / max(self._longest, 1e-5)
+        jobs = slots if self._longest <= 2 * self.mean else 2 * slots
+        return max(1, min(int(size), -(-waiting // jobs))), jobs
+
+
 class Map:
     """The calls of one map, and how many of them are in a job."""
 
@@ -124,7 +168,9 @@ class Map:
             self.chunksize = 1
         self._lock = threading.Lock()  # of what follows
         self._waiting: Deque[Call] = collections.deque()
-        self._jobs, self._mean, self._canceled = 0, None, False  # type: int, Optional[float], bool
+        self._jobs, self._canceled = 0, False
+        self.times = executor._times.setdefault(self.function, Times())
+        self._size, self._same = 1, 0  # calls of the next job; how many further jobs have as many
 
     def run(self, arguments: Iterator[Any]) -> List[Call]:
         calls = []
@@ -166,9 +212,10 @@ class Map:
                     if not call.done():
                         calls.append(call)
                 if not calls:
-                    poll, over = bool(self._waiting) and self._mean is None, not self._waiting and not self._jobs
+                    poll, over = bool(self._waiting) and self.times.mean is None, not self._waiting and not self._jobs
                     break
                 self._jobs += 1
+                self._same = max(0, self._same - 1)
             self._submit(calls, len(calls) == 1)
         if over:
             self.executor._map_sent(self)
@@ -181,13 +228,11 @@ class Map:
         """Return the number of calls of the next job, and how many jobs there may be."""
         if self.chunksize is not None:
             return self.chunksize, float("inf")
-        slots = self.executor._slots()
-        if self._mean is None:  # the first calls are measured
-            return 1, max(4, slots)
-        size = int(_SECONDS / max(self._mean, 1e-5))
-        if size <= 1:
-            return 1, float("inf")
-        return max(1, min(size, -(-len(self._waiting) // max(4, slots)))), _MAX_JOBS
+        if self.times.mean is None:  # the first calls are measured
+            return 1, max(4, self.executor._slots())
+        if self._same == 0:
+            self._size, self._same = self.times.size(len(self._waiting), max(4, self.executor._slots()))
+        return self._size, float("inf") if self._size == 1 else _MAX_JOBS
 
     def _submit(self, calls: List[Call], alone: bool, **options: Any) -> None:
         names = ",".join(str(c.index) for c in calls)
@@ -196,7 +241,7 @@ class Map:
         more: List[str] = []
         if not alone:
             line["tries"] = 1  # the calls that did not run are sent again
-            more = ["%g" % (2 * _SECONDS if self.chunksize is None else 1e9)]
+            more = ["%g" % (2 * self.times.seconds() if self.chunksize is None else 1e9)]
             if self.timeout:
                 more.append("%g" % self.timeout)
                 line["timeout"] = "%ds" % (self.timeout * len(calls) + 60)
@@ -222,13 +267,10 @@ class Map:
             self._jobs += 1
         self._submit([call], True, **({} if tries is None else {"tries": int(tries) - 1}))
 
-    def handle(self, left: List[Call], seconds: float, count: int) -> None:
-        """Note that a job has ended: calls that it did not run, and the time of those that it ran."""
+    def handle(self, left: List[Call]) -> None:
+        """Note that a job has ended, and calls that it did not run."""
         with self._lock:
             self._jobs -= 1
-            if count:
-                mean = seconds / count
-                self._mean = mean if self._mean is None else 0.5 * self._mean + 0.5 * mean
             if not self._canceled:
                 self._waiting.extendleft(reversed(left))
                 left = []
