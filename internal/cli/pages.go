@@ -49,10 +49,15 @@ func (a *app) findPage(name string) string {
 	return ""
 }
 
-// pageNames returns the names of the pages in a directory. The name of a page about the same thing
-// as a command ends in .md.
+// pageNames returns the names of the pages in a directory, in the order of docs/README.md. The name
+// of a page about the same thing as a command ends in .md.
 func (a *app) pageNames(root *cobra.Command, dir string) []string {
 	files, _ := fs.Glob(a.pages, dir+"/*.md") // the pattern is valid
+	index, _ := fs.ReadFile(a.pages, "docs/README.md")
+	place := func(file string) int {
+		return strings.Index(string(index), "("+strings.TrimPrefix(file, "docs/")+")")
+	}
+	slices.SortStableFunc(files, func(a, b string) int { return cmp.Compare(place(a), place(b)) })
 	var names []string
 	for _, file := range files {
 		if name := helpName(root, path.Base(file)); name != "" {
@@ -90,7 +95,7 @@ func helpName(root *cobra.Command, file string) string {
 // listPages returns a list of the pages.
 func (a *app) listPages(root *cobra.Command) string {
 	var b strings.Builder
-	b.WriteString("# Pages\n\n`dcs-tui help NAME` shows a page..\n")
+	b.WriteString("# Pages\n\n`dcs-tui help NAME` shows a page.\n")
 	for _, d := range pageDirs {
 		b.WriteString("\n## " + d.title + "\n\n| | |\n|---|---|\n")
 		for _, name := range a.pageNames(root, d.dir) {
