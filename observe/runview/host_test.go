@@ -22,7 +22,7 @@ func TestLaterScreenSeesTheLastHour(t *testing.T) {
 			case 1:
 				return 2 * time.Minute, jobs.Outcome{Exit: 1}
 			}
-			return time.Minute, jobs.Outcome{TimedOut: true, Signal: "SIGTERM"}
+			return 61 * time.Second, jobs.Outcome{TimedOut: true, Signal: "SIGTERM"}
 		}
 		began := time.Now()
 		l.submit(sleepJobs(6)...)
