@@ -10,7 +10,7 @@ import (
 // Rows are results of jobs. Those of a run are made from its table one at a time, so that the
 // results of a million jobs take no memory. Rows is not safe for concurrent use.
 type Rows struct {
-	list []Result // of RowsOf
+	list, more []Result // of RowsOf: more follows list
 
 	// Otherwise ids holds the jobs, and the table is not nil.
 	info   *RunInfo
@@ -26,6 +26,17 @@ type Rows struct {
 
 // RowsOf returns the results of a list.
 func RowsOf(list []Result) *Rows { return &Rows{list: list} }
+
+// RowsOfBoth returns the results of two lists, one after the other, without copying them.
+func RowsOfBoth(list, more []Result) *Rows { return &Rows{list: list, more: more} }
+
+// listed returns a result of RowsOf.
+func (r *Rows) listed(i int) *Result {
+	if i < len(r.list) {
+		return &r.list[i]
+	}
+	return &r.more[i-len(r.list)]
+}
 
 // Rows returns the results of the jobs in states that keep accepts, in the order of the jobs; nil:
 // of all jobs. An unfinished job has a result without an outcome. The table must not change
@@ -46,7 +57,7 @@ func (r *Rows) Amend(f func(*jobs.Job, *Result)) { r.amend = f }
 // Len returns the number of results.
 func (r *Rows) Len() int {
 	if r.table == nil {
-		return len(r.list)
+		return len(r.list) + len(r.more)
 	}
 	return len(r.ids)
 }
@@ -54,7 +65,7 @@ func (r *Rows) Len() int {
 // Job returns the number of the job of a result.
 func (r *Rows) Job(i int) jobs.ID {
 	if r.table == nil {
-		return r.list[i].Job
+		return r.listed(i).Job
 	}
 	return r.ids[i]
 }
@@ -62,7 +73,7 @@ func (r *Rows) Job(i int) jobs.ID {
 // State returns the state of the job of a result.
 func (r *Rows) State(i int) jobs.JobState {
 	if r.table == nil {
-		return r.list[i].State
+		return r.listed(i).State
 	}
 	return r.table.State(r.ids[i])
 }
@@ -75,7 +86,7 @@ func (r *Rows) facts(i int) *Result { return r.result(i, false) }
 
 func (r *Rows) result(i int, whole bool) *Result {
 	if r.table == nil {
-		return &r.list[i]
+		return r.listed(i)
 	}
 	if r.at == i+1 && (r.whole || !whole) {
 		return &r.current
@@ -98,7 +109,7 @@ func (r *Rows) result(i int, whole bool) *Result {
 
 // Slice returns the results from to end-1. They stay valid.
 func (r *Rows) Slice(from, end int) []Result {
-	if r.table == nil {
+	if r.table == nil && end <= len(r.list) {
 		return r.list[from:end]
 	}
 	list := make([]Result, 0, end-from)

@@ -119,6 +119,7 @@ type tables struct {
 
 	// The fields below belong to the goroutine.
 	done    finishedJobs
+	open    openJobs
 	metrics *tableMetrics // of the request; nil: none yet
 	changes int           // of done and metrics
 }

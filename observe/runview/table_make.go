@@ -34,16 +34,13 @@ func (t *tables) make(ask *TableQuery, unread int) *madeTable {
 	f, d := t.metrics, &t.done
 	m := &madeTable{changes: t.changes, edition: d.edition, current: d.madeAt}
 	m.table = Table{Ready: true, Wrong: f.wrong, Notes: f.notes, Read: len(d.list) - unread, Jobs: len(d.list)}
-	in := results.TableInput{Jobs: d.list, Params: d.known.params, Names: f.names, Metrics: slices.Clone(d.values)}
-	open, elsewhere := []results.Result(nil), d.numOpen
 	if len(ask.Group) > 0 || ask.Heat { // jobs that are not over are missing in each group
-		open, elsewhere = t.openJobs()
+		t.updateOpen()
+	} else {
+		t.open = openJobs{}
 	}
-	in.Elsewhere = elsewhere
-	if len(open) > 0 {
-		in.Jobs = slices.Concat(d.list, open)
-	}
-	s := results.NewTable(in)
+	s := results.NewTable(results.TableInput{Rows: results.RowsOfBoth(d.list, t.open.list), Params: d.known.params,
+		Names: f.names, Metrics: slices.Clone(d.values), Elsewhere: d.numOpen - len(t.open.list)})
 	if err := t.fill(m, s, ask); err != nil && m.table.Wrong == "" {
 		m.table.Wrong = err.Error()
 	}

@@ -137,27 +137,35 @@ func (t *tables) addResults(ids []jobs.ID) {
 	t.changes++
 }
 
-// maxOpen bounds the number of unfinished jobs of a table of groups. If more jobs than that have
-// finished, the table has none, because the list of finished jobs must be copied.
+// openJobs holds unfinished jobs for tables of groups, with their parameters and facts. The list does
+// not change, so older tables may continue to use it.
+type openJobs struct {
+	list    []results.Result
+	edition uint64 // that of finishedJobs
+}
+
+// maxOpen bounds the number of unfinished jobs of a table.
 const maxOpen = 50_000
 
-// openJobs returns unfinished jobs, with their parameters and facts, and the number of further ones.
-func (t *tables) openJobs() (list []results.Result, more int) {
+// updateOpen lists the unfinished jobs, unless nothing has changed since they were listed.
+func (t *tables) updateOpen() {
 	v, d := t.v, &t.done
-	if d.numOpen == 0 || len(d.list) > maxOpen {
-		return nil, d.numOpen
+	if t.open.list != nil && t.open.edition == d.edition {
+		return
 	}
-	for first := 0; first < len(d.place) && len(list) < maxOpen; first += resultsPiece {
+	n := min(d.numOpen, maxOpen)
+	list := make([]results.Result, 0, n)
+	for first := 0; first < len(d.place) && len(list) < n; first += resultsPiece {
 		v.mu.Lock()
 		place := v.place
-		for i := first; i < min(first+resultsPiece, len(d.place)) && len(list) < maxOpen; i++ {
+		for i := first; i < min(first+resultsPiece, len(d.place)) && len(list) < n; i++ {
 			if j := v.job(jobs.ID(i + 1)); d.place[i] == 0 && j != nil && !j.State.Terminal() {
 				list = append(list, place.UnfinishedResult(j))
 			}
 		}
 		v.mu.Unlock()
 	}
-	return list, max(0, d.numOpen-len(list))
+	t.open = openJobs{list, d.edition}
 }
 
 // tableMetrics reads a set of columns from the outputs of the finished jobs.
