@@ -6,7 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -47,7 +47,9 @@ func fleet(l *lab, r *report) error {
 	next := 0
 	running, err := run.Start(context.Background(), owned, run.Options{
 		Inventory: &hosts.Inventory{Hosts: list}, Policy: sched.Config{},
-		Connector: func(func(host, line string)) (hosts.Connector, error) { return fleetConnector{}, nil },
+		Connector: func(func(host, line string)) (hosts.Connector, error) {
+			return &fleetConnector{slots: fleetSlots, took: fleetJob}, nil
+		},
 		Lines: run.JobLines(func() (*jobs.Spec, error) {
 			if next == numJobs {
 				return nil, io.EOF
@@ -56,7 +58,7 @@ func fleet(l *lab, r *report) error {
 			return &jobs.Spec{Command: fmt.Sprintf("python train.py --C %d --gamma %d --seed %d", next/1000, next%1000,
 				next%7), Options: jobs.NoOptions}, nil
 		}),
-		SocketBase: filepath.Join(l.dir, "sockets"),
+		SocketBase: l.dir,
 	})
 	if err != nil {
 		owned.Release()
@@ -104,33 +106,38 @@ func fleet(l *lab, r *report) error {
 	return err
 }
 
-// fleetConnector connects to simulated hosts.
-type fleetConnector struct{}
-
-func (fleetConnector) Connect(_ context.Context, h *hosts.Host, _ *hosts.Open) (hosts.Worker, error) {
-	return &fleetWorker{first: fleetSlots,
-		Worker: hosttest.NewWorker(hosts.Hello{
-			Version:   hosts.ProtocolVersion,
-			BootID:    h.Name,
-			OS:        "linux",
-			Cores:     fleetSlots,
-			Slots:     fleetSlots,
-			MemBytes:  1 << 38,
-			Shared:    true,
-			Dir:       "/run",
-			WallClock: jobs.StampOf(time.Now()),
-		}, 0, nil)}, nil
+// fleetConnector connects to simulated hosts, whose jobs take the given time. With 0, a job ends when
+// endOldest is called.
+type fleetConnector struct {
+	slots int
+	took  time.Duration
+	// onConnect is called with each host; nil: nobody needs them.
+	onConnect func(*fleetWorker)
+	// changeHeartbeat changes the heartbeats of all hosts before they are reported; nil: none.
+	changeHeartbeat func(*hosts.Heartbeat)
 }
 
-// fleetWorker runs nothing and reports that each job took fleetJob. The first jobs are shortened by
-// a random time, so that jobs end evenly from the start.
+func (c *fleetConnector) Connect(_ context.Context, h *hosts.Host, _ *hosts.Open) (hosts.Worker, error) {
+	w := &fleetWorker{fleetConnector: c, first: c.slots,
+		Worker: hosttest.NewWorker(hosts.Hello{Version: hosts.ProtocolVersion, BootID: h.Name, OS: "linux",
+			Cores: c.slots, Slots: c.slots, MemBytes: 1 << 38, Shared: true, Dir: "/run",
+			WallClock: jobs.StampOf(time.Now())}, 0, c.changeHeartbeat)}
+	if c.onConnect != nil {
+		c.onConnect(w)
+	}
+	return w, nil
+}
+
+// fleetWorker runs nothing and reports that each job took the time of its connector. The first jobs
+// are shortened by a random time, so that jobs end evenly from the start.
 type fleetWorker struct {
 	*hosttest.Worker
+	*fleetConnector
 
 	mu      sync.Mutex
 	queue   []jobs.AttemptID
-	running int
-	first   int // number of jobs still to be shortened
+	running []hosts.StartedJob // in the order in which they started
+	first   int                // number of jobs still to be shortened
 	slot    int
 }
 
@@ -158,28 +165,50 @@ func (w *fleetWorker) Send(ms ...hosts.Message) error {
 
 // fill starts queued jobs on the free slots. The caller holds w.mu.
 func (w *fleetWorker) fill() (started []hosts.StartedJob) {
-	for ; len(w.queue) > 0 && w.running < fleetSlots; w.running++ {
-		id, took := w.queue[0], fleetJob
+	for len(w.queue) > 0 && len(w.running) < w.slots {
+		id, took := w.queue[0], w.took
 		w.queue = w.queue[1:]
+		w.slot = w.slot%w.slots + 1
+		job := hosts.StartedJob{Attempt: id, Slot: w.slot, At: jobs.StampOf(time.Now())}
+		started, w.running = append(started, job), append(w.running, job)
+		if took == 0 {
+			continue
+		}
 		if w.first > 0 {
 			w.first--
-			took = rand.N(fleetJob)
+			took = rand.N(took)
 		}
-		w.slot = w.slot%fleetSlots + 1
-		job := hosts.StartedJob{Attempt: id, Slot: w.slot, At: jobs.StampOf(time.Now())}
-		started = append(started, job)
-		time.AfterFunc(took, func() { w.end(job) })
+		time.AfterFunc(took, func() { w.end(job.Attempt) })
 	}
 	return started
 }
 
-func (w *fleetWorker) end(job hosts.StartedJob) {
+// endOldest ends the job that has run longest, if one runs.
+func (w *fleetWorker) endOldest() {
 	w.mu.Lock()
-	w.running--
+	var id jobs.AttemptID
+	if len(w.running) > 0 {
+		id = w.running[0].Attempt
+	}
+	w.mu.Unlock()
+	w.end(id)
+}
+
+// end ends a job, if it runs.
+func (w *fleetWorker) end(id jobs.AttemptID) {
+	w.mu.Lock()
+	i := slices.IndexFunc(w.running, func(j hosts.StartedJob) bool { return j.Attempt == id })
+	if i < 0 {
+		w.mu.Unlock()
+		return
+	}
+	job := w.running[i]
+	w.running = slices.Delete(w.running, i, i+1)
 	started := w.fill()
 	w.mu.Unlock()
+	end := jobs.StampOf(time.Now())
 	w.Say(&hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: job.Attempt, Slot: job.Slot,
-		Outcome: jobs.Outcome{Started: job.At, Ended: jobs.StampOf(time.Now()), CPU: fleetJob, MaxRSSBytes: 1 << 28}}}})
+		Outcome: jobs.Outcome{Started: job.At, Ended: end, CPU: end.Sub(job.At), MaxRSSBytes: 1 << 28}}}})
 	if len(started) > 0 {
 		w.Say(&hosts.Started{Jobs: started})
 	}

@@ -50,6 +50,7 @@ var experiments = []experiment{
 	{"copies", "what --speculate saves, on 4 hosts of 2 slots", copies},
 	{"files", "launches and heartbeats while 1 GiB is sent to the same host", sendFiles},
 	{"screen", "the screen: keys, idling, bytes to the terminal", screen},
+	{"keys", "the screen of 100,000 jobs on 200 hosts: keys of each kind, idling, events", keys},
 }
 
 // options are the options of the command line.

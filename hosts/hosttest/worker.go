@@ -12,11 +12,11 @@ import (
 // Worker is a hosts.Worker without a machine. The test that embeds it adds hosts.Worker.Send. It
 // reports a heartbeat every 3 s until Cut. Say and Cut are safe for concurrent use.
 type Worker struct {
-	hello    hosts.Hello
-	latency  time.Duration
-	progress func() map[string]string
-	start    time.Time
-	gone     chan struct{} // closed when it is cut
+	hello   hosts.Hello
+	latency time.Duration
+	change  func(*hosts.Heartbeat)
+	start   time.Time
+	gone    chan struct{} // closed when it is cut
 
 	mu      sync.Mutex
 	reports chan hosts.Message
@@ -24,10 +24,10 @@ type Worker struct {
 	err     error
 }
 
-// NewWorker returns a connected Worker. latency is the duration of KeepAlive. progress
-// returns the Progress of a heartbeat; nil: none.
-func NewWorker(hello hosts.Hello, latency time.Duration, progress func() map[string]string) *Worker {
-	w := &Worker{hello: hello, latency: latency, progress: progress, start: time.Now(),
+// NewWorker returns a connected Worker. latency is the duration of KeepAlive. change changes
+// each heartbeat before it is reported; nil: none is changed.
+func NewWorker(hello hosts.Hello, latency time.Duration, change func(*hosts.Heartbeat)) *Worker {
+	w := &Worker{hello: hello, latency: latency, change: change, start: time.Now(),
 		gone: make(chan struct{}), reports: make(chan hosts.Message, 256)}
 	go w.heartbeat()
 	return w
@@ -40,8 +40,8 @@ func (w *Worker) heartbeat() {
 		select {
 		case <-tick.C:
 			b := &hosts.Heartbeat{Uptime: time.Since(w.start), MemFree: 1 << 33, DiskFree: -1}
-			if w.progress != nil {
-				b.Progress = w.progress()
+			if w.change != nil {
+				w.change(b)
 			}
 			w.Say(b)
 		case <-w.gone:

@@ -327,7 +327,7 @@ func (l *lab) Connect(_ context.Context, h *hosts.Host, _ *hosts.Open) (hosts.Wo
 	w := &worker{lab: l, host: h.Name}
 	w.Worker = hosttest.NewWorker(hosts.Hello{Version: 1, BootID: h.Name, OS: "linux", Cores: 4, Slots: 2,
 		MemBytes: 1 << 33,
-		Shared:   h.Name != apart, Dir: l.dir}, 20*time.Millisecond, w.progress)
+		Shared:   h.Name != apart, Dir: l.dir}, 20*time.Millisecond, w.addProgress)
 	l.workers[h.Name] = w
 	return w, nil
 }
@@ -339,18 +339,17 @@ type worker struct {
 	host string
 }
 
-func (w *worker) progress() map[string]string {
+func (w *worker) addProgress(b *hosts.Heartbeat) {
 	w.lab.mu.Lock()
 	defer w.lab.mu.Unlock()
-	said := map[string]string{}
+	b.Progress = map[string]string{}
 	for id, text := range w.lab.say { // "host attempt" applies to one host only
 		if host, of, ok := strings.Cut(id, " "); !ok {
-			said[id] = text
+			b.Progress[id] = text
 		} else if host == w.host {
-			said[of] = text
+			b.Progress[of] = text
 		}
 	}
-	return said
 }
 
 func (w *worker) Send(ms ...hosts.Message) error {
