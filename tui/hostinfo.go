@@ -177,12 +177,15 @@ func (m *model) hostLines(name string, w int) []string {
 	if !h.StartsJobs() {
 		usable = 0
 	}
-	add("slots", fmt.Sprintf("%d in use of %d; %s usable now, %s", h.Running, h.Slots, oneDigit(usable),
-		text.Plural(h.Buffered, "job")+" sent in advance"))
-	add("", m.slotsBar(h, min(40, w-17)))
+	isKnown := h.State != jobs.HostUnknown
+	if isKnown {
+		add("slots", fmt.Sprintf("%d in use of %d; %s usable now, %s", h.Running, h.Slots, oneDigit(usable),
+			text.Plural(h.Buffered, "job")+" sent in advance"))
+		add("", m.slotsBar(h, min(40, w-17)))
+	}
 	charts := m.hostCharts(h, past, w)
 	out = append(out, charts...)
-	add("load", textIf(charts == nil, fmt.Sprintf("%s %s %s over 1, 5 and 15 minutes", oneDigit(h.Load[0]),
+	add("load", textIf(charts == nil && isKnown, fmt.Sprintf("%s %s %s over 1, 5 and 15 minutes", oneDigit(h.Load[0]),
 		oneDigit(h.Load[1]), oneDigit(h.Load[2]))))
 	add("cores", textIf(h.Cores > 0, fmt.Sprintf("%d; %s busy, %s of them by our jobs", h.Cores, oneDigit(h.Busy),
 		oneDigit(h.Ours))))
@@ -192,7 +195,7 @@ func (m *model) hostLines(name string, w int) []string {
 		charts == nil, text.Size(h.MemFree)+" free of "+text.Size(h.MemBytes)))
 	add("disk", textIf(h.DiskFree >= 0, text.Size(h.DiskFree)+" free"))
 	add("files", m.clean(h.Files))
-	add("delay", "link "+formatLatency(h.Delay)+", its file system "+formatLatency(h.FSDelay))
+	add("delay", textIf(isKnown, "link "+formatLatency(h.Delay)+", its file system "+formatLatency(h.FSDelay)))
 	add("last sign", textIf(h.Heartbeat > 0, text.Span(h.Heartbeat+m.snapshotAge())+" ago"))
 	add("attempts", fmt.Sprintf("%s succeeded there, %s failed; canceled ones count as neither", text.Thousands(h.Done),
 		text.Thousands(h.Failed)))
