@@ -1,14 +1,15 @@
 package sim
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -42,7 +43,8 @@ func (wd *mutation) apply(root string) (string, error) {
 	text := string(b)
 	for _, e := range wd.edits {
 		if n := strings.Count(text, e.old); n != 1 {
-			return "", fmt.Errorf("%s has this text %d times, not once; correct dispatch/sim/mutations_table_test.go:\n%s", wd.file, n, e.old)
+			return "", fmt.Errorf("%s has this text %d times, not once; "+
+				"correct dispatch/sim/mutations_table_test.go:\n%s", wd.file, n, e.old)
 		}
 		text = strings.Replace(text, e.old, e.new, 1)
 	}
@@ -51,20 +53,23 @@ func (wd *mutation) apply(root string) (string, error) {
 
 const mutationsDoc = "../../docs/internals/mutations.md"
 
-// TestMutations checks that the simulator finds every deliberate defect. Each defect is built for
-// this test alone. An invariant that no defect breaks would prove nothing.
+// TestMutations checks that the simulator finds every deliberate defect. An invariant that no
+// defect breaks would prove nothing.
 func TestMutations(t *testing.T) {
 	if testing.Short() || raceEnabled || !strings.Contains(flag.Lookup("test.run").Value.String(), "Mutations") {
-		t.Skip("builds the simulator once for each defect: make mutations")
+		t.Skip("runs the simulator once for each defect: make mutations")
 	}
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
+	bin, err := buildMutations(root, t.TempDir(), mutations)
+	if err != nil {
+		t.Fatal(err)
+	}
 	caught := make([]string, len(mutations))
 	var wg sync.WaitGroup
-	free := make(chan int, 2)
+	free := make(chan int, runtime.GOMAXPROCS(0))
 	for i := range mutations {
 		if !strings.Contains(mutations[i].name, *someMutations) {
 			continue
@@ -72,7 +77,7 @@ func TestMutations(t *testing.T) {
 		wg.Go(func() {
 			free <- i
 			defer func() { <-free }()
-			caught[i] = mutations[i].try(t, root, filepath.Join(dir, fmt.Sprint(i)))
+			caught[i] = mutations[i].try(t, bin, i+1)
 		})
 	}
 	wg.Wait()
@@ -114,32 +119,9 @@ func TestMutationsTable(t *testing.T) {
 
 var verdict = regexp.MustCompile(`seed (\d+): (.+?) at [0-9hms.µn]+: `)
 
-// try builds the simulator with the defect and runs it. It returns the name of the invariant that
-// was broken in the first failing world.
-func (wd *mutation) try(t *testing.T, root, dir string) string {
-	text, err := wd.apply(root)
-	if err != nil {
-		t.Errorf("%s: %v", wd.name, err)
-		return ""
-	}
-	sick, list, bin := filepath.Join(dir, "sick.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "sim.test")
-	overlay, _ := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, wd.file): sick}})
-	for path, content := range map[string][]byte{sick: []byte(text), list: overlay} {
-		err := os.MkdirAll(dir, 0o700)
-		if err == nil {
-			err = os.WriteFile(path, content, 0o600)
-		}
-		if err != nil {
-			t.Error(err)
-			return ""
-		}
-	}
-	build := exec.Command("go", "test", "-c", "-vet=off", "-overlay", list, "-o", bin, "./dispatch/sim")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Errorf("%s: it does not build: %v\n%s", wd.name, err, out)
-		return ""
-	}
+// try runs the simulator that buildMutations built, with the defect of this number. It returns the
+// name of the invariant that was broken in the first failing world.
+func (wd *mutation) try(t *testing.T, bin string, number int) string {
 	seeds := wd.seeds
 	if seeds == 0 {
 		seeds = 600
@@ -155,8 +137,7 @@ func (wd *mutation) try(t *testing.T, root, dir string) string {
 	if wd.badHosts {
 		run.Args = append(run.Args, "-bad-hosts")
 	}
-	run.Env = append(os.Environ(), "GOMAXPROCS=1")
-	run.Dir = filepath.Join(root, "dispatch/sim")
+	run.Env = append(os.Environ(), "GOMAXPROCS=1", mutationEnv+"="+strconv.Itoa(number))
 	out, err := run.CombinedOutput()
 	m := verdict.FindSubmatch(out)
 	switch {
@@ -166,7 +147,6 @@ func (wd *mutation) try(t *testing.T, root, dir string) string {
 		t.Errorf("%s: it failed, and not by an invariant: %v\n%s", wd.name, err, out[max(0, len(out)-3000):])
 	default:
 		t.Logf("%-60s seed %4s: %s", wd.name, m[1], m[2])
-		_ = os.RemoveAll(dir)
 		return string(m[2])
 	}
 	return ""
@@ -200,7 +180,7 @@ func writeDoc(t *testing.T, caught []string) {
 
 const mutationsHead = `# Mutations
 
-The simulator (` + "`dispatch/sim`" + `) is tested, too. Each of these deliberate defects is built for the test alone, and the
+The simulator (` + "`dispatch/sim`" + `) is tested, too. Each of these deliberate defects exists in the test alone, and the
 simulator must find it within 600 simulated worlds (rare ones: within 3,000). Some defects are in the program. Others
 are in the simulated hosts, which then break what helper and supervisor promise. The last column names the invariant
 that was broken in the first world that failed; others would have noticed as well. This page is written by

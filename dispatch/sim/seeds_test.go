@@ -34,10 +34,10 @@ func TestSeeds(t *testing.T) {
 	n := *numSeeds
 	switch {
 	case n > 0:
+	case raceEnabled: // each world has one goroutine, so there is little to race
+		n = 20
 	case testing.Short():
 		n = 100
-	case raceEnabled: // each world has one goroutine, so there is little to race
-		n = 40
 	default:
 		n = 500
 	}
