@@ -41,6 +41,8 @@ install: dcs-tui ## program, manual pages, completions, and documentation below 
 # Many tests start the program. The test cache does not notice that the program has changed, hence
 # -count=1.
 
+# With LONG=1 the tests are not vetted, because make lint does more. -p 4 is for tests that wait.
+
 # These packages start the program hundreds of times. With the race detector it takes six times as
 # long to start, so LONG=1 runs them without it; `go test -race ./...` runs everything with it.
 MANY_STARTS = internal/cli|internal/e2e|internal/faults|internal/labfs|internal/screentest
@@ -56,8 +58,9 @@ ifdef LONG
 	@scripts/need-snakemake
 	@scripts/need-package qemu-user-static which qemu-aarch64-static
 	@scripts/need-package parallel sh -c 'parallel --version | grep -q "^GNU parallel"'
-	DCS_REQUIRE_SSHD=1 go test -count=1 -timeout 3h $$(go list ./... | grep -v internal/faults)
-	GORACE="atexit_sleep_ms=50 $$GORACE" DCS_REQUIRE_SSHD=1 go test -race -short -timeout 3h $$(go list ./... | grep -Ev '$(MANY_STARTS)')
+	DCS_REQUIRE_SSHD=1 go test -count=1 -vet=off -p 4 -timeout 3h $$(go list ./... | grep -v internal/faults)
+	GORACE="atexit_sleep_ms=50 $$GORACE" DCS_REQUIRE_SSHD=1 go test -race -short -vet=off -p 4 -timeout 3h \
+		$$(scripts/concurrent-packages | grep -Ev '$(MANY_STARTS)')
 else
 	DCS_REQUIRE_SSHD=1 go test -short -count=1 -p 4 -timeout 60m ./... # many tests wait
 endif
