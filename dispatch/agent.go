@@ -37,11 +37,11 @@ type agent struct {
 
 	numDisconnects int // number of Disconnects sent to it; owned by the engine goroutine
 
-	pieces     chan piece    // answers to the host's Wants
-	fetched    chan *fetch   // fetches that have ended
-	transfer   transfer      // the transfer in progress
-	manifests  sync.Map      // manifests whose beginning was requested, by attempt
-	readTokens chan struct{} // holds a token for each read in flight
+	pieces     chan piece      // answers to the host's Wants
+	fetched    chan *fetch     // fetches that have ended
+	transfers  files.Transfers // of files that attempts return
+	manifests  sync.Map        // manifests whose beginning was requested, by attempt
+	readTokens chan struct{}   // holds a token for each read in flight
 	// fetchTokens holds a token for each attempt whose files are being returned, and space is what
 	// they reserve. Each host has its own, so a host that announces too much holds up only itself.
 	fetchTokens chan struct{}

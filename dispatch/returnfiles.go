@@ -401,13 +401,11 @@ func (a *agent) tryFetch(ctx context.Context, b *fetch) error {
 	if err != nil {
 		return err
 	}
-	total, got := m.Bytes(), int64(0)
-	a.transfer.add(1, 0, total)
-	defer func() { a.transfer.add(-1, -got, -total) }()
+	transfer := a.transfers.Begin(m.Bytes())
+	defer transfer.End()
 	content := func(path string, offset, size int64) ([]byte, error) {
 		data, err := read(path, offset, size)
-		got += int64(len(data))
-		a.transfer.add(0, int64(len(data)), 0)
+		transfer.Add(len(data))
 		return data, err
 	}
 	err = place.Place(m, content, func() error {
@@ -449,32 +447,13 @@ func (a *agent) reportRepeats(id jobs.AttemptID, m files.Manifest) {
 	}
 }
 
-// transfer counts the files that are being fetched from a host. It is safe for concurrent use.
-type transfer struct {
-	mu         sync.Mutex
-	jobs       int
-	got, total int64
-	since      time.Time
-}
-
-// add counts n jobs with the given bytes. Negative numbers remove them again.
-func (t *transfer) add(n int, got, total int64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.jobs == 0 {
-		t.since = time.Now()
-	}
-	t.jobs, t.got, t.total = t.jobs+n, t.got+got, t.total+total
-}
-
-func (t *transfer) text() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.jobs == 0 {
+// describeReturns describes the return of files from the host; "": none are returned now.
+func (a *agent) describeReturns() string {
+	n, progress := a.transfers.Progress()
+	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("returns files of %s: %s", text.Plural(t.jobs, "job"),
-		files.Progress(t.got, t.total, time.Since(t.since)))
+	return fmt.Sprintf("returns files of %s: %s", text.Plural(n, "job"), progress)
 }
 
 // releaseFiles notifies hosts that these results and their files are durable here.

@@ -93,13 +93,23 @@ func (a *agent) readWanted(m *hosts.Want) (b []byte, size int64, err error) {
 	if f.Source == nil || m.Offset < 0 {
 		return nil, 0, errors.New("there is nothing to send")
 	}
-	if m.Sum != "" {
-		sum, err := files.ParseSum(m.Sum)
+	if len(m.Sums) > hosts.MaxContents {
+		return nil, 0, fmt.Errorf("more than %d contents are wanted at once", hosts.MaxContents)
+	}
+	offset := m.Offset
+	for _, text := range m.Sums {
+		sum, err := files.ParseSum(text)
 		if err != nil {
 			return nil, 0, err
 		}
-		b, err = f.Source.Read(sum, m.Offset, limit)
-		return b, m.Offset + int64(len(b)), err
+		part, err := f.Source.Read(sum, offset, limit-len(b))
+		if err != nil {
+			return nil, 0, err
+		}
+		b, offset = append(b, part...), 0
+	}
+	if len(m.Sums) > 0 {
+		return b, 0, nil
 	}
 	text, err := a.manifest(m)
 	if err != nil {

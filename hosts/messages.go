@@ -199,7 +199,7 @@ type Resend struct{}
 // Piece answers a Want.
 type Piece struct {
 	ID   int64
-	Size int64  // of the whole content
+	Size int64  // of the whole manifest
 	Why  string // why there is no Bulk; "": Bulk is valid
 	Bulk []byte `json:"-"`
 }

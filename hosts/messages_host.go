@@ -232,15 +232,20 @@ type Listed struct {
 	Why  string // why the list may be incomplete; "": it is complete
 }
 
-// Want asks for a manifest of package files, or for a piece of a content that a manifest
-// lists. It is answered by a Piece.
+// Want asks for a manifest of package files, or for a piece of contents that manifests list. It is
+// answered by a Piece.
 type Want struct {
 	ID      int64
 	Attempt jobs.AttemptID // of the manifest; zero: the manifest of what every job gets
-	Sum     string         // of the content; "": a manifest is wanted
-	Offset  int64
-	Limit   int // bytes, at most MaxChunk
+	// Sums are those of the contents, at most MaxContents, of which the concatenation is meant; none:
+	// a manifest is wanted.
+	Sums   []string
+	Offset int64 // less than the size of the first content
+	Limit  int   // bytes, at most MaxChunk
 }
+
+// MaxContents is the largest number of contents in a Want.
+const MaxContents = 64
 
 // Trouble describes in one line a problem of the host, or of one attempt if Attempt is not
 // zero.

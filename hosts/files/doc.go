@@ -2,10 +2,11 @@
 // directory with it. Dispatch serves what hosts ask for, and hosts/helper/remote asks.
 //
 // A Manifest describes the files: paths, sizes, times, and SHA-256 sums. A host asks for the
-// manifest, compares the sums with what it has, and asks for the rest in pieces. It limits
-// the pieces that it has requested to what it can write, and requests fewer when they begin
-// to queue, because launches and heartbeats wait behind them. It names a content by its sum
-// and gets only contents that a manifest lists, so it cannot name a path of this machine.
+// manifest, compares the sums with what it has, and asks for the rest in pieces. Small contents
+// share a piece. It limits the pieces that it has requested to what it can write, and requests
+// fewer when they begin to queue, because launches and heartbeats wait behind them. It names a
+// content by its sum and gets only contents that a manifest lists, so it cannot name a path of
+// this machine.
 //
 // On this machine a Source makes manifests and remembers sums. On the host a Store keeps
 // each content once, read-only. A job gets a directory of its own with hard links to the

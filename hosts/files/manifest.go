@@ -7,10 +7,8 @@ import (
 	"math"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"dcs-tui/hosts/helper"
-	"dcs-tui/internal/text"
 )
 
 // Sum is the SHA-256 of a content.
@@ -112,13 +110,4 @@ func leadsOutside(path, target string) bool {
 		}
 	}
 	return up > strings.Count(path, "/")
-}
-
-// Progress describes the progress of a transfer: "12 MiB of 1 GiB, 8.1 MiB/s".
-func Progress(got, total int64, took time.Duration) string {
-	msg := text.Size(got) + " of " + text.Size(total)
-	if took > time.Second && got > 0 {
-		msg += fmt.Sprintf(", %s/s", text.Size(int64(float64(got)/took.Seconds())))
-	}
-	return msg
 }

@@ -104,21 +104,16 @@ func (p *Placement) Place(m Manifest, read func(path string, offset int64, size 
 		return err
 	}
 	defer root.Close()
-	if total := m.Bytes(); total > 0 {
-		if err := p.Space.Reserve(total); err != nil {
+	reserved := m.Bytes()
+	if reserved > 0 {
+		if err := p.Space.Reserve(reserved); err != nil {
 			return err
 		}
-		written := int64(0)
-		defer func() { p.Space.Release(total - written) }()
-		unlimited := read
-		read = func(path string, offset, size int64) ([]byte, error) {
-			b, err := unlimited(path, offset, size)
-			if n := int64(len(b)); n <= size-offset { // otherwise it is refused
-				written += n
-				p.Space.Release(n)
-			}
-			return b, err
-		}
+		defer func() { p.Space.Release(reserved) }()
+	}
+	written := func(n int64) {
+		reserved -= n
+		p.Space.Release(n)
 	}
 	notes, attempt := p.Records, p.Attempt
 	note := filepath.Join(notes, attempt)
@@ -132,7 +127,7 @@ func (p *Placement) Place(m Manifest, read func(path string, offset int64, size 
 	defer os.Remove(note)
 	defer removeTemps(root, attempt, m)
 	for i := range m {
-		if err := fetch(root, attempt, i, &m[i], read); err != nil {
+		if err := fetch(root, attempt, i, &m[i], read, written); err != nil {
 			return err
 		}
 	}
@@ -244,8 +239,9 @@ func tempName(attempt string, i int, path string) string {
 	return filepath.Join(filepath.Dir(path), tempPrefix+attempt+"-"+strconv.Itoa(i))
 }
 
+// fetch writes a file under its temporary name.
 func fetch(root *os.Root, attempt string, i int, e *Entry,
-	read func(path string, offset int64, size int64) ([]byte, error)) error {
+	read func(path string, offset int64, size int64) ([]byte, error), written func(n int64)) error {
 	if err := root.MkdirAll(filepath.Dir(e.Path), 0o777); err != nil {
 		return &PlaceError{e.Path, err}
 	}
@@ -273,6 +269,7 @@ func fetch(root *os.Root, attempt string, i int, e *Entry,
 		if _, err := f.Write(b); err != nil {
 			return &PlaceError{e.Path, err}
 		}
+		written(int64(len(b)))
 		at += int64(len(b))
 	}
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {

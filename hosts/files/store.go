@@ -155,9 +155,9 @@ func (s Store) Missing(m Manifest, originals bool) (list []*Entry) {
 	return list
 }
 
-// Receive stores a content, which it gets in pieces of at most piece bytes. The error is
-// ErrChanged if the content does not have the sum of e.
-func (s Store) Receive(e *Entry, piece int, get func(offset int64, limit int) ([]byte, error)) error {
+// Receive stores a content, which it reads from r. The error is ErrChanged if the content does not
+// have the sum of e.
+func (s Store) Receive(e *Entry, r io.Reader) error {
 	f, err := os.CreateTemp(s.path("tmp"), tempBlob)
 	if err != nil {
 		return err
@@ -165,19 +165,8 @@ func (s Store) Receive(e *Entry, piece int, get func(offset int64, limit int) ([
 	defer os.Remove(f.Name())
 	defer f.Close()
 	h := sha256.New()
-	for at := int64(0); at < e.Size; {
-		b, err := get(at, int(min(int64(piece), e.Size-at)))
-		if err != nil {
-			return err
-		}
-		if len(b) == 0 {
-			return ErrChanged
-		}
-		h.Write(b)
-		if _, err := f.Write(b); err != nil {
-			return err
-		}
-		at += int64(len(b))
+	if _, err := io.CopyN(io.MultiWriter(f, h), r, e.Size); err != nil {
+		return err
 	}
 	if Sum(h.Sum(nil)) != e.Sum {
 		return ErrChanged
@@ -402,7 +391,8 @@ func (s Store) Collect(attempt string, tree, own bool, patterns []string) (n int
 		switch {
 		case !selected[i]:
 		case st == nil:
-			return 0, "", fmt.Errorf("%q, which it returns, is a symbolic link that leads out of its directory, or to nothing: %w", path, ErrLeadsOut)
+			return 0, "", fmt.Errorf(
+				"%q, which it returns, is a symbolic link that leads out of its directory, or to nothing: %w", path, ErrLeadsOut)
 		default:
 			list = append(list, Entry{Path: path, Kind: 'f', Exec: st.Mode()&0o111 != 0, Size: st.Size(),
 				Mtime: st.ModTime().UnixNano()})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,13 +17,13 @@ import (
 )
 
 const (
-	pieceBytes   = 32 << 10 // size of the pieces of a content
-	pieceAhead   = 32       // pieces of one content that are requested ahead
+	pieceBytes   = 32 << 10 // size of the pieces of contents
+	pieceAhead   = 32       // pieces that are requested ahead in one part of the contents
 	minWindow    = 1        // requested pieces in all
 	maxWindow    = 64
 	maxQueued    = 200 * time.Microsecond // see window
 	ownAtOnce    = 4                      // attempts whose own files are received at once
-	filesAtOnce  = 4                      // contents of one manifest
+	partsAtOnce  = 4                      // parts of the contents of one manifest
 	receiveRetry = 2 * time.Second
 )
 
@@ -35,9 +36,7 @@ type receiver struct {
 	ownTokens    chan struct{} // semaphore of receiveOwn
 	lastID       atomic.Int64
 	heartbeatNow chan struct{} // capacity 1: send a heartbeat now
-	totalBytes   atomic.Int64  // bytes of the transfers under way
-	gotBytes     atomic.Int64
-	since        atomic.Int64 // boot clock, ns: start of the transfers under way; 0: there are none
+	transfers    files.Transfers
 	problem      atomic.Pointer[string]
 	sharedReady  atomic.Bool // the files that every job gets are complete
 
@@ -90,28 +89,11 @@ func (h *helper) describeTransfers() (text string, first bool) {
 	if p := r.problem.Load(); p != nil {
 		return *p, first
 	}
-	since := r.since.Load()
-	if since == 0 {
+	n, progress := r.transfers.Progress()
+	if n == 0 {
 		return "", first
 	}
-	return "receives files: " + files.Progress(r.gotBytes.Load(), r.totalBytes.Load(), uptime()-time.Duration(since)),
-		first
-}
-
-// addTransfer records the start of a transfer of the given number of bytes.
-func (r *receiver) addTransfer(bytes int64) {
-	r.since.CompareAndSwap(0, int64(uptime()))
-	r.totalBytes.Add(bytes)
-}
-
-// removeTransfer records the end of a transfer of the given number of bytes.
-func (r *receiver) removeTransfer(bytes int64) {
-	if r.totalBytes.Add(-bytes) <= 0 {
-		r.gotBytes.Store(0)
-		r.since.Store(0)
-	} else {
-		r.gotBytes.Add(-bytes)
-	}
+	return "receives files: " + progress, first
 }
 
 // requestSharedFiles requests the latest version of the files that every job gets.
@@ -271,6 +253,7 @@ func (h *helper) receiveManifest(id jobs.AttemptID) (files.Manifest, error) {
 	r := h.files
 	var text []byte
 	for {
+		r.window.enter(true)
 		p := <-r.request(h, hosts.Want{Attempt: id, Offset: int64(len(text)), Limit: hosts.MaxChunk})
 		if p.Why != "" {
 			return nil, &files.SendError{Text: p.Why}
@@ -284,68 +267,98 @@ func (h *helper) receiveManifest(id jobs.AttemptID) (files.Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	missing := r.store.Missing(m, h.runDir != "")
-	bytes := int64(0)
-	for _, e := range missing {
-		bytes += e.Size
+	return m, h.receiveContents(r.store.Missing(m, h.runDir != ""))
+}
+
+// receiveContents receives contents, in several parts at once. If it fails in one part, it still
+// receives the others.
+func (h *helper) receiveContents(list []*files.Entry) error {
+	if len(list) == 0 {
+		return nil
 	}
-	if bytes > 0 {
-		r.addTransfer(bytes)
-		defer r.removeTransfer(bytes)
+	total := int64(0)
+	for _, e := range list {
+		total += e.Size
 	}
-	work, failed := make(chan *files.Entry), make(chan error, filesAtOnce)
+	transfer := h.files.transfers.Begin(total)
+	defer transfer.End()
+	failed := make(chan error, partsAtOnce)
 	var group sync.WaitGroup
-	for range min(filesAtOnce, len(missing)) {
+	for part := range slices.Chunk(list, (len(list)+partsAtOnce-1)/partsAtOnce) {
 		group.Go(func() {
-			for e := range work {
-				if err := r.store.Receive(e, pieceBytes, r.reader(h, e)); err != nil {
+			c := &contents{helper: h, transfer: transfer}
+			for _, e := range part {
+				if e.Size > 0 {
+					c.list = append(c.list, e)
+				}
+			}
+			for _, e := range part {
+				if err := h.files.store.Receive(e, c); err != nil {
 					failed <- fmt.Errorf("%s: %w", e.Path, err)
 					return
 				}
 			}
 		})
 	}
-	for _, e := range missing {
-		select {
-		case work <- e:
-			continue
-		case err = <-failed:
-		}
-		break
-	}
-	close(work)
 	group.Wait()
-	select {
-	case err = <-failed:
-	default:
-	}
-	return m, err
+	close(failed)
+	return <-failed
 }
 
-// reader returns a function that returns the pieces of a content in order. It requests some
-// pieces ahead.
-func (r *receiver) reader(h *helper, e *files.Entry) func(int64, int) ([]byte, error) {
-	var ahead []chan *hosts.Piece
-	next := int64(0)
-	return func(int64, int) ([]byte, error) {
-		for next < e.Size && len(ahead) < pieceAhead {
-			n := min(pieceBytes, e.Size-next)
-			ahead = append(ahead, r.request(h, hosts.Want{Sum: e.Sum.String(), Offset: next, Limit: int(n)}))
-			next += n
+// contents reads contents one after the other. It requests pieces ahead, each with the ends and
+// beginnings of several contents if they are small.
+type contents struct {
+	helper   *helper
+	transfer *files.Transfer
+	list     []*files.Entry // that were not requested completely; none is empty
+	at       int64          // in the first of them
+	ahead    []chan *hosts.Piece
+	piece    []byte // what was not read of the last piece
+}
+
+// Read returns files.ErrChanged if the dispatcher sends less than was requested.
+func (c *contents) Read(b []byte) (int, error) {
+	if len(c.piece) == 0 {
+		// Wait for the window only if there is nothing else to do.
+		for len(c.list) > 0 && len(c.ahead) < pieceAhead && c.helper.files.window.enter(len(c.ahead) == 0) {
+			c.request()
 		}
-		p := <-ahead[0]
-		ahead = ahead[1:]
+		if len(c.ahead) == 0 {
+			return 0, files.ErrChanged
+		}
+		p := <-c.ahead[0]
+		c.ahead, c.piece = c.ahead[1:], p.Bulk
 		if p.Why != "" {
-			return nil, errors.New(p.Why)
+			return 0, errors.New(p.Why)
 		}
-		r.gotBytes.Add(int64(len(p.Bulk)))
-		return p.Bulk, nil
+		if len(p.Bulk) == 0 {
+			return 0, files.ErrChanged
+		}
+		c.transfer.Add(len(p.Bulk))
 	}
+	n := copy(b, c.piece)
+	c.piece = c.piece[n:]
+	return n, nil
 }
 
-// request sends a Want when the window allows it. The answer arrives on the channel.
+// request requests the next piece. There is space for it in the window.
+func (c *contents) request() {
+	m := hosts.Want{Offset: c.at}
+	for m.Limit < pieceBytes && len(c.list) > 0 && len(m.Sums) < hosts.MaxContents {
+		e := c.list[0]
+		n := min(int64(pieceBytes-m.Limit), e.Size-c.at)
+		m.Sums = append(m.Sums, e.Sum.String())
+		m.Limit += int(n)
+		c.at += n
+		if c.at == e.Size {
+			c.list, c.at = c.list[1:], 0
+		}
+	}
+	c.ahead = append(c.ahead, c.helper.files.request(c.helper, m))
+}
+
+// request sends a Want, for which there is space in the window. The answer arrives on the channel.
 func (r *receiver) request(h *helper, m hosts.Want) chan *hosts.Piece {
-	r.window.enter()
 	m.ID = r.lastID.Add(1)
 	answer := make(chan *hosts.Piece, 1)
 	r.mu.Lock()
@@ -390,13 +403,18 @@ func newWindow() *window {
 	return w
 }
 
-func (w *window) enter() {
+// enter takes space for a request. If there is none, it waits, or else returns false.
+func (w *window) enter(wait bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for float64(w.inFlight) >= w.limit {
+		if !wait {
+			return false
+		}
 		w.cond.Wait()
 	}
 	w.inFlight++
+	return true
 }
 
 func (w *window) leave(took time.Duration) {
