@@ -91,7 +91,8 @@ func (c *coreClaim) take(dir string, index, n int) error {
 // since before, when coresInUse was called.
 func (c *coreClaim) choose(dirfd int, dir string, cores []int, before map[int]int) (collided bool, err error) {
 	c.numbers = cores
-	if err := c.publish(dirfd, dir); err != nil {
+	text := appendSealed(nil, coresMagic, coreFields{formatCPUs(cores)})
+	if err := c.file.write(dirfd, dir, coresPrefix, text); err != nil {
 		return false, err
 	}
 	after, err := coresInUse(dirfd, dir, c.file.path)
@@ -100,27 +101,6 @@ func (c *coreClaim) choose(dirfd int, dir string, cores []int, before map[int]in
 		collided = collided || after[cpu] > before[cpu]
 	}
 	return collided, err
-}
-
-// publish writes the choice into a file of ours. It makes the file if there is none.
-func (c *coreClaim) publish(dirfd int, dir string) (err error) {
-	text := appendSealed(nil, coresMagic, coreFields{formatCPUs(c.numbers)})
-	if c.file.fd != 0 {
-		if err = pwrite(c.file.fd, c.file.path, text, 0); err == nil {
-			err = c.file.inPlace()
-		}
-		if err == nil {
-			return nil
-		}
-		c.file.remove()
-	}
-	for range holdTries {
-		c.file, err = holdFile(dirfd, dir, coresPrefix, text, byteRange{})
-		if !errors.Is(err, errMoved) {
-			break
-		}
-	}
-	return err
 }
 
 // release releases the cores. The file stays, and lists none.
@@ -134,8 +114,9 @@ func (c *coreClaim) release() {
 	c.numbers, c.shared = nil, false
 }
 
-// coresInUse returns how many jobs use each core. The file at the path ours does not count. Files
-// of another user count as one job on each core, so that a user cannot keep others from a core.
+// coresInUse returns how many jobs use each core. The file at the path ours does not count, nor do
+// files that cannot be read. Files of another user count as one job on each core, so that a user
+// cannot keep others from a core.
 func coresInUse(dirfd int, dir, ours string) (used map[int]int, err error) {
 	used = map[int]int{}
 	type use struct{ user, cpu int }
@@ -149,7 +130,12 @@ func coresInUse(dirfd int, dir, ours string) (used map[int]int, err error) {
 		if !held {
 			return
 		}
-		for _, cpu := range f.readCores() {
+		var fields coreFields
+		if readSealed(f, maxCoreText, coresMagic, &fields) != nil {
+			return
+		}
+		cpus, _ := parseCPUs(fields.CPUs)
+		for _, cpu := range cpus {
 			if u := (use{f.owner(), cpu}); u.user == os.Getuid() || !seen[u] {
 				seen[u] = true
 				used[cpu]++
@@ -157,24 +143,6 @@ func coresInUse(dirfd int, dir, ours string) (used map[int]int, err error) {
 		}
 	}, func(string, error) {})
 	return used, err
-}
-
-// readCores reads the cores in a file, which its owner may be writing at this moment. A file that
-// cannot be read lists none.
-func (f *sharedFile) readCores() []int {
-	buf := make([]byte, maxCoreText)
-	for range readTries {
-		var fields coreFields
-		n, err := preadAll(f.fd, f.name, buf)
-		if err == nil {
-			err = unseal(buf[:n], coresMagic, &fields)
-		}
-		if err == nil {
-			list, _ := parseCPUs(fields.CPUs)
-			return list
-		}
-	}
-	return nil
 }
 
 // pickCores returns n of the cores, sorted, or all if there are not that many: those that are used

@@ -5,6 +5,7 @@ package remote
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"path/filepath"
@@ -205,6 +206,24 @@ func readPlain(path string, n int) ([]byte, error) {
 		return nil, err
 	}
 	return b[:n], nil
+}
+
+// readTrusted reads a file of at most limit bytes that belongs to uid and that nobody else can write.
+func readTrusted(path string, uid, limit int) ([]byte, error) {
+	fd, st, err := openPlainAt(unix.AT_FDCWD, path)
+	if err != nil {
+		return nil, err
+	}
+	defer closeFile(fd, path)
+	if int(st.Uid) != uid || st.Mode&0o022 != 0 {
+		return nil, errors.New("it must belong to root, and others must not be able to write it")
+	}
+	if st.Size > int64(limit) {
+		return nil, fmt.Errorf("it has %d bytes", st.Size)
+	}
+	b := make([]byte, limit)
+	n, err := preadAll(fd, path, b)
+	return b[:n], err
 }
 
 // tempNames names the temporary files of a process beside the shards:

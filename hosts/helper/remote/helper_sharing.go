@@ -228,25 +228,14 @@ func offset(dirfd int, dir string) float64 {
 const weightsFile = "shares"
 
 // userWeights returns the weights that root has given to the users of claims. It returns nil if
-// the file is missing, is a link, does not belong to root, or can be written by others.
+// the file is missing, is a link, does not belong to root, can be written by others, or is too long.
 func userWeights(dir string, claims []hosts.SlotClaim) map[int]int {
-	path := dir + "/" + weightsFile
-	fd, err := openPlain(path)
-	if err != nil {
-		return nil
-	}
-	defer closeFile(fd, path)
-	var st unix.Stat_t
-	if err := fstat(fd, path, &st); err != nil || st.Uid != 0 || st.Mode&0o022 != 0 {
-		return nil
-	}
-	b := make([]byte, 64<<10)
-	n, err := preadAll(fd, path, b)
+	text, err := readTrusted(dir+"/"+weightsFile, 0, maxTrustedFile)
 	if err != nil {
 		return nil
 	}
 	weights := map[int]int{}
-	for line := range strings.Lines(string(b[:n])) {
+	for line := range strings.Lines(string(text)) {
 		f := strings.Fields(line)
 		if len(f) != 2 {
 			continue

@@ -83,6 +83,27 @@ func holdFile(dirfd int, dir, prefix string, text []byte, ranges ...byteRange) (
 	return f, nil
 }
 
+// write makes the file say text, which is as long as any before. It creates the file, whose name
+// begins with prefix, if it is not there.
+func (f *heldFile) write(dirfd int, dir, prefix string, text []byte) (err error) {
+	if f.fd != 0 {
+		if err = f.inPlace(); err == nil {
+			err = pwrite(f.fd, f.path, text, 0)
+		}
+		if err == nil {
+			return nil
+		}
+		f.remove()
+	}
+	for range holdTries {
+		*f, err = holdFile(dirfd, dir, prefix, text, byteRange{})
+		if !errors.Is(err, errMoved) {
+			break
+		}
+	}
+	return err
+}
+
 // inPlace returns errMoved if the path no longer leads to the file. Cleaners of temporary
 // directories, and owners, may remove files and directories at any time.
 func (f *heldFile) inPlace() error {
@@ -115,6 +136,26 @@ type sharedFile struct {
 	name string
 	fd   int
 	st   unix.Stat_t
+}
+
+// readTries is how often readSealed reads a file that is being written.
+const readTries = 8
+
+// readSealed reads the content of a file of at most limit bytes, which its owner may be writing at
+// this moment, into *v.
+func readSealed[T any](f *sharedFile, limit int, m magic, v *T) (err error) {
+	buf := make([]byte, limit)
+	for range readTries {
+		n := 0
+		if n, err = preadAll(f.fd, f.name, buf); err != nil {
+			return err
+		}
+		*v = *new(T)
+		if err = unseal(buf[:n], m, v); err == nil {
+			return nil
+		}
+	}
+	return err
 }
 
 func (f *sharedFile) owner() int { return int(f.st.Uid) }

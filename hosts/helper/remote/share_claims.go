@@ -22,7 +22,6 @@ const (
 	claimPrefix = "claim-"
 	claimBytes  = 512 // of every claim, so that a write never changes the size
 	maxRunName  = 200 // bytes of the name of a run in a claim
-	readTries   = 8   // to read a claim that is being written
 )
 
 var claimMagic = magic{"DSH", &jobs.FormatSlots}
@@ -51,11 +50,8 @@ func (c *claimText) bytes() []byte {
 	return append(b, make([]byte, max(0, claimBytes-len(b)))...)
 }
 
-func parseClaim(b []byte) (c claimText, err error) {
-	var f claimFields
-	if err := unseal(b, claimMagic, &f); err != nil {
-		return c, err
-	}
+// parse returns the text of a claim.
+func (f *claimFields) parse() (c claimText, err error) {
 	number := func(text string, limit int64) int64 {
 		n, nerr := strconv.ParseInt(text, 10, 64)
 		if nerr != nil || n < 0 || n > limit {
@@ -89,24 +85,11 @@ type claim struct {
 
 // write makes the claim say text. It creates the file if it is not there.
 func (c *claim) write(dirfd int, dir string, text claimText) (err error) {
-	if c.fd != 0 {
-		if err = c.inPlace(); err == nil && c.text != text {
-			err = pwrite(c.fd, c.path, text.bytes(), 0)
-		}
-		if err == nil {
-			c.text = text
-			return nil
-		}
-		c.remove()
+	if c.fd != 0 && c.text == text && c.inPlace() == nil {
+		return nil
 	}
 	c.text = claimText{}
-	for range holdTries {
-		c.heldFile, err = holdFile(dirfd, dir, claimFiles(text.group), text.bytes(), byteRange{})
-		if !errors.Is(err, errMoved) {
-			break
-		}
-	}
-	if err == nil {
+	if err = c.heldFile.write(dirfd, dir, claimFiles(text.group), text.bytes()); err == nil {
 		c.text = text
 	}
 	return err
@@ -189,22 +172,16 @@ func readClaims(dirfd int, dir, own, run string) (claims []seenClaim, invalid ma
 	return claims, invalid, err
 }
 
-// readClaim reads the text of a claim, which its owner may be writing at this moment.
+// readClaim reads the text of a claim.
 func (f *sharedFile) readClaim() (text claimText, err error) {
 	if f.st.Size > claimBytes {
 		return text, fmt.Errorf("it has %d bytes", f.st.Size)
 	}
-	buf := make([]byte, claimBytes)
-	for range readTries {
-		var n int
-		if n, err = preadAll(f.fd, f.name, buf); err != nil {
-			return text, err
-		}
-		if text, err = parseClaim(buf[:n]); err == nil {
-			break
-		}
+	var fields claimFields
+	if err = readSealed(f, claimBytes, claimMagic, &fields); err != nil {
+		return text, err
 	}
-	return text, err
+	return fields.parse()
 }
 
 func plainClaims(seen []seenClaim) (claims []hosts.SlotClaim) {

@@ -19,33 +19,14 @@ import (
 // userLimits is what the administrators of this host allow our user.
 type userLimits struct{ hosts.UserLimits }
 
-const maxLimitsFile = 64 << 10 // bytes
+const maxTrustedFile = 64 << 10 // bytes of a file in which root says what users may use
 
 // userLimits reads hosts.UserLimitsFile. The file counts only if it belongs to root and nobody else
 // can write it. problem is "" or a line about a file that does not count, or not in all parts.
 func (s site) userLimits() (allowed userLimits, problem string) {
-	path := s.root + hosts.UserLimitsFile
-	fd, err := openPlain(path)
-	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
+	text, err := readTrusted(s.root+hosts.UserLimitsFile, s.adminUID, maxTrustedFile)
+	if isAny(err, unix.ENOENT, unix.ENOTDIR) {
 		return allowed, ""
-	}
-	var st unix.Stat_t
-	var text []byte
-	if err == nil {
-		defer closeFile(fd, path)
-		err = fstat(fd, path, &st)
-	}
-	if err == nil && (int(st.Uid) != s.adminUID || st.Mode&0o022 != 0) {
-		err = errors.New("it must belong to root, and others must not be able to write it")
-	}
-	if err == nil && st.Size > maxLimitsFile {
-		err = fmt.Errorf("it has %d bytes", st.Size)
-	}
-	if err == nil {
-		text = make([]byte, maxLimitsFile)
-		var n int
-		n, err = preadAll(fd, path, text)
-		text = text[:n]
 	}
 	if err != nil {
 		return allowed, fmt.Sprintf("%s is ignored: %v", hosts.UserLimitsFile, err)

@@ -161,7 +161,7 @@ func TestOnlyAdministratorsLimitUsers(t *testing.T) {
 			must(t, os.Chmod(path, 0o622))
 		}, os.Getuid(), "others must not be able to write it"},
 		"too large": {func(m machine, _ string) {
-			m.file(hosts.UserLimitsFile, strings.Repeat("#", maxLimitsFile+1))
+			m.file(hosts.UserLimitsFile, strings.Repeat("#", maxTrustedFile+1))
 		}, os.Getuid(), "it has 65537 bytes"},
 		"a directory": {func(_ machine, path string) { must(t, os.MkdirAll(path, 0o755)) }, os.Getuid(),
 			"not an ordinary file"},

@@ -37,7 +37,7 @@ func TestNewerHostFormatsAreRefused(t *testing.T) {
 		{jobs.FormatSpool, func() error { _, err := openControl(dir); return err }},
 		{jobs.FormatSpoolConfig, func() error { _, err := spool.readConfig(1); return err }},
 		{jobs.FormatSpoolJob, func() error { _, err := parseSpec(jobBytes); return err }},
-		{jobs.FormatSlots, func() error { _, err := parseClaim(claimBytes); return err }},
+		{jobs.FormatSlots, func() error { return unseal(claimBytes, claimMagic, &claimFields{}) }},
 		{jobs.FormatCores, func() error { return unseal(coresBytes, coresMagic, &coreFields{}) }},
 	} {
 		var bad *jobs.VersionError
@@ -65,7 +65,9 @@ func TestClaimsOfOtherVersionsCount(t *testing.T) {
 		{"a newer version", appendSealed(nil, claimMagic, claimFields{append(fields, "more", "7")})},
 		{"this version", want.bytes()},
 	} {
-		if got, err := parseClaim(c.bytes); err != nil || got != want {
+		var f claimFields
+		must(t, unseal(c.bytes, claimMagic, &f))
+		if got, err := f.parse(); err != nil || got != want {
 			t.Errorf("a claim of %s: got %+v, %v, want %+v", c.name, got, err, want)
 		}
 	}
