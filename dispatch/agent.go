@@ -37,11 +37,11 @@ type agent struct {
 
 	numDisconnects int // number of Disconnects sent to it; owned by the engine goroutine
 
-	pieces     chan piece      // answers to the host's Wants
-	fetched    chan *fetch     // fetches that have ended
-	transfers  files.Transfers // of files that attempts return
-	manifests  sync.Map        // manifests whose beginning was requested, by attempt
-	readTokens chan struct{}   // holds a token for each read in flight
+	numServing atomic.Int32                       // Wants that are being answered
+	reads      atomic.Pointer[hosts.PendingReads] // nil while not connected
+	fetched    chan *fetch                        // fetches that have ended
+	transfers  files.Transfers                    // of files that attempts return
+	manifests  sync.Map                           // manifests whose beginning was requested, by attempt
 	// fetchTokens holds a token for each attempt whose files are being returned, and space is what
 	// they reserve. Each host has its own, so a host that announces too much holds up only itself.
 	fetchTokens chan struct{}
@@ -58,10 +58,7 @@ type agent struct {
 	upHandled       bool
 	pings           int64
 	keepalives      chan keepaliveAnswer // answer to the link's keepalive; nil: none is in flight
-	reads           map[int64]readRequest
-	readID          int64
-	numServing      int // number of Wants that are being answered
-	filesVersion    int // version of the files that every job gets, as last sent to the helper
+	filesVersion    int                  // version of the files that every job gets, as last sent to the helper
 	fetches         map[jobs.AttemptID]*fetch
 	goodbye         *goodbye // nil until it is time to leave
 	isSecondGoodbye bool     // the helper died during the first goodbye, and goodbye is the second one
@@ -96,10 +93,9 @@ func newAgent(d *Dispatcher, h *hosts.Host) *agent {
 	a := &agent{
 		handled: make(chan struct{}, 1),
 		d:       d, name: h.Name, commands: make(chan any, maxCommands), overflowed: make(chan struct{}, 1), ctx: ctx,
-		cancel: cancel,
-		reads:  map[int64]readRequest{}, readTokens: make(chan struct{}, maxHostReads),
+		cancel:      cancel,
 		fetchTokens: make(chan struct{}, maxHostFetches), space: files.Space{Dir: d.cfg.Files.BaseDir},
-		pieces: make(chan piece), fetched: make(chan *fetch), fetches: map[jobs.AttemptID]*fetch{},
+		fetched: make(chan *fetch), fetches: map[jobs.AttemptID]*fetch{},
 	}
 	a.host.Store(h)
 	return a
@@ -142,11 +138,6 @@ func (a *agent) run() {
 				break
 			}
 			a.handleReport(m)
-		case p := <-a.pieces:
-			a.numServing--
-			if p.to == a.worker {
-				a.sendHost(p.msg)
-			}
 		case f := <-a.fetched:
 			a.handleFetched(f)
 		case <-a.overflowed:
@@ -211,8 +202,6 @@ func (a *agent) handle(command any) {
 		a.sendHost(&hosts.Inspect{Host: o.Host, Attempts: o.Attempts})
 	case hosts.Returned:
 		a.sendHost(&o)
-	case readRequest:
-		a.read(o)
 	case goodbye:
 		a.leaveHost(&o)
 	}

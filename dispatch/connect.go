@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -54,6 +55,7 @@ func (a *agent) handleConnected(r dialed) {
 		return
 	}
 	a.worker, a.reports, a.heartbeat = r.worker, r.worker.Reports(), r.host.HeartbeatOrDefault()
+	a.reads.Store(hosts.NewPendingReads(a.name, r.worker))
 	hello := r.worker.Hello()
 	hosts.Bound(hello)
 	a.hello.Store(hello)
@@ -115,13 +117,15 @@ func (a *agent) hangUp() {
 		}()
 		a.dial, a.dialed = nil, nil
 	}
+	for _, b := range a.fetches {
+		b.cancel() // before what it reads fails
+	}
 	if a.worker != nil {
 		a.worker.Close()
 		a.worker, a.reports, a.keepalives = nil, nil, nil
 		a.delay.Store(0)
 	}
-	a.failReads()
-	for _, b := range a.fetches {
-		b.cancel()
+	if reads := a.reads.Swap(nil); reads != nil {
+		reads.End(fmt.Errorf("the link to %s was lost while its output was being read", a.name))
 	}
 }

@@ -42,7 +42,9 @@ func (a *agent) handleReport(m hosts.Message) {
 	case *hosts.Trouble:
 		a.sendTrouble(m.Attempt, m.Text)
 	case *hosts.Chunk:
-		a.handleChunk(m)
+		if reads := a.reads.Load(); reads != nil {
+			reads.Answer(m)
+		}
 	case *hosts.Want:
 		a.serve(m)
 	}

@@ -4,22 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io/fs"
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 )
-
-// readRequest requests a part of an output file from a host.
-type readRequest struct {
-	message hosts.Read
-	answer  chan readAnswer // capacity 1
-}
-
-type readAnswer struct {
-	chunk *hosts.Chunk
-	err   error
-}
 
 // source tells where the output of an attempt is.
 type source struct {
@@ -110,74 +98,11 @@ func (e *engine) filesDir(host string) string {
 	return cmp.Or(e.cfg.HostDirs[host], e.cfg.RunDir)
 }
 
-// output requests a part of a file from the host.
+// output reads a part of a file on the host.
 func (a *agent) output(ctx context.Context, m hosts.Read) ([]byte, int64, error) {
-	req := readRequest{message: m, answer: make(chan readAnswer, 1)}
-	select {
-	case a.readTokens <- struct{}{}:
-	case <-a.ctx.Done():
-		return nil, 0, errEnded
-	case <-ctx.Done():
-		return nil, 0, ctx.Err()
+	reads := a.reads.Load()
+	if reads == nil {
+		return nil, 0, fmt.Errorf("%s is not connected: its output cannot be read now", a.name)
 	}
-	select {
-	case a.commands <- req: // reply returns the token
-	case <-a.ctx.Done():
-		return nil, 0, errEnded
-	case <-ctx.Done():
-		<-a.readTokens
-		return nil, 0, ctx.Err()
-	}
-	select {
-	case r := <-req.answer:
-		switch {
-		case r.err != nil:
-			return nil, 0, r.err
-		case r.chunk.Size < 0 && r.chunk.None:
-			return nil, 0, fmt.Errorf("%s: %s: %s (%w)", a.name, m.Attempt, r.chunk.Why, fs.ErrNotExist)
-		case r.chunk.Size < 0:
-			return nil, 0, fmt.Errorf("%s: output of %s: %s", a.name, m.Attempt, r.chunk.Why)
-		}
-		return r.chunk.Bulk, r.chunk.Size, nil
-	case <-a.ctx.Done():
-		return nil, 0, errEnded
-	case <-ctx.Done():
-		return nil, 0, ctx.Err()
-	}
-}
-
-// maxHostReads bounds the number of concurrent reads of a host, because its heartbeats and results
-// use the same link.
-const maxHostReads = 8
-
-// answerRead answers a read and returns its token.
-func (a *agent) answerRead(r readRequest, is readAnswer) {
-	r.answer <- is
-	<-a.readTokens
-}
-
-// read passes a request to the helper, which answers with a Chunk of the same id.
-func (a *agent) read(r readRequest) {
-	if a.worker == nil {
-		a.answerRead(r, readAnswer{err: fmt.Errorf("%s is not connected: its output cannot be read now", a.name)})
-		return
-	}
-	a.readID++
-	r.message.ID = a.readID
-	a.reads[a.readID] = r
-	a.sendHost(&r.message)
-}
-
-func (a *agent) handleChunk(c *hosts.Chunk) {
-	if r, ok := a.reads[c.ID]; ok {
-		delete(a.reads, c.ID)
-		a.answerRead(r, readAnswer{chunk: c})
-	}
-}
-
-func (a *agent) failReads() {
-	for id, r := range a.reads {
-		delete(a.reads, id)
-		a.answerRead(r, readAnswer{err: fmt.Errorf("the link to %s was lost while its output was being read", a.name)})
-	}
+	return reads.Read(ctx, m)
 }

@@ -94,7 +94,7 @@ func TestReadsAreBounded(t *testing.T) {
 		asked, w := r.hosts.reads, r.hosts.workers["a"]
 		r.hosts.unanswered = false
 		r.hosts.mu.Unlock()
-		if len(asked) == 0 || len(asked) > maxHostReads {
+		if len(asked) == 0 || len(asked) > hosts.MaxReads {
 			t.Errorf("%d reads are under way", len(asked))
 		}
 		for _, n := range asked {

@@ -23,14 +23,18 @@ import (
 type returns struct {
 	mu      sync.Mutex
 	fetched map[jobs.AttemptID]bool // attempts whose files are here
-	// Jobs whose files are being moved to their places; closed when that is done.
-	placing    map[jobs.ID]chan struct{}
+	// Semaphores of the attempts that move their files to their places, by the number of the job: of
+	// each job only one attempt does at a time.
+	placing    [256]chan struct{}
 	returnedBy map[uint64]jobs.ID // job that returned the file at a path, by a hash of the path
 }
 
 func newReturns() *returns {
-	return &returns{fetched: map[jobs.AttemptID]bool{}, placing: map[jobs.ID]chan struct{}{},
-		returnedBy: map[uint64]jobs.ID{}}
+	r := &returns{fetched: map[jobs.AttemptID]bool{}, returnedBy: map[uint64]jobs.ID{}}
+	for i := range r.placing {
+		r.placing[i] = make(chan struct{}, 1)
+	}
+	return r
 }
 
 func (r *returns) isFetched(id jobs.AttemptID) bool {
@@ -78,30 +82,13 @@ var (
 // claimPlaces permits an attempt to move its files to their places. Otherwise it returns errSurplus
 // or errStale. release must be called when the engine has its outcome.
 func (d *Dispatcher) claimPlaces(ctx context.Context, id jobs.AttemptID) (release func(), err error) {
-	r := d.returns
-	done := make(chan struct{})
-	for {
-		r.mu.Lock()
-		busy := r.placing[id.Job]
-		if busy == nil {
-			r.placing[id.Job] = done
-		}
-		r.mu.Unlock()
-		if busy == nil {
-			break
-		}
-		select {
-		case <-busy:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+	placing := d.returns.placing[uint64(id.Job)%uint64(len(d.returns.placing))]
+	select {
+	case placing <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	release = sync.OnceFunc(func() {
-		r.mu.Lock()
-		delete(r.placing, id.Job)
-		r.mu.Unlock()
-		close(done)
-	})
+	release = sync.OnceFunc(func() { <-placing })
 	refused, err := query(ctx, d, func(e *engine) error {
 		t := e.core.Table()
 		j, at := t.Job(id.Job), t.Attempt(id)

@@ -54,35 +54,27 @@ func (f *Files) patterns(s *jobs.Spec) []string {
 	return slices.Concat(f.Return, s.Return)
 }
 
-// maxServing bounds the number of a host's Wants that are answered concurrently. A helper has
-// fewer.
+// maxServing bounds the number of a host's Wants that are answered concurrently. A helper sends no
+// more.
 const maxServing = 64
-
-// piece is the answer to a Want of a helper.
-type piece struct {
-	to  hosts.Worker
-	msg *hosts.Piece
-}
 
 // serve answers a Want in a goroutine, because a disk of this machine may hang.
 func (a *agent) serve(m *hosts.Want) {
-	a.numServing++
-	if a.numServing > maxServing {
+	if a.numServing.Add(1) > maxServing {
+		a.numServing.Add(-1)
 		a.handleLinkDown(&hosts.Error{Host: a.name, Class: hosts.Broken,
 			Err: fmt.Errorf("it asks for more than %d pieces of files at once", maxServing)})
 		return
 	}
-	to := a.worker
+	w := a.worker
 	go func() {
-		p := piece{to, &hosts.Piece{ID: m.ID}}
+		p := &hosts.Piece{ID: m.ID}
 		var err error
-		if p.msg.Bulk, p.msg.Size, err = a.readWanted(m); err != nil {
-			p.msg.Why = err.Error()
+		if p.Bulk, p.Size, err = a.readWanted(m); err != nil {
+			p.Why = err.Error()
 		}
-		select {
-		case a.pieces <- p:
-		case <-a.ctx.Done():
-		}
+		a.numServing.Add(-1) // first, because the host may ask for the next piece when it has this one
+		w.Send(p)            // if it cannot be sent, the link ends
 	}()
 }
 

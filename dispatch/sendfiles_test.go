@@ -3,6 +3,7 @@ package dispatch
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -138,23 +139,69 @@ func TestSeenOutcomeWithoutFiles(t *testing.T) {
 	}
 }
 
+// TestWantOfSeveralContents checks that a piece has the contents that a host wants one after the
+// other, and that a host gets no content that no manifest lists, nor too many.
+func TestWantOfSeveralContents(t *testing.T) {
+	base := t.TempDir()
+	for name, text := range map[string]string{"a": "first", "b": "second", "c": "third"} {
+		if err := os.WriteFile(filepath.Join(base, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := &Dispatcher{}
+	d.cfg.Files.Source = files.NewSource(base)
+	m, err := d.cfg.Files.Source.Manifest([]string{"a", "b", "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := newAgent(d, fakeHost("a"))
+	defer a.cancel()
+	var sums []string
+	for _, e := range m {
+		sums = append(sums, e.Sum.String())
+	}
+	for _, c := range []struct {
+		name, want string
+		message    hosts.Want
+	}{
+		{"all", "firstsecondthird", hosts.Want{Sums: sums, Limit: 100}},
+		{"a part", "rstsecondth", hosts.Want{Sums: sums, Offset: 2, Limit: 11}},
+		{"one", "second", hosts.Want{Sums: sums[1:2], Limit: 6}},
+		{"an unknown one", "", hosts.Want{Sums: []string{sums[0], files.Sum{1}.String()}, Limit: 100}},
+		{"too many", "", hosts.Want{Sums: slices.Repeat(sums, hosts.MaxContents), Limit: 100}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, _, err := a.readWanted(&c.message)
+			if string(got) != c.want || (err == nil) != (c.want != "") {
+				t.Errorf("got %q, %v, want %q", got, err, c.want)
+			}
+		})
+	}
+}
+
 // TestNumberOfWantsIsBounded checks that a host that asks for too many pieces of files at once is
-// disconnected. Here no piece is handed over, as if the disk of this machine hung.
+// disconnected. Here no engine says which files an attempt gets, so no Want is answered.
 func TestNumberOfWantsIsBounded(t *testing.T) {
-	a := newAgent(&Dispatcher{inputs: make(chan input, 1)}, fakeHost("evil"))
+	d := &Dispatcher{inputs: make(chan input, maxServing+1)}
+	d.cfg.Files.Source = files.NewSource(t.TempDir())
+	a := newAgent(d, fakeHost("evil"))
 	defer a.cancel()
 	a.worker = &fakeWorker{Worker: hosttest.NewWorker(hosts.Hello{}, 0, nil)}
+	want := &hosts.Want{Attempt: jobs.AttemptID{Job: 1, N: 1}, Limit: 1}
 	for range maxServing {
-		a.serve(&hosts.Want{Limit: 1})
+		a.serve(want)
 	}
 	if a.worker == nil {
 		t.Fatalf("a host with %d Wants is disconnected", maxServing)
 	}
-	a.serve(&hosts.Want{Limit: 1})
+	a.serve(want)
 	if a.worker != nil {
 		t.Fatalf("a host with %d Wants stays connected", maxServing+1)
 	}
-	down, _ := (<-a.d.inputs).ev.(sched.HostDown)
+	var down sched.HostDown
+	for down.Host == "" {
+		down, _ = (<-d.inputs).ev.(sched.HostDown)
+	}
 	if down.Host != "evil" || down.Err == nil ||
 		!strings.Contains(down.Err.Error(), "more than 64 pieces of files at once") {
 		t.Errorf("got %+v, want evil to be down because it asks for too many pieces", down)

@@ -54,8 +54,8 @@ type Connector interface {
 	Connect(ctx context.Context, h *Host, open *Open) (Worker, error)
 }
 
-// Worker is the dispatcher's side of a connected helper. Its methods may be called from one
-// goroutine at a time, except Close, which is safe for concurrent use.
+// Worker is the dispatcher's side of a connected helper. Send and Close are safe for concurrent
+// use. The other methods may be called from one goroutine at a time.
 type Worker interface {
 	// Hello returns the helper's first message.
 	Hello() *Hello

@@ -34,7 +34,7 @@ const (
 // Fetcher copies outputs from hosts into the run directory.
 type Fetcher struct {
 	Run  *rundir.Run
-	Read func(context.Context, Piece) (data []byte, size int64, err error) // Reader.Read
+	Read func(ctx context.Context, host string, m hosts.Read) (data []byte, size int64, err error) // Reader.Read
 
 	space                  Space // of the run directory
 	attempts, files, bytes atomic.Int64
@@ -102,7 +102,7 @@ func (f *Fetcher) fetchHost(ctx context.Context, stop context.CancelCauseFunc, p
 		next++
 		return p.Attempts[next-1], true
 	}
-	for range min(maxReads, len(p.Attempts)) {
+	for range min(hosts.MaxReads, len(p.Attempts)) {
 		tasks.Go(func() {
 			for id, ok := take(); ok; id, ok = take() {
 				puts, missing, err := f.fetchAttempt(ctx, large, p.Host, id)
@@ -144,10 +144,9 @@ func (f *Fetcher) fetchAttempt(ctx context.Context, large chan struct{}, host st
 	if err := f.makeShard(id); err != nil {
 		return 0, 0, err
 	}
-	p := Piece{Host: host, Attempt: id}
-	status, statusErr := f.readStatus(ctx, p)
-	for _, p.File = range []jobs.File{jobs.FileOut, jobs.FileErr} {
-		put, err := f.copyOutput(ctx, large, p)
+	status, statusErr := f.readStatus(ctx, host, id)
+	for _, file := range []jobs.File{jobs.FileOut, jobs.FileErr} {
+		put, err := f.copyOutput(ctx, large, host, hosts.Read{Attempt: id, File: file})
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			missing++
@@ -291,15 +290,16 @@ func (f *Fetcher) reserve(n int64) error {
 // copyOutput copies an output of an attempt, unless the file here has the same size, and reports
 // whether it did. large limits the concurrent large files. The error is fs.ErrNotExist if
 // the host has no such file.
-func (f *Fetcher) copyOutput(ctx context.Context, large chan struct{}, p Piece) (put bool, err error) {
-	path := jobs.AttemptFile(f.Run.Dir, p.Attempt, p.File)
+func (f *Fetcher) copyOutput(ctx context.Context, large chan struct{}, host string,
+	m hosts.Read) (put bool, err error) {
+	path := jobs.AttemptFile(f.Run.Dir, m.Attempt, m.File)
 	have := int64(-1)
 	if info, err := f.Run.Disk.Lstat(path); err == nil && info.Mode().IsRegular() {
 		have = info.Size()
 	} else {
-		p.Limit = hosts.MaxChunk
+		m.Limit = hosts.MaxChunk
 	}
-	data, size, err := f.Read(ctx, p)
+	data, size, err := f.Read(ctx, host, m)
 	if err != nil || have == size {
 		return false, err
 	}
@@ -314,20 +314,20 @@ func (f *Fetcher) copyOutput(ctx context.Context, large chan struct{}, p Piece) 
 	if err := f.reserve(size); err != nil {
 		return false, err
 	}
-	defer func() { f.space.Release(size - p.Offset) }() // what was not written
+	defer func() { f.space.Release(size - m.Offset) }() // what was not written
 	err = f.createFile(path, size, func(w io.WriterAt) error {
-		for p.Limit = hosts.MaxChunk; ; {
-			data = data[:min(int64(len(data)), size-p.Offset)] // the file may have grown
-			if _, err := w.WriteAt(data, p.Offset); err != nil {
+		for m.Limit = hosts.MaxChunk; ; {
+			data = data[:min(int64(len(data)), size-m.Offset)] // the file may have grown
+			if _, err := w.WriteAt(data, m.Offset); err != nil {
 				return err
 			}
 			f.space.Release(int64(len(data)))
-			p.Offset += int64(len(data))
-			if p.Offset >= size {
+			m.Offset += int64(len(data))
+			if m.Offset >= size {
 				return nil
 			}
-			if data, _, err = f.Read(ctx, p); err == nil && len(data) == 0 {
-				err = fmt.Errorf("%s: %s.%s has become shorter while it was read", p.Host, p.Attempt, p.File)
+			if data, _, err = f.Read(ctx, host, m); err == nil && len(data) == 0 {
+				err = fmt.Errorf("%s: %s.%s has become shorter while it was read", host, m.Attempt, m.File)
 			}
 			if err != nil {
 				return err
@@ -339,21 +339,20 @@ func (f *Fetcher) copyOutput(ctx context.Context, large chan struct{}, p Piece) 
 
 // readStatus reads the status file of an attempt and checks that it is of this attempt and host.
 // It returns nil without a sentinel, as after the attempt was lost.
-func (f *Fetcher) readStatus(ctx context.Context, p Piece) ([]byte, error) {
-	p.File, p.Limit = jobs.FileStatus, attempts.StatusBytes+1
-	data, _, err := f.Read(ctx, p)
+func (f *Fetcher) readStatus(ctx context.Context, host string, id jobs.AttemptID) ([]byte, error) {
+	data, _, err := f.Read(ctx, host, hosts.Read{Attempt: id, File: jobs.FileStatus, Limit: attempts.StatusBytes + 1})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	status := attempts.Decode(data, f.Run.UID(), p.Attempt)
+	status := attempts.Decode(data, f.Run.UID(), id)
 	switch {
 	case status.Damaged || status.State == attempts.Unreadable:
-		return nil, fmt.Errorf("%s: %s.%s: %w", p.Host, p.Attempt, p.File, attempts.ErrStatus)
-	case status.Host != p.Host:
-		return nil, fmt.Errorf("%s: %s.%s: %w: it belongs to the host %q", p.Host, p.Attempt, p.File,
+		return nil, fmt.Errorf("%s: %s.%s: %w", host, id, jobs.FileStatus, attempts.ErrStatus)
+	case status.Host != host:
+		return nil, fmt.Errorf("%s: %s.%s: %w: it belongs to the host %q", host, id, jobs.FileStatus,
 			attempts.ErrStatus, status.Host)
 	case status.State != attempts.Finished:
 		return nil, nil

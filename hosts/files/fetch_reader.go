@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"sync"
 	"time"
 
 	"dcs-tui/hosts"
-	"dcs-tui/jobs"
 )
 
 // Reader reads pieces of attempts' files on their hosts. It connects to a host once, with the
@@ -37,36 +35,22 @@ func NewReader(c hosts.Connector, uid string, inventory []*hosts.Host) *Reader {
 	return r
 }
 
-// Piece names what is read.
-type Piece struct {
-	Host    string
-	Attempt jobs.AttemptID
-	File    jobs.File // FileOut, FileErr or FileStatus
-	Offset  int64     // in bytes; negative: counted from the end
-	Limit   int       // in bytes, at most hosts.MaxChunk
-}
-
-// Read returns a piece and the size of the whole file. After a *hosts.Error every other Read
-// of that host fails, too. The error is fs.ErrNotExist if the host has no such file.
-func (r *Reader) Read(ctx context.Context, p Piece) (data []byte, size int64, err error) {
-	f, err := r.host(p.Host)
+// Read returns a piece of a file and the size of the whole file. After a *hosts.Error every other
+// Read of that host fails, too. The error is fs.ErrNotExist if the host has no such file.
+func (r *Reader) Read(ctx context.Context, host string, m hosts.Read) (data []byte, size int64, err error) {
+	h, err := r.host(host)
 	if err != nil {
 		return nil, 0, err
 	}
-	c, err := f.read(ctx, hosts.Read{Attempt: p.Attempt, File: p.File, Offset: p.Offset, Limit: p.Limit})
-	switch {
-	case err != nil:
-		return nil, 0, err
-	case c.None:
-		return nil, 0, fmt.Errorf("%s has no such file: %s: %w", p.Host, c.Why, fs.ErrNotExist)
-	case c.Size < 0:
-		return nil, 0, fmt.Errorf("%s: %s", p.Host, c.Why)
-	case len(c.Bulk) > max(0, p.Limit), p.Offset >= 0 && c.Offset != p.Offset, c.Offset < 0,
-		c.Size < int64(len(c.Bulk)):
-		return nil, 0, fmt.Errorf("%s sent an unexpected piece: %d bytes at %d of %d", p.Host, len(c.Bulk),
-			c.Offset, c.Size)
+	select {
+	case <-h.connected:
+	case <-ctx.Done():
+		return nil, 0, ctx.Err()
 	}
-	return c.Bulk, c.Size, nil
+	if h.reads == nil {
+		return nil, 0, h.err
+	}
+	return h.reads.Read(ctx, m)
 }
 
 var errClosed = errors.New("nothing more is read")
@@ -78,19 +62,17 @@ func (r *Reader) host(name string) (*readHost, error) {
 	if r.ctx.Err() != nil {
 		return nil, &hosts.Error{Host: name, Class: hosts.Unreachable, Err: errClosed}
 	}
-	if f := r.hosts[name]; f != nil {
-		return f, nil
+	if h := r.hosts[name]; h != nil {
+		return h, nil
 	}
-	h := r.inventory[name]
-	if h == nil {
+	h := &readHost{host: r.inventory[name], connected: make(chan struct{})}
+	if h.host == nil {
 		return nil, &hosts.Error{Host: name, Class: hosts.Misconfigured, Err: errors.New("it is not in the inventory"),
 			Advice: "name one that has it with --hosts"}
 	}
-	f := &readHost{host: h, ended: make(chan struct{}),
-		slots: make(chan struct{}, maxReads), pending: map[int64]chan *hosts.Chunk{}}
-	r.hosts[name] = f
-	r.all.Go(func() { f.run(r.ctx, r.connector, r.uid) })
-	return f, nil
+	r.hosts[name] = h
+	r.all.Go(func() { h.run(r.ctx, r.connector, r.uid) })
+	return h, nil
 }
 
 // Close closes the connections. Blocked reads fail.
@@ -102,7 +84,6 @@ func (r *Reader) Close() {
 }
 
 const (
-	maxReads     = 8                // pieces that are requested from a host at a time
 	pieceTimeout = 30 * time.Second // without any piece, while some are requested
 	pingInterval = 10 * time.Second
 	byeTimeout   = 2 * time.Second
@@ -110,42 +91,37 @@ const (
 
 // readHost is one host from which a Reader reads.
 type readHost struct {
-	host  *hosts.Host
-	ended chan struct{} // closed when err is set
-	err   error         // valid after ended
-	slots chan struct{} // once connected, holds one element for each piece that may be requested
-
-	mu      sync.Mutex
-	worker  hosts.Worker                // valid once connected
-	pending map[int64]chan *hosts.Chunk // by the ID of the Read
-	lastID  int64
-	lastAt  time.Time // when the last piece came
+	host      *hosts.Host
+	connected chan struct{}       // closed when reads or err is set
+	reads     *hosts.PendingReads // nil: the connection failed
+	err       error
 }
 
-// run connects and delivers pieces until the host is gone or ctx ends.
-func (f *readHost) run(ctx context.Context, c hosts.Connector, uid string) {
-	w, err := c.Connect(ctx, f.host, &hosts.Open{Version: hosts.ProtocolVersion, Run: uid, RunName: uid,
-		Host:    f.host.Name,
-		WorkDir: f.host.WorkDir, Reads: true})
-	f.mu.Lock()
-	f.worker, f.lastAt = w, time.Now()
-	f.mu.Unlock()
-	if err == nil {
-		for range maxReads {
-			f.slots <- struct{}{}
-		}
-		defer w.Close()
-		err = f.receive(ctx, w)
+// run connects and passes pieces on until the host is gone or ctx ends.
+func (h *readHost) run(ctx context.Context, c hosts.Connector, uid string) {
+	w, err := c.Connect(ctx, h.host, &hosts.Open{Version: hosts.ProtocolVersion, Run: uid, RunName: uid,
+		Host: h.host.Name, WorkDir: h.host.WorkDir, Reads: true})
+	if err != nil {
+		h.err = h.asHostError(err)
+		close(h.connected)
+		return
 	}
-	if _, ok := errors.AsType[*hosts.Error](err); !ok {
-		err = &hosts.Error{Host: f.host.Name, Class: hosts.Unreachable, Err: err}
-	}
-	f.err = err
-	close(f.ended)
+	defer w.Close()
+	h.reads = hosts.NewPendingReads(h.host.Name, w)
+	close(h.connected)
+	h.reads.End(h.asHostError(h.receive(ctx, w)))
 }
 
-// receive delivers pieces. It returns the reason for its end.
-func (f *readHost) receive(ctx context.Context, w hosts.Worker) error {
+// asHostError returns err as a *hosts.Error.
+func (h *readHost) asHostError(err error) error {
+	if _, ok := errors.AsType[*hosts.Error](err); ok {
+		return err
+	}
+	return &hosts.Error{Host: h.host.Name, Class: hosts.Unreachable, Err: err}
+}
+
+// receive passes pieces on. It returns the reason for its end.
+func (h *readHost) receive(ctx context.Context, w hosts.Worker) error {
 	ping := time.NewTicker(pingInterval)
 	defer ping.Stop()
 	reports := w.Reports()
@@ -163,84 +139,19 @@ func (f *readHost) receive(ctx context.Context, w hosts.Worker) error {
 				return errors.New("the helper has left")
 			}
 			if m, ok := m.(*hosts.Chunk); ok {
-				f.deliver(m)
+				h.reads.Answer(m)
 			}
 		case <-ping.C:
-			f.send(&hosts.Ping{})
+			if h.reads.Silence() >= pieceTimeout {
+				return fmt.Errorf("no answer for %v while its outputs were being read", pieceTimeout)
+			}
+			w.Send(&hosts.Ping{}) // if it cannot be sent, the reports end
 		case <-over:
 			over = nil
-			f.send(&hosts.Bye{})
+			w.Send(&hosts.Bye{})
 			late = time.After(byeTimeout)
 		case <-late:
 			return errClosed
 		}
 	}
-}
-
-// send sends one message. If it cannot be sent, the reports end.
-func (f *readHost) send(m hosts.Message) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.worker.Send(m)
-}
-
-func (f *readHost) deliver(c *hosts.Chunk) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.lastAt = time.Now()
-	if to := f.pending[c.ID]; to != nil {
-		delete(f.pending, c.ID)
-		to <- c
-	}
-}
-
-// read requests a piece and waits for it.
-func (f *readHost) read(ctx context.Context, m hosts.Read) (*hosts.Chunk, error) {
-	select {
-	case <-f.slots:
-	case <-f.ended:
-		return nil, f.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	defer func() { f.slots <- struct{}{} }()
-	answer := make(chan *hosts.Chunk, 1)
-	f.mu.Lock()
-	f.lastID++
-	m.ID = f.lastID
-	f.pending[m.ID] = answer
-	f.worker.Send(&m) // if it cannot be sent, the reports end
-	f.mu.Unlock()
-	defer func() {
-		f.mu.Lock()
-		delete(f.pending, m.ID)
-		f.mu.Unlock()
-	}()
-	late := time.NewTimer(pieceTimeout)
-	defer late.Stop()
-	for {
-		select {
-		case c := <-answer:
-			return c, nil
-		case <-f.ended:
-			return nil, f.err
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-late.C:
-			if rest := f.timeLeft(); rest > 0 {
-				late.Reset(rest)
-				continue
-			}
-			f.worker.Close()
-			return nil, &hosts.Error{Host: f.host.Name, Class: hosts.Unreachable,
-				Err: fmt.Errorf("no answer for %v while its outputs were being read", pieceTimeout)}
-		}
-	}
-}
-
-// timeLeft returns the time until the host has sent no piece for pieceTimeout.
-func (f *readHost) timeLeft() time.Duration {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return pieceTimeout - time.Since(f.lastAt)
 }

@@ -78,12 +78,12 @@ func inventory(names ...string) (list []*hosts.Host) {
 	return list
 }
 
-func piece(host string, job int) Piece {
-	return Piece{Host: host, Attempt: jobs.AttemptID{Job: jobs.ID(job), N: 1}, File: jobs.FileOut, Limit: 100}
+func piece(job int) hosts.Read {
+	return hosts.Read{Attempt: jobs.AttemptID{Job: jobs.ID(job), N: 1}, File: jobs.FileOut, Limit: 100}
 }
 
 // TestPiecesAreReadFromSeveralHosts checks that pieces are read from several hosts at once, each
-// over one read-only connection for the run's uid (X2). No host has more than maxReads pending
+// over one read-only connection for the run's uid (X2). No host has more than hosts.MaxReads pending
 // requests, and each gets a Bye.
 func TestPiecesAreReadFromSeveralHosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestPiecesAreReadFromSeveralHosts(t *testing.T) {
 		for i := range 50 {
 			all.Go(func() {
 				host := []string{"a", "b"}[i%2]
-				data, size, err := r.Read(t.Context(), piece(host, 10+i))
+				data, size, err := r.Read(t.Context(), host, piece(10+i))
 				if want := fmt.Sprintf("%s %d.1", host, 10+i); err != nil || size != 7 || string(data) != want {
 					t.Errorf("%q of %d, %v; want %q", data, size, err, want)
 				}
@@ -108,7 +108,7 @@ func TestPiecesAreReadFromSeveralHosts(t *testing.T) {
 		all.Wait()
 		r.Close()
 		for name, m := range ms {
-			if m.most > maxReads || m.byes != 1 {
+			if m.most > hosts.MaxReads || m.byes != 1 {
 				t.Errorf("%s owed %d pieces at once, %d byes", name, m.most, m.byes)
 			}
 			if o := m.opened; !o.Reads || o.Run != "uid" || o.Host != name || o.WorkDir != "/scratch/"+name ||
@@ -116,7 +116,7 @@ func TestPiecesAreReadFromSeveralHosts(t *testing.T) {
 				t.Errorf("%s: %+v", name, o)
 			}
 		}
-		if _, _, err := r.Read(t.Context(), piece("a", 1)); !errors.Is(err, errClosed) {
+		if _, _, err := r.Read(t.Context(), "a", piece(1)); !errors.Is(err, errClosed) {
 			t.Errorf("after the end: %v", err)
 		}
 	})
@@ -171,7 +171,7 @@ func TestFaultAffectsOnlyItsHost(t *testing.T) {
 			{"slow", 2, "", nil},
 		} {
 			all.Go(func() {
-				_, _, err := r.Read(t.Context(), piece(c.host, c.job))
+				_, _, err := r.Read(t.Context(), c.host, piece(c.job))
 				switch {
 				case c.want == "" && err != nil:
 					t.Errorf("%s: %v", c.host, err)
@@ -182,7 +182,7 @@ func TestFaultAffectsOnlyItsHost(t *testing.T) {
 		}
 		all.Wait()
 		began := time.Now()
-		if _, _, err := r.Read(t.Context(), piece("mute", 2)); !away(err) || time.Since(began) > time.Second {
+		if _, _, err := r.Read(t.Context(), "mute", piece(2)); !away(err) || time.Since(began) > time.Second {
 			t.Errorf("mute again: %v after %v", err, time.Since(began))
 		}
 	})
@@ -201,12 +201,12 @@ func TestCallerMayStopWaiting(t *testing.T) {
 			inventory("mute"))
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		if _, _, err := r.Read(ctx, piece("mute", 1)); !errors.Is(err, context.DeadlineExceeded) {
+		if _, _, err := r.Read(ctx, "mute", piece(1)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Read: got error %v, want context.DeadlineExceeded", err)
 		}
 		var all sync.WaitGroup
 		all.Go(func() {
-			if _, _, err := r.Read(t.Context(), piece("mute", 2)); !away(err) {
+			if _, _, err := r.Read(t.Context(), "mute", piece(2)); !away(err) {
 				t.Errorf("Read: got error %v, want one that says that the host is away", err)
 			}
 		})

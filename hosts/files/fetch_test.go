@@ -59,16 +59,16 @@ func (l *lab) claim(host, id string) attempts.Claim {
 	return attempts.Claim{Run: l.run.UID(), Attempt: attempt(l.t, id), Host: host, By: "1.2.3", Boot: "b", At: 1}
 }
 
-func (l *lab) read(ctx context.Context, p Piece) ([]byte, int64, error) {
+func (l *lab) read(ctx context.Context, host string, p hosts.Read) ([]byte, int64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := ctx.Err(); err != nil {
 		return nil, 0, err
 	}
-	if err := l.errs[p.Host]; err != nil {
+	if err := l.errs[host]; err != nil {
 		return nil, 0, err
 	}
-	name := fmt.Sprintf("%s %s.%s", p.Host, p.Attempt, p.File)
+	name := fmt.Sprintf("%s %s.%s", host, p.Attempt, p.File)
 	l.reads = append(l.reads, name)
 	if err := l.errs[name]; err != nil {
 		return nil, 0, err
@@ -250,21 +250,21 @@ func TestFalseSizesDoNotFillTheDisk(t *testing.T) {
 	l.addEnded("shrinks", "4.1", strings.Repeat("s", 2*hosts.MaxChunk), "")
 	size := map[string]int64{}
 	b := &Fetcher{Run: l.run, space: Space{Free: func() (int64, error) { return 4 * hosts.MaxChunk, nil }}}
-	b.Read = func(ctx context.Context, p Piece) ([]byte, int64, error) {
-		data, n, err := l.read(ctx, p)
+	b.Read = func(ctx context.Context, host string, p hosts.Read) ([]byte, int64, error) {
+		data, n, err := l.read(ctx, host, p)
 		switch {
-		case p.Host == "far" && p.Attempt.Job == 2 && p.File == jobs.FileOut:
+		case host == "far" && p.Attempt.Job == 2 && p.File == jobs.FileOut:
 			n = 1 << 60
-		case p.Host == "grows" && p.File == jobs.FileOut:
+		case host == "grows" && p.File == jobs.FileOut:
 			l.mu.Lock()
 			l.has["grows 3.1.out"] += strings.Repeat("G", 100)
 			l.mu.Unlock()
-		case p.Host == "shrinks" && p.File == jobs.FileOut && p.Offset > 0:
+		case host == "shrinks" && p.File == jobs.FileOut && p.Offset > 0:
 			data = nil
 		}
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		size[p.Host] += int64(len(data))
+		size[host] += int64(len(data))
 		return data, n, err
 	}
 	results, err := b.Fetch(t.Context(), l.plan())
@@ -301,8 +301,8 @@ func TestPartialCopyOfARunningAttempt(t *testing.T) {
 	l := newLab(t)
 	l.has["far 1.1.out"], l.has["far 1.1.err"] = "half\n", ""
 	b := &Fetcher{Run: l.run}
-	b.Read = func(ctx context.Context, p Piece) ([]byte, int64, error) {
-		data, n, err := l.read(ctx, p)
+	b.Read = func(ctx context.Context, host string, p hosts.Read) ([]byte, int64, error) {
+		data, n, err := l.read(ctx, host, p)
 		if p.File == jobs.FileOut {
 			l.mu.Lock()
 			defer l.mu.Unlock()
@@ -328,14 +328,14 @@ func TestFetchReservesSpace(t *testing.T) {
 	plan := l.plan()
 	synctest.Test(t, func(t *testing.T) {
 		b := &Fetcher{Run: l.run, space: Space{Free: func() (int64, error) { return 4 * hosts.MaxChunk, nil }}}
-		b.Read = func(ctx context.Context, p Piece) ([]byte, int64, error) {
+		b.Read = func(ctx context.Context, host string, p hosts.Read) ([]byte, int64, error) {
 			switch {
-			case p.Host == "far" && p.Offset == hosts.MaxChunk:
+			case host == "far" && p.Offset == hosts.MaxChunk:
 				time.Sleep(2 * time.Second)
-			case p.Host == "far2" && p.File == jobs.FileOut && p.Offset == 0:
+			case host == "far2" && p.File == jobs.FileOut && p.Offset == 0:
 				time.Sleep(time.Second) // the first file has begun
 			}
-			return l.read(ctx, p)
+			return l.read(ctx, host, p)
 		}
 		results, err := b.Fetch(t.Context(), plan)
 		if err != nil || results[0].NumFetched != 1 || results[1].NumIncomplete != 1 ||
@@ -364,12 +364,12 @@ func TestFewLargeFilesAreCopiedAtATime(t *testing.T) {
 		time.AfterFunc(15*time.Second, cancel) // a large file takes 4 s, a small one 3
 		begun, most := map[string]int{}, map[string]int{}
 		b := &Fetcher{Run: l.run}
-		b.Read = func(ctx context.Context, p Piece) ([]byte, int64, error) {
+		b.Read = func(ctx context.Context, host string, p hosts.Read) ([]byte, int64, error) {
 			if p.File == jobs.FileOut && p.Offset > 0 {
 				l.mu.Lock()
 				if p.Offset == hosts.MaxChunk {
-					begun[p.Host]++
-					most[p.Host] = max(most[p.Host], begun[p.Host])
+					begun[host]++
+					most[host] = max(most[host], begun[host])
 				}
 				l.mu.Unlock()
 				select {
@@ -377,20 +377,20 @@ func TestFewLargeFilesAreCopiedAtATime(t *testing.T) {
 				case <-ctx.Done():
 				}
 				l.mu.Lock()
-				if size := len(l.has[fmt.Sprintf("%s %s.out", p.Host, p.Attempt)]); p.Offset+
+				if size := len(l.has[fmt.Sprintf("%s %s.out", host, p.Attempt)]); p.Offset+
 					hosts.MaxChunk >= int64(size) {
-					begun[p.Host]--
+					begun[host]--
 				}
 				l.mu.Unlock()
 			}
-			return l.read(ctx, p)
+			return l.read(ctx, host, p)
 		}
 		results, err := b.Fetch(ctx, plan)
 		if !errors.Is(err, context.Canceled) || results[0].NumFetched != 6 || results[0].NumIncomplete != 4 ||
 			results[1].NumFetched != 10 {
 			t.Errorf("Fetch: got %+v, %v; want context.Canceled, and 6 and 10 files", results, err)
 		}
-		if most["far"] != maxLarge || most["far2"] != maxReads {
+		if most["far"] != maxLarge || most["far2"] != hosts.MaxReads {
 			t.Errorf("at a time: %v", most)
 		}
 	})
@@ -410,15 +410,15 @@ func TestFullDiskLeavesNoPartialFile(t *testing.T) {
 		var has atomic.Int64
 		has.Store(4 * hosts.MaxChunk)
 		b := &Fetcher{Run: l.run, space: Space{Free: func() (int64, error) { return has.Load(), nil }}}
-		b.Read = func(ctx context.Context, p Piece) ([]byte, int64, error) {
+		b.Read = func(ctx context.Context, host string, p hosts.Read) ([]byte, int64, error) {
 			switch {
-			case p.Host == "far" && p.Offset == hosts.MaxChunk:
+			case host == "far" && p.Offset == hosts.MaxChunk:
 				time.Sleep(2 * time.Second)
-			case p.Host == "far2" && p.File == jobs.FileOut:
+			case host == "far2" && p.File == jobs.FileOut:
 				time.Sleep(time.Second) // the first file has begun
 				has.Store(0)
 			}
-			return l.read(ctx, p)
+			return l.read(ctx, host, p)
 		}
 		results, err := b.Fetch(t.Context(), plan)
 		if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "full") ||
@@ -431,7 +431,7 @@ func TestFullDiskLeavesNoPartialFile(t *testing.T) {
 				t.Errorf("%s was left", name)
 			}
 		}
-		if len(l.reads) > 5+2*maxReads {
+		if len(l.reads) > 5+2*hosts.MaxReads {
 			t.Errorf("%d reads went on", len(l.reads))
 		}
 	})

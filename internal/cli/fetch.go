@@ -279,7 +279,7 @@ func (f *remoteOutputs) read(ctx context.Context, host string, r runview.Read) (
 		return nil, 0, err
 	}
 	// Read has deadlines of its own. ctx may not leave enough time for a connection.
-	return reader.Read(context.WithoutCancel(ctx), files.Piece{Host: host, Attempt: r.Attempt, File: r.File,
+	return reader.Read(context.WithoutCancel(ctx), host, hosts.Read{Attempt: r.Attempt, File: r.File,
 		Offset: r.Offset, Limit: r.Limit})
 }
 

@@ -377,7 +377,7 @@ func (w *worker) Send(ms ...hosts.Message) error {
 			if errors.Is(err, os.ErrNotExist) {
 				size, err = 0, nil
 			}
-			w.Say(&hosts.Chunk{ID: m.ID, Offset: m.Offset, Size: size, Bulk: data})
+			w.Say(&hosts.Chunk{ID: m.ID, Offset: max(0, m.Offset), Size: size, Bulk: data})
 		case *hosts.Bye:
 			w.Cut(nil)
 		}
