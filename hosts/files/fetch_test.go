@@ -455,7 +455,8 @@ func TestFileIsCompleteOrMissing(t *testing.T) {
 			}
 			break
 		}
-		if err == nil && !strings.HasPrefix(d.Failed, "remove") {
+		// A file that is not seen here is copied again.
+		if err == nil && !strings.HasPrefix(d.Failed, "remove") && !strings.HasPrefix(d.Failed, "lstat") {
 			t.Errorf("%v at %s: nobody is told", errno, d.Failed)
 		}
 		for _, name := range l.files() {
