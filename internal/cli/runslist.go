@@ -148,6 +148,7 @@ type otherRuns struct {
 // runPlace is what is known of the directory of a run in the index.
 type runPlace struct {
 	found                  rundir.Entry
+	info                   fs.FileInfo // of the directory; nil: not known
 	isVisible, isForgotten bool
 }
 
@@ -162,13 +163,16 @@ const (
 
 // list returns the runs in other directories, the newest first, at most limit unless it is 0. Runs
 // that cannot be read now come last, with the reason. older is the number of those beyond the limit.
-// If the index cannot be read, there are none.
-func (o *otherRuns) list(limit int, wait time.Duration) (entries []*runEntry, older int) {
+// err is that of an index that exists and cannot be read.
+func (o *otherRuns) list(limit int, wait time.Duration) (entries []*runEntry, older int, err error) {
 	byDir := map[string]*runindex.Entry{}
 	var dirs []string
 	indexed, err := o.index.Entries(maxIndexed)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
 	if err != nil {
-		return nil, 0
+		return nil, 0, err
 	}
 	here, _ := os.Stat(rundir.Base)
 	for _, e := range indexed {
@@ -182,14 +186,21 @@ func (o *otherRuns) list(limit int, wait time.Duration) (entries []*runEntry, ol
 			return runPlace{isForgotten: true} // it is listed here
 		}
 		p.found, p.isVisible, p.isForgotten = o.index.Look(byDir[dir])
+		p.info, _ = os.Stat(dir)
 		return p
 	})
 	var shown []string
 	var hidden []*runEntry
+	seen := map[string]fs.FileInfo{} // directories of the visible runs, by the id of the run
 	for _, dir := range dirs {
 		p, isKnown := places[dir]
+		uid := byDir[dir].UID
+		isRepeated := p.info != nil && seen[uid] != nil && os.SameFile(p.info, seen[uid]) // through a symbolic link
+		if p.isVisible && p.info != nil {
+			seen[uid] = p.info
+		}
 		switch {
-		case isKnown && p.isForgotten:
+		case isKnown && (p.isForgotten || isRepeated):
 		case isKnown && p.isVisible && (limit == 0 || len(shown) < limit):
 			shown = append(shown, dir)
 		case isKnown && p.isVisible:
@@ -213,7 +224,7 @@ func (o *otherRuns) list(limit int, wait time.Duration) (entries []*runEntry, ol
 		e.Elsewhere = true
 		entries = append(entries, e)
 	}
-	return append(entries, hidden...), older
+	return append(entries, hidden...), older, nil
 }
 
 // hiddenRun describes a run whose directory is not visible, or does not answer.
@@ -306,8 +317,8 @@ func (p *patientCalls[T]) call(
 // directories.
 func (o *otherRuns) runChoices() tui.Choices {
 	const maxName = 36
-	entries, older, _ := runsHere(defaultLimit) // a directory that cannot be read now has no rows
-	elsewhere, more := o.list(defaultLimit, lookTimeout)
+	entries, older, _ := runsHere(defaultLimit)             // a directory that cannot be read now has no rows
+	elsewhere, more, _ := o.list(defaultLimit, lookTimeout) // nor has an index
 	entries, older = append(entries, elsewhere...), older+more
 	rows := rowsOf(entries, maxName)
 	c := tui.Choices{
@@ -348,7 +359,10 @@ func (a *app) runRunsList(flags listFlags) error {
 		return err
 	}
 	if flags.all {
-		elsewhere, more := a.others().list(flags.limit, readTimeout)
+		elsewhere, more, err := a.others().list(flags.limit, readTimeout)
+		if err != nil {
+			a.warn("the runs in other directories are not known: %v", err)
+		}
 		entries, older = append(entries, elsewhere...), older+more
 	}
 	switch {

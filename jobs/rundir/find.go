@@ -112,7 +112,8 @@ func Find(base, run string) (dir string, err error) {
 	}
 	if run == "" {
 		if len(found) == 0 {
-			return "", fmt.Errorf("there is no run in %s: start one with `dcs-tui run`, or name a run directory", base)
+			return "", fmt.Errorf("there is no run in %s: start one with `dcs-tui run`, or name a run directory "+
+				"(`dcs-tui runs list --all` lists those of other directories)", base)
 		}
 		return found[0].Dir, found[0].Lost // the newest run is meant, even if it is lost
 	}
@@ -146,7 +147,8 @@ func Find(base, run string) (dir string, err error) {
 		return "", fmt.Errorf("there is no run %q in %s; did you mean %s?", run, base, near)
 	}
 	return "", fmt.Errorf(
-		"there is no run %q: it is neither a name in %s nor a run directory (`dcs-tui runs` lists them)", run, base,
+		"there is no run %q: it is neither a name in %s nor a run directory (`dcs-tui runs list --all` lists them)",
+		run, base,
 	)
 }
 

@@ -62,6 +62,8 @@ func OfUser() Index {
 	return Index{dir: filepath.Join(state, "dcs-tui", "runs"), machine: machine}
 }
 
+var errNoHome = errors.New("there is no home directory")
+
 // Entry is a run in the index.
 type Entry struct {
 	name string // of its file
@@ -84,7 +86,7 @@ const timeLayout = "20060102T150405Z"
 
 // Made returns the time when the run was created.
 func (e *Entry) Made() time.Time {
-	at, _ := time.Parse(timeLayout, e.name[:len(timeLayout)]) // checked by entryName, but for its range
+	at, _ := time.Parse(timeLayout, e.name[:len(timeLayout)]) // read has checked it
 	return at
 }
 
@@ -127,7 +129,7 @@ func (x Index) Add(run *rundir.Run) error {
 // could not write there.
 func (x Index) makeDir() error {
 	if x.dir == "" {
-		return errors.New("there is no home directory")
+		return errNoHome
 	}
 	for dir := x.dir; ; dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)
@@ -158,7 +160,7 @@ func (x Index) Remove(run *rundir.Run) error {
 // out.
 func (x Index) Entries(limit int) ([]*Entry, error) {
 	if x.dir == "" {
-		return nil, nil
+		return nil, errNoHome
 	}
 	names, err := rundir.OS.Names(x.dir)
 	if err != nil {
@@ -193,6 +195,9 @@ func (x Index) read(name string) (*Entry, error) {
 		return nil, err
 	}
 	if err := jobs.FormatRunIndex.Check(e.V); err != nil {
+		return nil, err
+	}
+	if _, err := time.Parse(timeLayout, name[:len(timeLayout)]); err != nil {
 		return nil, err
 	}
 	if !filepath.IsAbs(e.Dir) || filepath.Clean(e.Dir) != e.Dir {
