@@ -162,6 +162,10 @@ func (a *app) copyLog(src runview.Source, run *rundir.Run, at *runview.Attempt, 
 			a.con.Line(at.ID.String() + " has printed nothing on standard output; " +
 				"--err shows its standard error, which ends with: " + text.Shorten(text.Line(at.Last)))
 			return nil
+		case done && offset == 0 && at.ID.N > 1 && !w.json && !w.quiet:
+			before := jobs.AttemptID{Job: at.ID.Job, N: at.ID.N - 1}
+			a.con.Line(at.ID.String() + " has printed nothing there; the attempt before is " + before.String())
+			return nil
 		case done:
 			return nil
 		case len(piece.Data) > 0:

@@ -213,6 +213,13 @@ func (a *app) runResults(cmd *cobra.Command, args []string, flags *resultsFlags)
 		err = a.printTable(cmd.Context(), state, rows, columns, flags)
 	} else {
 		err = a.writeResults(rows, flags.json)
+		switch {
+		case rows.Len() > 0 || flags.json:
+		case flags.failed:
+			a.con.Line("no job has failed")
+		default:
+			a.con.Line("no job is over yet")
+		}
 	}
 	if errors.Is(err, syscall.EPIPE) {
 		return nil

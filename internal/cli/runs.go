@@ -165,6 +165,9 @@ func (a *app) runPrune(args []string, p *pruneFlags) error {
 		runDir, table, err := p.openForRemoval(dir)
 		switch {
 		case err != nil:
+			if len(args) > 0 {
+				a.exitCode = exitFailed
+			}
 			a.con.Line("kept: " + text.Line(filepath.Base(dir)) + ": " + text.Line(firstLine(err.Error())))
 		case runDir != nil:
 			runs, tables, count = append(runs, runDir), append(tables, table), count+table.NumJobs()
