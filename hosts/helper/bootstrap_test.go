@@ -249,7 +249,8 @@ func TestHelpersThatCannotServe(t *testing.T) {
 		{
 			"cwd",
 			hosts.Misconfigured,
-			"jobs cannot run in /data there: no such directory (name a directory that every host has with --cwd)",
+			"jobs cannot run in /data there: no such directory " +
+				"(copy the files of jobs there with --send, or name a directory that every host has with --cwd)",
 		},
 		{"fatal", hosts.Misconfigured, "spool cannot be made"},
 		{"fenced", hosts.Broken, "another dispatcher has taken this run over (its epoch is 7)"},

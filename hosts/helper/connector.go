@@ -325,7 +325,8 @@ func (s *session) checkHello(h *hosts.Hello) error {
 	case h.Error != "":
 		return s.hostError(hosts.Misconfigured, "", errors.New(clean(h.Error)))
 	case h.CwdError != "":
-		return s.hostError(hosts.Misconfigured, "name a directory that every host has with --cwd",
+		return s.hostError(hosts.Misconfigured,
+			"copy the files of jobs there with --send, or name a directory that every host has with --cwd",
 			fmt.Errorf("jobs cannot run in %s there: %s", s.open.Cwd, clean(h.CwdError)))
 	}
 	return nil

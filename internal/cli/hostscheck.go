@@ -133,7 +133,9 @@ func (a *app) runHostsCheck(o *options, list []*hosts.Host, asJSON bool) error {
 			out.Line("shared directory: the host sees this directory, and outputs are written here")
 		}
 		if own {
-			out.Line("own directory: outputs stay on the host, below its work_dir, and are read through the link")
+			out.Line("own directory: the host does not see this directory, " +
+				"so give run --send and --return with the files of jobs; " +
+				"outputs stay on the host, below its work_dir, and are read through the link")
 		}
 		if n > 1 {
 			out.Line(fmt.Sprintf("%d of %s usable", n-len(bad), text.Plural(n, "host")))

@@ -175,7 +175,7 @@ func (h *helper) prepare(hello *hosts.Hello) error {
 	}
 	if o.Cwd != "" {
 		if err := checkCwd(o.Cwd); err != nil {
-			hello.CwdError = fmt.Sprintf("%v (jobs run where dcs-tui was started; see --cwd)", err)
+			hello.CwdError = err.Error()
 		}
 	}
 	return nil
