@@ -166,6 +166,10 @@ job = e.submit("true")
 assert Log.said.wait(60)
 e.shutdown(cancel_futures=True)
 sys.stderr = real
+with Executor("--hosts", os.path.join(os.path.dirname(os.environ["HOSTS"]), "dead.toml"), "--give-up", "1s",
+              program=os.environ["DCS"], log=sys.stderr) as e:
+    error = e.submit("true").exception()
+    assert isinstance(error, StoppedError) and "hosts: ws09 ran nothing" in str(error), error
 print("done")
 `, "-")
 	if got != "done\n" {

@@ -399,9 +399,9 @@ class Executor(concurrent.futures.Executor):
             time.sleep(1 if deaths > 1 else 0)
             self._start()
         text = "dcs-tui ended with code %d" % code
-        said = [line for line in self._said if line]
+        said = "\n".join(self._said).strip().rpartition("\n\n")[2]  # the summary follows an empty line
         if said:
-            text += ": " + "\n".join(said[-3:])
+            text += ": " + said
         if os.path.exists(os.path.join(self._path, "run.toml")):
             text += "\n`dcs-tui resume %s` continues the run" % shlex.quote(self.dir)
         self._doubt.cancel()
