@@ -21,6 +21,7 @@ from ._results import JobError, Result, StoppedError
 
 _MAX_OUTPUT = "2M"  # larger outputs are read from their files
 _INLINE = 8192  # longer calls travel in files: dcs-tui keeps the commands in memory
+_LAG = 10.0  # seconds at most by which the run directory lags behind the results
 _PATIENCE = 10.0  # seconds without a host until a program hears why
 
 
@@ -117,6 +118,7 @@ class Executor(concurrent.futures.Executor):
         self._lock = threading.Lock()  # of what follows
         self._write = threading.Lock()  # of the pipe; taken before _lock
         self._pending: Dict[str, Union[Future, _map.Group]] = {}
+        self._over = 0  # results that have come
         self._ids: Set[str] = set()  # ids of jobs that the program has chosen
         self._maps: Set[_map.Map] = set()  # those that may send further jobs
         self._times: Dict[str, _map.Times] = {}  # of functions, by the files of their code
@@ -184,6 +186,16 @@ class Executor(concurrent.futures.Executor):
 
     def results(self) -> _notebook.Table:
         """Return the results of the jobs that are over. A notebook shows them as a table."""
+        end = time.monotonic() + _LAG
+        while True:
+            with self._lock:
+                over = self._over
+            table = self._read_results()
+            if len(table) >= over or time.monotonic() > end:
+                return table
+            time.sleep(0.1)  # the run directory does not show yet what this program has got
+
+    def _read_results(self) -> _notebook.Table:
         done = subprocess.run([self._program, "results", "--json", self._path], stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
         if done.returncode != 0:
@@ -421,6 +433,8 @@ class Executor(concurrent.futures.Executor):
             taken = self._pending.pop(fields.get("id", ""), None)
             if "error" in fields:
                 self._ids.discard(fields.get("id", ""))  # the run does not have it
+            elif taken is not None:
+                self._over += 1
         if taken is None:
             return  # another's, or a repeat
         try:
