@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -180,7 +181,12 @@ func (a *app) loadInventory(flag string) (*hosts.Inventory, error) {
 // --hosts replaces the --host of the run.
 func (a *app) selectInventory(flags *runFlags) (*hosts.Inventory, error) {
 	if flags.HostList == "" || flags.hosts != "" {
-		return a.loadInventory(flags.hosts)
+		inv, err := a.loadInventory(flags.hosts)
+		isHosts := !strings.Contains(flags.hosts, "/") && fileAmongHosts([]string{flags.hosts}) == ""
+		if flags.hosts != "" && isHosts && errors.Is(err, fs.ErrNotExist) {
+			return nil, text.Errorf("%w", err).WithAdvice("did you mean --host %s?", text.ShellWord(flags.hosts))
+		}
+		return inv, err
 	}
 	names := strings.Split(flags.HostList, ",")
 	if file := fileAmongHosts(names); file != "" {

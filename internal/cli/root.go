@@ -167,11 +167,18 @@ dcs-tui help jobs`,
 		return p.WithAdvice("%s --help lists the options", cmd.CommandPath())
 	})
 	forEachCommand(root, setUpArguments)
+	for _, cmd := range root.Commands() {
+		cmd.SuggestFor = otherNames[cmd.Name()]
+	}
 	if len(a.args) > 0 && a.args[0] == cobra.ShellCompRequestCmd {
 		forEachCommand(root, describePlainly)
 	}
 	return root
 }
+
+// otherNames are the names that other programs have for our commands.
+var otherNames = map[string][]string{"cancel": {"kill", "stop", "scancel"}, "requeue": {"retry", "rerun"},
+	"runs": {"list", "ls"}, "status": {"ps", "queue", "squeue"}, "submit": {"add", "sbatch"}}
 
 // unknownCommand returns an error that suggests similar commands.
 func unknownCommand(cmd *cobra.Command, word string) *text.Error {

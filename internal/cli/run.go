@@ -178,7 +178,7 @@ func (f *runFlags) checkRun(a *app, fs *pflag.FlagSet, args []string) (streaming
 		return false, err
 	}
 	if a.separatorArgs != nil {
-		return false, nil
+		return false, checkValues(fs, a.separatorArgs)
 	}
 	if len(args) == 0 && !f.KeepOpen {
 		return false, text.Errorf("no jobs were given").
@@ -201,6 +201,20 @@ func (f *runFlags) checkRun(a *app, fs *pflag.FlagSet, args []string) (streaming
 		a.con.Line("reading jobs from the terminal, one command per line; Ctrl-D ends the input")
 	}
 	return streaming, nil
+}
+
+// checkValues returns an error if one of the words from the first ::: on is a flag. It is meant as one:
+// otherwise --dry-run would be a value, and the jobs would run.
+func checkValues(fs *pflag.FlagSet, words []string) error {
+	for _, word := range words {
+		name, isLong := strings.CutPrefix(word, "--")
+		name, _, _ = strings.Cut(name, "=")
+		if isLong && fs.Lookup(name) != nil {
+			return text.Errorf("%s follows ::: and would be a value", text.Shorten(word)).
+				WithAdvice("options come before the command; as the name of a file, write ./%s", text.ShellWord(word))
+		}
+	}
+	return nil
 }
 
 // jobSource yields the jobs of a new run: all of them at once, or one after another while the first
