@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -171,6 +172,10 @@ func (s *summary) advice() []string {
 		next("cancel "+ref, "ends what runs")
 	case queued > 0:
 		next("resume "+ref, "continues the run")
+		if file := s.fileToCorrect(); file != "" {
+			next("requeue "+ref+" --file "+text.ShellWord(file)+" && dcs-tui resume "+ref,
+				"does so with the commands of a corrected file")
+		}
 	case s.hasUnprinted && s.flags.json:
 		next("resume --json "+ref, "prints the results that were not read")
 	}
@@ -276,6 +281,22 @@ func (s *summary) efficiency() string {
 	return fmt.Sprintf("efficiency %.0f%%%s: %s of run time in %s of slot time, on at most %s",
 		min(100, 100*busy.Seconds()/s.SlotTime.Seconds()), since,
 		text.Duration(busy), text.Duration(s.SlotTime), text.Plural(s.PeakSlots, "slot"))
+}
+
+// fileToCorrect returns the jobs file of a run that was drained after jobs had failed and none had
+// succeeded, or "": its commands may be wrong.
+func (s *summary) fileToCorrect() string {
+	file := s.Run.Settings.JobsFile
+	info, err := os.Stat(file)
+	if s.Finish.How != sched.Drained || s.Table.Counts[jobs.Succeeded] > 0 || err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	for job := range s.Table.Rows() {
+		if job.Failures > 0 {
+			return file
+		}
+	}
+	return ""
 }
 
 // endTimeout bounds the wait for the end of a dispatcher whose jobs have all ended. The dispatcher
