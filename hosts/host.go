@@ -92,9 +92,6 @@ func (r SlotRule) String() string {
 	return "cores-" + strconv.Itoa(r.Less)
 }
 
-// Quiet is a daily time without launches, in the host's local time. It may span midnight.
-type Quiet struct{ From, To time.Duration }
-
 // The values of Host.Owner, in addition to "".
 const (
 	OwnerPause   = "pause"   // no jobs start while an owner is present

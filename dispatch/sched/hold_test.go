@@ -223,33 +223,6 @@ func clockTimeOf(h, m int) time.Duration {
 	return time.Duration(h)*time.Hour + time.Duration(m)*time.Minute
 }
 
-// TestRestOfTheQuietHours checks how much of the quiet hours is left, also across midnight (B7).
-func TestRestOfTheQuietHours(t *testing.T) {
-	night := []hosts.Quiet{{From: clockTimeOf(22, 0), To: clockTimeOf(6, 0)}}
-	for _, tt := range []struct {
-		name       string
-		spans      []hosts.Quiet
-		at         time.Duration
-		left, next time.Duration
-	}{
-		{"before", night, clockTimeOf(21, 59), 0, time.Minute},
-		{"first moment", night, clockTimeOf(22, 0), clockTimeOf(8, 0), 0},
-		{"midnight", night, 0, clockTimeOf(6, 0), clockTimeOf(22, 0)},
-		{"last moment", night, clockTimeOf(6, 0) - 1, 1, clockTimeOf(16, 0) + 1},
-		{"over", night, clockTimeOf(6, 0), 0, clockTimeOf(16, 0)},
-		{"by day", []hosts.Quiet{{From: clockTimeOf(9, 0), To: clockTimeOf(17, 0)}}, clockTimeOf(12, 0), clockTimeOf(5, 0), clockTimeOf(21, 0)},
-		{"two in a row", []hosts.Quiet{{From: 0, To: clockTimeOf(6, 0)}, {From: clockTimeOf(22, 0), To: clockTimeOf(24, 0)}}, clockTimeOf(23, 0), clockTimeOf(7, 0), clockTimeOf(1, 0)},
-		{"two that overlap", []hosts.Quiet{{From: clockTimeOf(8, 0), To: clockTimeOf(12, 0)}, {From: clockTimeOf(10, 0), To: clockTimeOf(14, 0)}}, clockTimeOf(9, 0), clockTimeOf(5, 0), clockTimeOf(1, 0)},
-		{"all day", []hosts.Quiet{{From: 0, To: clockTimeOf(24, 0)}}, clockTimeOf(12, 0), oneDay, clockTimeOf(12, 0)},
-		{"all day in two parts", []hosts.Quiet{{From: 0, To: clockTimeOf(12, 0)}, {From: clockTimeOf(12, 0), To: 0}}, clockTimeOf(3, 0), oneDay, clockTimeOf(9, 0)},
-		{"nothing", []hosts.Quiet{{From: clockTimeOf(3, 0), To: clockTimeOf(3, 0)}}, clockTimeOf(3, 0), 0, noQuietAhead},
-		{"none", nil, clockTimeOf(3, 0), 0, noQuietAhead},
-	} {
-		want(t, tt.name+": left", quietLeft(tt.spans, tt.at), tt.left)
-		want(t, tt.name+": next in", untilQuiet(tt.spans, tt.at), tt.next)
-	}
-}
-
 // TestHostsTimeZoneIsUsed checks that the host's time zone is used, limited to 14 h.
 func TestHostsTimeZoneIsUsed(t *testing.T) {
 	for _, tt := range []struct {
@@ -263,7 +236,7 @@ func TestHostsTimeZoneIsUsed(t *testing.T) {
 		{0, -3600, clockTimeOf(23, 0)},
 		{-1, 0, oneDay - 1},
 	} {
-		want(t, fmt.Sprintf("%d in zone %d", tt.at, tt.zone), timeOfDay(tt.at, tt.zone), tt.want)
+		want(t, fmt.Sprintf("%d in zone %d", tt.at, tt.zone), hosts.TimeOfDay(tt.at, tt.zone), tt.want)
 	}
 	for zone, want := range map[int]int{1 << 60: 14 * 3600, -1 << 60: -14 * 3600, 3600: 3600} {
 		if got := boundedHello(testHost("a", 1), &hosts.Hello{ZoneSeconds: zone}).ZoneSeconds; got != want {

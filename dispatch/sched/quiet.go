@@ -5,65 +5,13 @@ import (
 	"time"
 
 	"dcs-tui/hosts"
-	"dcs-tui/jobs"
 )
 
 // Quiet hours. In the quiet hours of a host, in its local time, no jobs start there. Running jobs
 // continue, and buffered jobs are withdrawn for other hosts. The zone is that of the latest heartbeat,
 // so a change to or from daylight saving time takes effect within seconds.
 
-const (
-	oneDay       = 24 * time.Hour
-	noQuietAhead = time.Duration(-1)
-)
-
-// timeOfDay returns the time since midnight in a zone that is the given number of seconds east of
-// UTC.
-func timeOfDay(at jobs.Stamp, zone int) time.Duration {
-	d := (time.Duration(at)%oneDay + time.Duration(zone)*time.Second) % oneDay
-	return (d + oneDay) % oneDay
-}
-
-// quietLeft returns how long quiet hours last from a time of day on. Adjoining spans count as one.
-// It is 0 outside of quiet hours, and a day if they never end.
-func quietLeft(spans []hosts.Quiet, at time.Duration) time.Duration {
-	var left time.Duration
-	for left < oneDay {
-		more := time.Duration(0)
-		for _, q := range spans {
-			more = max(more, spanLeft(q, (at+left)%oneDay))
-		}
-		if more == 0 {
-			return left
-		}
-		left += more
-	}
-	return oneDay
-}
-
-// spanLeft returns how much of a span is left, or 0 outside of it.
-func spanLeft(q hosts.Quiet, at time.Duration) time.Duration {
-	switch {
-	case q.From < q.To && at >= q.From && at < q.To:
-		return q.To - at
-	case q.From > q.To && at >= q.From: // over midnight
-		return oneDay - at + q.To
-	case q.From > q.To && at < q.To:
-		return q.To - at
-	}
-	return 0
-}
-
-// untilQuiet returns the time until the next span begins, or noQuietAhead.
-func untilQuiet(spans []hosts.Quiet, at time.Duration) time.Duration {
-	next := noQuietAhead
-	for _, q := range spans {
-		if d := (q.From - at + 2*oneDay) % oneDay; q.From != q.To && (next < 0 || d < next) {
-			next = d
-		}
-	}
-	return next
-}
+const oneDay = 24 * time.Hour
 
 // updateQuietHours begins and ends quiet hours.
 func (c *Core) updateQuietHours() {
@@ -71,12 +19,12 @@ func (c *Core) updateQuietHours() {
 		if len(h.spec.Quiet) == 0 || !h.isAnswering() {
 			continue
 		}
-		at := timeOfDay(c.now.Wall, h.hello.ZoneSeconds)
-		left := quietLeft(h.spec.Quiet, at)
+		at := hosts.TimeOfDay(c.now.Wall, h.hello.ZoneSeconds)
+		left := hosts.QuietLeft(h.spec.Quiet, at)
 		was := h.isQuiet
 		h.isQuiet, h.quietChangeAt = left > 0, c.now.Mono+left
 		if !h.isQuiet {
-			h.quietChangeAt = c.now.Mono + untilQuiet(h.spec.Quiet, at)
+			h.quietChangeAt = c.now.Mono + hosts.UntilQuiet(h.spec.Quiet, at)
 		}
 		if h.isQuiet {
 			h.quietEnd = clockTime(at+left, left)
