@@ -212,38 +212,28 @@ func (f *fleet) firstDue(node int, now time.Duration) int {
 
 // touchFor touches the hosts that an event may change.
 func (c *Core) touchFor(ev Event) {
-	name := ""
 	switch ev := ev.(type) {
 	case Tick, Acked, Log, Submit:
-		return
-	case HostUp:
-		name = ev.Host
-	case HostHeartbeat:
-		name = ev.Host
-	case HostDown:
-		name = ev.Host
-	case HostRefused:
-		name = ev.Host
-	case AttemptsStarted:
-		name = ev.Host
-	case AttemptsEnded:
-		name = ev.Host
-	case AttemptsWithdrawn:
-		name = ev.Host
-	case AttemptsProbed:
-		name = ev.Host
-	case HostListed:
-		name = ev.Host
-	case HostInspected:
-		name = ev.Msg.Host
+	case interface{ about() string }:
+		if h := c.byName[ev.about()]; h != nil {
+			h.touch()
+		}
 	default:
 		c.touchAll()
-		return
-	}
-	if h := c.byName[name]; h != nil {
-		h.touch()
 	}
 }
+
+// about returns the name of the only host that the event may change.
+func (e HostUp) about() string            { return e.Host }
+func (e HostHeartbeat) about() string     { return e.Host }
+func (e HostDown) about() string          { return e.Host }
+func (e HostRefused) about() string       { return e.Host }
+func (e AttemptsStarted) about() string   { return e.Host }
+func (e AttemptsEnded) about() string     { return e.Host }
+func (e AttemptsWithdrawn) about() string { return e.Host }
+func (e AttemptsProbed) about() string    { return e.Host }
+func (e HostListed) about() string        { return e.Host }
+func (e HostInspected) about() string     { return e.Msg.Host }
 
 // checkPolicyInputs touches all hosts if what their policies depend on has changed.
 func (c *Core) checkPolicyInputs() {

@@ -521,16 +521,16 @@ func (c *Core) fillInstanceView(in *instance, v *HostView) {
 	}
 }
 
-// nextProvision calls soon with the times at which provide must run again.
-func (c *Core) nextProvision(soon func(time.Duration)) {
+// nextProvision adds the times at which provide must run again.
+func (c *Core) nextProvision(next *earliest) {
 	for _, in := range c.provisions.instances {
-		soon(in.retryAt)
+		next.add(in.retryAt)
 		if in.endsAt > 0 {
-			soon(in.endsAt - stopBeforeEnd)
+			next.add(in.endsAt - stopBeforeEnd)
 		}
-		soon(in.provider.listAt)
+		next.add(in.provider.listAt)
 	}
 	for _, p := range c.provisions.providers {
-		soon(p.createAt)
+		next.add(p.createAt)
 	}
 }

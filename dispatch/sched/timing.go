@@ -29,115 +29,109 @@ func (c *Core) handleTimers() {
 	}
 }
 
+// earliest is the earliest of some times after now.
+type earliest struct{ now, at time.Duration }
+
+func (e *earliest) add(t time.Duration) {
+	if t > e.now && t < e.at {
+		e.at = t
+	}
+}
+
 // Next returns the latest time, in Time.Mono, at which the core needs a Tick. It is at most
 // TickInterval away. ok is false if the core needs no more Ticks.
 func (c *Core) Next() (time.Duration, bool) {
-	at := timeNever
-	soon := func(t time.Duration) {
-		if t > c.now.Mono && t < at {
-			at = t
-		}
-	}
+	next := earliest{c.now.Mono, timeNever}
 	if !c.hasBegun {
 		return 0, true
 	}
 	if c.stopped || c.fenced {
 		return 0, false
 	}
-	soon(c.nodes[1].wakeAt)
+	next.add(c.nodes[1].wakeAt)
 	for _, h := range c.absent {
-		soon(c.nextWake(h))
+		next.add(c.nextWake(h))
 	}
-	c.nextProvision(soon)
+	c.nextProvision(&next)
 	if len(c.queue.timers) > 0 {
-		soon(max(c.queue.timers[0].at, c.now.Mono+1))
+		next.add(max(c.queue.timers[0].at, c.now.Mono+1))
 	}
-	soon(c.now.Mono + TickInterval) // otherwise the gap would be treated as a stall
-	soon(c.surplusCheckAt)
-	soon(c.reconcileUntil)
-	soon(c.waitLostUntil)
-	soon(c.failUnsatisfiableAt)
+	next.add(c.now.Mono + TickInterval) // otherwise the gap would be treated as a stall
+	next.add(c.surplusCheckAt)
+	next.add(c.reconcileUntil)
+	next.add(c.waitLostUntil)
+	next.add(c.failUnsatisfiableAt)
 	if len(c.requests) > 0 && !c.mustDelayEdit() {
-		soon(c.now.Mono + 1)
+		next.add(c.now.Mono + 1)
 	}
 	if c.hasLaunchedMost() || c.hardness.IsPending() && !c.mustDelaySkipping() {
-		soon(c.now.Mono + 1)
+		next.add(c.now.Mono + 1)
 	}
 	for _, cl := range c.queue.list {
 		if cl.unsatisfiable != "" {
-			soon(c.now.Mono + 1)
+			next.add(c.now.Mono + 1)
 		}
 	}
 	if !c.isLaunchingClosed() {
 		if c.queue.ready > 0 {
-			soon(c.launchAfter)
+			next.add(c.launchAfter)
 		}
 		for _, cl := range c.queue.list {
 			if cl.stuckSince > 0 {
-				soon(cl.stuckSince + reserveAfter)
+				next.add(cl.stuckSince + reserveAfter)
 			}
 		}
 	}
 	if !c.finished && c.table.Unfinished() > 0 {
-		soon(c.lastPossibleAt + c.cfg.GiveUpAfter)
+		next.add(c.lastPossibleAt + c.cfg.GiveUpAfter)
 	}
-	return at, at != timeNever
+	return next.at, next.at != timeNever
 }
 
 // nextWake returns the next time at which a timer of the host expires, which needs a Tick.
 func (c *Core) nextWake(h *host) time.Duration {
-	at := timeNever
-	soon := func(t time.Duration) {
-		if t > c.now.Mono && t < at {
-			at = t
-		}
-	}
+	next := earliest{c.now.Mono, timeNever}
 	if h.linked {
-		soon(h.lastSeenAt + h.suspectAfter)
+		next.add(h.lastSeenAt + h.suspectAfter)
 	} else if h.wasUsed || h.numOpen > 0 {
-		soon(h.graceUntil)
-		soon(h.lastReceivedAt + c.outageAfter(h))
-		soon(h.lostAt())
+		next.add(h.graceUntil)
+		next.add(h.lastReceivedAt + c.outageAfter(h))
+		next.add(h.lostAt())
 		if h.numOpen > 0 {
-			soon(c.leaseEnd(h))
+			next.add(c.leaseEnd(h))
 		}
-		soon(h.sharedDir.nextAt)
+		next.add(h.sharedDir.nextAt)
 		if h.sharedDir.firstAskedAt > 0 {
-			soon(h.sharedDir.firstAskedAt + inspectAnswerTimeout)
-			soon(h.sharedDir.firstAnswerAt + inspectInterval)
-			soon(h.sharedDir.firstAnswerAt + inspectInterval + inspectAnswerTimeout)
+			next.add(h.sharedDir.firstAskedAt + inspectAnswerTimeout)
+			next.add(h.sharedDir.firstAnswerAt + inspectInterval)
+			next.add(h.sharedDir.firstAnswerAt + inspectInterval + inspectAnswerTimeout)
 		}
-		soon(h.lostAt() + inspectAnswerTimeout)
-		soon(h.sharedDir.changedAt + heartbeatFileTimeout)
+		next.add(h.lostAt() + inspectAnswerTimeout)
+		next.add(h.sharedDir.changedAt + heartbeatFileTimeout)
 	}
-	soon(h.leaveBy)
-	soon(h.warnBy)
-	soon(h.retryAt)
-	soon(h.probeAt)
-	soon(h.listAt)
+	next.add(h.leaveBy)
+	next.add(h.warnBy)
+	next.add(h.retryAt)
+	next.add(h.probeAt)
+	next.add(h.listAt)
 	if h.probation.paused || h.probation.startsSlowly {
-		soon(h.probation.until)
+		next.add(h.probation.until)
 	}
 	if h.linked {
-		soon(h.quietChangeAt)
+		next.add(h.quietChangeAt)
 	}
-	return at
+	return next.at
 }
 
 // nextVisit returns the next time at which a timer of the host expires that needs no Tick: it takes
 // effect in the next Step.
 func (c *Core) nextVisit(h *host) time.Duration {
-	at := timeNever
-	soon := func(t time.Duration) {
-		if t > c.now.Mono && t < at {
-			at = t
-		}
-	}
-	soon(h.shareSentAt + shareInterval)
-	soon(h.processes.growAt)
-	soon(h.sharedDir.nextAt)
+	next := earliest{c.now.Mono, timeNever}
+	next.add(h.shareSentAt + shareInterval)
+	next.add(h.processes.growAt)
+	next.add(h.sharedDir.nextAt)
 	if h.hold != h.reportedHold {
-		soon(h.holdReportedAt + reportInterval)
+		next.add(h.holdReportedAt + reportInterval)
 	}
-	return at
+	return next.at
 }
