@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"dcs-tui/dispatch/sched/blame"
 	"dcs-tui/dispatch/sched/fairshare"
 	"dcs-tui/dispatch/sched/halt"
 	"dcs-tui/dispatch/sched/hardness"
@@ -83,9 +84,9 @@ type Core struct {
 	dependencies dependencies
 	requests     []*pendingRequest // not completed yet
 	allQueues                      // queuestats.go
-	results      results           // probation.go
-	stragglers                     // straggler.go
-	hybrid       bool              // local slots take the shortest job first (hybrid.go)
+	results      blame.Results
+	stragglers        // straggler.go
+	hybrid       bool // local slots take the shortest job first (hybrid.go)
 	etaCache     etaCache
 	deadlines    deadlines
 	provisions   provisions // provide.go

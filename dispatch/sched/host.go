@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"dcs-tui/dispatch/sched/blame"
 	"dcs-tui/hosts"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
@@ -31,7 +32,7 @@ type host struct {
 	hostAttempts
 	gpuState  // gpus.go
 	probation probation
-	records   map[*queueStats]*queueRecord // blame.go
+	records   map[*queueStats]*blame.Record
 	outbox    outbox
 
 	instance *instance // instance to which the host belongs; nil: it is not from a provider

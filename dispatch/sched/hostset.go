@@ -231,7 +231,7 @@ func (c *Core) addHost(s *hosts.Host) {
 		h.isQuiet, h.quietChangeAt = false, 0
 	}
 	h.machine, h.awaySince = machine, c.now.Mono
-	h.probation.counted = c.results
+	h.probation.others.Skip(c.results)
 	h.setState(jobs.HostConnecting, "")
 	c.hosts = append(c.hosts, h)
 	c.byName[s.Name] = h
@@ -451,7 +451,8 @@ func (c *Core) changeMachine(h *host, machine int32) {
 			"which waits until that one has been silent for %s", name, text.Plural(h.numOpen, "attempt"), text.Span(h.spec.LostAfterOrDefault()))
 		o.takeAttemptsOf(h)
 	}
-	h.machine, h.probation = machine, probation{counted: c.results}
+	h.machine, h.probation = machine, probation{}
+	h.probation.others.Skip(c.results)
 	if known >= 0 {
 		h.takeAttemptsOf(c.absent[known])
 		c.absent = slices.Delete(c.absent, known, known+1)

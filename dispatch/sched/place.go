@@ -211,7 +211,7 @@ func (c *Core) placementOf(cl *class, among iter.Seq[*host]) (p placement) {
 			p.passed[why].n++
 			continue
 		}
-		s, isProven := float64(free)*weight(h), cl.avoid != nil && h.records[cl.stats].isProven(0)
+		s, isProven := float64(free)*weight(h), cl.avoid != nil && h.records[cl.stats].IsProven(0)
 		if p.host == nil || isProven && !proven || isProven == proven && s > score {
 			p.host, score, proven = h, s, isProven
 		}

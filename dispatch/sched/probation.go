@@ -1,9 +1,9 @@
 package sched
 
 import (
-	"math"
 	"time"
 
+	"dcs-tui/dispatch/sched/blame"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
@@ -21,66 +21,18 @@ type probation struct {
 	refusals int // consecutive refusals
 	returned int // consecutive reports that jobs, which were not withdrawn, will not start
 
-	all           queueRecord   // how jobs of all queues fare there
+	all           blame.Record  // how jobs of all queues fare there
 	startsSlowly  bool          // its slow start has not ended
 	numSlow       int           // number of pauses of the slow start
 	numProbations int           // consecutive times on probation; 0: it is not
 	since         time.Duration // since when it starts slowly, or is on probation
 	reportedAt    time.Duration // when that was last reported; 0: never
 	isReported    bool          // its end must be reported, too
-	// Results of the other hosts since the first failure of the streak, and recent results with lower
-	// weights for older ones. They are up to date for the results in counted (see countOthers).
-	othersSince, othersBefore tally
-	counted                   results
+	others        blame.Others
 }
 
-// tally counts results.
-type tally struct{ succeeded, failed float64 }
-
-func (t *tally) add(ok bool) {
-	if ok {
-		t.succeeded++
-	} else {
-		t.failed++
-	}
-}
-
-// results counts the results of all hosts that show how often jobs fail.
-type results struct {
-	n      int
-	all    tally
-	recent tally // with lower weights for older results
-}
-
-func (r *results) add(ok bool) {
-	r.n++
-	r.all.add(ok)
-	r.recent = r.recent.weighted(decayPerResult)
-	r.recent.add(ok)
-}
-
-// weighted returns the counts with a factor.
-func (t tally) weighted(factor float64) tally { return tally{t.succeeded * factor, t.failed * factor} }
-
-// addDifference adds a less b.
-func (t *tally) addDifference(a, b tally) {
-	t.succeeded += a.succeeded - b.succeeded
-	t.failed += a.failed - b.failed
-}
-
-// countOthers adds the results of the other hosts since the last call. It is called before each
-// result of the host itself, so that a result costs nothing for the other hosts.
-func (c *Core) countOthers(h *host) {
-	r, now := &h.probation, &c.results
-	kept := math.Pow(decayPerResult, float64(now.n-r.counted.n))
-	r.othersSince.addDifference(now.all, r.counted.all)
-	r.othersBefore = r.othersBefore.weighted(kept)
-	r.othersBefore.addDifference(now.recent, r.counted.recent.weighted(kept))
-	r.counted = *now
-}
-
-// failureRate returns the share of failures. It is never 0, because few results prove little.
-func (t tally) failureRate() float64 { return (t.failed + 0.5) / (t.succeeded + t.failed + 1) }
+// countOthers updates the results of the other hosts.
+func (c *Core) countOthers(h *host) { h.probation.others.Update(c.results) }
 
 // isOnTrial reports whether the host gets only one job at a time, until one succeeds.
 func (r *probation) isOnTrial() bool { return r.numProbations > 0 || r.startsSlowly }
@@ -92,10 +44,6 @@ const (
 	// fastFailure is the time within which a failure is fast, however short the jobs are.
 	fastFailure = time.Second
 	minStreak   = 3
-	// maxStreakChance is the probability that a streak is bad luck at the failure rate of the other
-	// hosts. Below it, the host is put on probation.
-	maxStreakChance = 1e-4
-	decayPerResult  = 0.98 // factor of the weight of a result after each later one
 )
 
 // pauseHost pauses a host for the nth time in a row, with backoff.
@@ -163,34 +111,23 @@ func (c *Core) learnFromOutcome(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs
 	}
 	// Only a host where jobs succeed shows how often they fail. Otherwise bad hosts would excuse
 	// each other.
-	if h == nil || h.probation.all.succeeded == 0 || h.probation.isOnTrial() {
+	if h == nil || h.probation.all.Succeeded == 0 || h.probation.isOnTrial() {
 		return
 	}
 	c.countOthers(h)
-	c.results.add(o.OK())
-	h.probation.counted = c.results
+	c.results.Add(o.OK())
+	h.probation.others.Skip(c.results)
 }
 
 // addFailure adds a failure of a job by itself.
 func (r *probation) addFailure(id jobs.AttemptID, fast bool) {
-	if r.all.numStreak == 0 {
-		r.othersSince = tally{}
+	if r.all.NumStreak == 0 {
+		r.others.BeginStreak()
 	}
-	n := len(r.all.streak)
-	if r.all.add(id, false); len(r.all.streak) > n {
-		r.all.streak[n].isFast = fast
-	}
+	r.all.Add(id, false, fast)
 }
 
-// numFast returns the number of fast failures of the streak.
-func (r *probation) numFast() (n int) {
-	for _, f := range r.all.streak {
-		if f.isFast {
-			n++
-		}
-	}
-	return n
-}
+func isFast(f blame.Failure) bool { return f.IsFast }
 
 // endTrial ends the slow start and the probation of a host, and their pauses.
 func (c *Core) endTrial(h *host, why string) {
@@ -214,7 +151,7 @@ func (c *Core) endTrial(h *host, why string) {
 // failed there before the first job on another host has ended.
 func (c *Core) startSlowly(h *host, st *queueStats) {
 	r := &h.probation
-	if r.all.succeeded > 0 || r.numFast() < minStreak || r.numProbations > 0 {
+	if r.all.Succeeded > 0 || r.all.Count(isFast) < minStreak || r.numProbations > 0 {
 		return
 	}
 	if c.areJobsAtFault(st) {
@@ -230,7 +167,7 @@ func (c *Core) startSlowly(h *host, st *queueStats) {
 		if r.reportedAt == 0 || c.now.Mono-r.reportedAt >= reportInterval {
 			r.reportedAt, r.isReported = max(1, c.now.Mono), true
 			c.logf(h.spec.Name, 0, "%s gets one job at a time until one succeeds: its first %d jobs failed at once",
-				h.spec.Name, r.numFast())
+				h.spec.Name, r.all.Count(isFast))
 		}
 		h.withdrawAll()
 	}
@@ -252,7 +189,7 @@ func (c *Core) areJobsAtFault(st *queueStats) bool {
 	for h := range c.everyHost() {
 		q := h.records[st]
 		switch {
-		case q != nil && q.succeeded > 0:
+		case q != nil && q.Succeeded > 0:
 			return false
 		case h.isDrained() || h.isQuiet || h.removed:
 			continue
@@ -264,9 +201,9 @@ func (c *Core) areJobsAtFault(st *queueStats) bool {
 		answering++
 		age, runs := c.oldestRun(h, st)
 		switch {
-		case q != nil && q.numStreak > 0 && runs && age >= max(evidenceTime, 2*st.longestFailure):
+		case q != nil && q.NumStreak > 0 && runs && age >= max(evidenceTime, 2*st.longestFailure):
 			return false
-		case q != nil && q.numStreak > 0:
+		case q != nil && q.NumStreak > 0:
 			failing++
 		case h.numOpen > 0:
 			return false
@@ -280,29 +217,23 @@ func (c *Core) areJobsAtFault(st *queueStats) bool {
 // job has just failed there.
 func (c *Core) considerProbation(h *host, failed bool) {
 	r := &h.probation
-	if r.numProbations > 0 && (!failed || r.paused) || r.all.numStreak < minStreak {
+	if r.numProbations > 0 && (!failed || r.paused) || r.all.NumStreak < minStreak {
 		return
 	}
 	c.countOthers(h)
-	contradicted := 0
-	for _, f := range r.all.streak {
-		if f.isContradicted {
-			contradicted++
-		}
-	}
-	rate := max(r.othersSince.failureRate(), r.othersBefore.failureRate())
-	if contradicted == 0 || math.Pow(rate, float64(r.all.numStreak)) > maxStreakChance {
+	contradicted := r.all.Count(func(f blame.Failure) bool { return f.IsContradicted })
+	if contradicted == 0 || r.others.Explain(r.all.NumStreak) {
 		return
 	}
 	r.numProbations++
 	if r.numProbations == 1 {
 		r.since, r.reportedAt, r.isReported = c.now.Mono, max(1, c.now.Mono), true
 		c.logf(h.spec.Name, 0, "%s is on probation: %s in a row failed there, %d of which succeeded on other hosts since",
-			h.spec.Name, text.Plural(r.all.numStreak, "job"), contradicted)
+			h.spec.Name, text.Plural(r.all.NumStreak, "job"), contradicted)
 	}
 	r.startsSlowly = false
 	c.pauseHost(h, r.numProbations, "jobs fail there that succeed on other hosts")
-	c.uncharge(r.all.streak, whyUncharged(h))
+	c.uncharge(r.all.Streak, whyUncharged(h))
 }
 
 // whyUncharged is the reason why failures on a host that is on probation are not charged.

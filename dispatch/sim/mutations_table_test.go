@@ -168,11 +168,11 @@ var mutations = []mutation{
 		{"	v := c.judge(j, r.N)\n", "	v := atFault\n"}}, badHosts: true},
 	{name: "a job returns to a host where it failed", file: "dispatch/sched/class.go", edits: []edit{
 		{"	if failed == nil {\n		failed = died\n	}\n", "	failed = died\n"}}, badHosts: true},
-	{name: "no failure ever shows that a job is at fault", file: "dispatch/sched/blame.go", edits: []edit{
+	{name: "no failure ever shows that a job is at fault", file: "dispatch/sched/verdict.go", edits: []edit{
 		{"	if numFailures >= c.maxFailures(j) || numProven >= max(c.maxTries(j), minHosts) || c.isIncriminated(j) {\n		return atFault\n	}\n", "	if numProven < 0 {\n		return atFault\n	}\n"},
 		{"	v := atFault\n	enough", "	v := runElsewhere\n	enough"}}, badHosts: true},
 	{name: "broken jobs put a host on probation", file: "dispatch/sched/probation.go", edits: []edit{
-		{"	if contradicted == 0 || math", "	if math"}}, badHosts: true},
+		{"	if contradicted == 0 || r.others", "	if r.others"}}, badHosts: true},
 
 	// The simulated hosts: what helper and supervisor promise.
 	{name: "host: no claim, and a launch is taken twice", file: "dispatch/sim/start.go", edits: []edit{

@@ -125,9 +125,10 @@ var allowedImports = map[string][]string{
 	"grid":                  {"grid/search", "internal/text", "jobs", "jobs/query"},
 	"grid/search":           {},
 	"dispatch/sched": {
-		"dispatch/sched/fairshare", "dispatch/sched/forecast", "dispatch/sched/halt",
+		"dispatch/sched/blame", "dispatch/sched/fairshare", "dispatch/sched/forecast", "dispatch/sched/halt",
 		"dispatch/sched/hardness", "internal/heap", "hosts", "internal/text", "jobs", "jobs/action",
 	},
+	"dispatch/sched/blame":     {"jobs"},
 	"dispatch/sched/fairshare": {},
 	"dispatch/sched/halt":      {"internal/text", "jobs"},
 	"dispatch/sched/forecast":  {},

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"dcs-tui/dispatch/sched/blame"
 	"dcs-tui/jobs"
 )
 
@@ -13,28 +14,9 @@ import (
 // A job is at fault if it fails on a host where other jobs of its queue succeed, or if it has
 // failed on as many hosts as it has tries (at least minHosts, if there are so many) and jobs succeed
 // on none of the others. Until that is known, its failures do not end it, and it is tried on a host
-// where it has not failed.
-
-// queueRecord holds how the jobs of one queue fare on one host.
-type queueRecord struct {
-	succeeded int
-	// When the attempt that succeeded and started last has started, by the clock of the host.
-	lastGoodStart jobs.Stamp
-	lastSuccessAt time.Duration // Time.Mono
-	// Failures since the last success, one for each job; at most maxRemembered.
-	streak    []streakFailure
-	numStreak int // number of failures of the streak, with those that are not remembered
-}
-
-// streakFailure is a failed attempt.
-type streakFailure struct {
-	id             jobs.AttemptID
-	isFast         bool
-	isContradicted bool // the job has succeeded on another host since
-}
+// where it has not failed. Package blame keeps the evidence.
 
 const (
-	maxRemembered = 100 // number of failures of a streak that are remembered
 	// evidenceTime is how long a verdict waits while jobs run on hosts where none has succeeded
 	// yet. A job that has run for longer than this may be one that succeeds.
 	evidenceTime = time.Second
@@ -47,65 +29,16 @@ const (
 )
 
 // recordOf returns how the jobs of a queue fare on a host.
-func (h *host) recordOf(st *queueStats) *queueRecord {
+func (h *host) recordOf(st *queueStats) *blame.Record {
 	q := h.records[st]
 	if q == nil {
 		if h.records == nil {
-			h.records = make(map[*queueStats]*queueRecord)
+			h.records = make(map[*queueStats]*blame.Record)
 		}
-		q = new(queueRecord)
+		q = new(blame.Record)
 		h.records[st] = q
 	}
 	return q
-}
-
-// add adds an outcome. Several failures of one job count as one.
-func (q *queueRecord) add(id jobs.AttemptID, ok bool) {
-	switch {
-	case ok:
-		q.succeeded++
-		q.streak, q.numStreak = q.streak[:0], 0
-	case q.indexOf(id.Job) >= 0:
-	default:
-		q.numStreak++
-		if len(q.streak) < maxRemembered {
-			q.streak = append(q.streak, streakFailure{id: id})
-		}
-	}
-}
-
-// indexOf returns the index of a job's failure in the streak, or -1.
-func (q *queueRecord) indexOf(id jobs.ID) int {
-	return slices.IndexFunc(q.streak, func(f streakFailure) bool { return f.id.Job == id })
-}
-
-// explain removes a job's failure from the streak, because the job is at fault.
-func (q *queueRecord) explain(id jobs.ID) (found bool) {
-	i := q.indexOf(id)
-	if i < 0 {
-		return false
-	}
-	q.streak = slices.Delete(q.streak, i, i+1)
-	q.numStreak--
-	return true
-}
-
-// isProven reports whether jobs of the queue succeed on the host: one has, and none but this one
-// has failed since.
-func (q *queueRecord) isProven(but jobs.ID) bool {
-	switch {
-	case q == nil || q.succeeded == 0:
-		return false
-	case q.numStreak == 0:
-		return true
-	}
-	return q.numStreak == 1 && q.indexOf(but) == 0
-}
-
-// incriminates reports whether a failure on the host shows that the job is at fault: another job of
-// its queue has started there since, and succeeded.
-func (q *queueRecord) incriminates(o *jobs.Outcome) bool {
-	return q != nil && o != nil && q.lastGoodStart >= o.Ended && o.Ended > 0
 }
 
 // ownFailures yields the attempts of the job's round that failed by themselves. last, which may be
@@ -156,12 +89,12 @@ func (c *Core) isCharged(h *host, j *jobs.Job, o *jobs.Outcome) bool {
 			}
 		}
 		return n >= maxHostFaults*c.maxTries(j)
-	case !showsHost(o), h.recordOf(c.statsOf(j.Spec)).succeeded > 0 && !h.probation.isOnTrial(), c.isIncriminated(j):
+	case !showsHost(o), h.recordOf(c.statsOf(j.Spec)).Succeeded > 0 && !h.probation.isOnTrial(), c.isIncriminated(j):
 		return true
 	}
 	st := c.statsOf(j.Spec)
 	for u := range c.untriedHosts(j, h) {
-		if u.records[st].isProven(0) {
+		if u.records[st].IsProven(0) {
 			return false
 		}
 	}
@@ -235,7 +168,7 @@ func (cl *class) hasUntriedHost(c *Core) bool {
 func (c *Core) isIncriminated(j *jobs.Job) bool {
 	st := c.statsOf(j.Spec)
 	for a := range c.ownFailures(j, 0) {
-		if h := c.byName[a.Host]; h != nil && a.Charged && h.records[st].incriminates(a.Outcome) {
+		if h := c.byName[a.Host]; h != nil && a.Charged && h.records[st].Incriminates(a.Outcome) {
 			return true
 		}
 	}
@@ -266,7 +199,7 @@ func (c *Core) judge(j *jobs.Job, last int) verdict {
 			continue
 		}
 		tried = append(tried, h)
-		if h.records[st].isProven(j.Spec.ID) {
+		if h.records[st].IsProven(j.Spec.ID) {
 			numProven++
 		}
 	}
@@ -286,8 +219,8 @@ func (c *Core) judge(j *jobs.Job, last int) verdict {
 		age, runs := c.oldestRun(h, st)
 		switch {
 		case !enough, h.isFirstDial(),
-			runs && (age >= max(evidenceTime, 2*st.longestFailure) || q == nil || q.numStreak == 0),
-			q != nil && q.succeeded > 0 && (q.numStreak == 0 || c.now.Mono-q.lastSuccessAt < recently):
+			runs && (age >= max(evidenceTime, 2*st.longestFailure) || q == nil || q.NumStreak == 0),
+			q != nil && q.Succeeded > 0 && (q.NumStreak == 0 || c.now.Mono-q.LastSuccessAt < recently):
 			return runElsewhere
 		case runs:
 			v = undecided
@@ -330,7 +263,7 @@ func (c *Core) recordFailure(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Ou
 	}
 	st := c.statsOf(j.Spec)
 	st.longestFailure = max(st.longestFailure, min(o.Elapsed(), c.maxElapsed(j)))
-	h.recordOf(st).add(id, false)
+	h.recordOf(st).Add(id, false, false)
 	st.hasFailed = true
 	c.countOthers(h)
 	h.probation.addFailure(id, o.Elapsed() < fastFailure)
@@ -347,9 +280,9 @@ func (c *Core) explainFailures(j *jobs.Job) {
 			continue
 		}
 		if q := h.records[st]; q != nil {
-			q.explain(j.Spec.ID)
+			q.Explain(j.Spec.ID)
 		}
-		if r := &h.probation; r.all.explain(j.Spec.ID) && r.startsSlowly && r.numFast() < minStreak {
+		if r := &h.probation; r.all.Explain(j.Spec.ID) && r.startsSlowly && r.all.Count(isFast) < minStreak {
 			c.endTrial(h, "the jobs that failed there fail on other hosts, too")
 		}
 	}
@@ -362,46 +295,45 @@ func (c *Core) recordSuccess(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Ou
 	st := c.statsOf(j.Spec)
 	if h != nil {
 		q := h.recordOf(st)
-		was := slices.Clone(q.streak)
-		q.lastGoodStart, q.lastSuccessAt = max(q.lastGoodStart, o.Started), c.now.Mono
-		q.add(id, true)
-		h.probation.all.add(id, true)
+		was := slices.Clone(q.Streak)
+		q.LastGoodStart, q.LastSuccessAt = max(q.LastGoodStart, o.Started), c.now.Mono
+		q.Add(id, true, false)
+		h.probation.all.Add(id, true, false)
 		if h.isOnProbation() {
 			c.uncharge(was, whyUncharged(h))
 		}
 		for _, f := range was {
-			if j := c.table.Job(f.id.Job); c.isIncriminated(j) {
+			if j := c.table.Job(f.ID.Job); c.isIncriminated(j) {
 				c.explainFailures(j)
-				c.allowReturn(f.id.Job, j)
+				c.allowReturn(f.ID.Job, j)
 			}
 		}
 		c.endTrial(h, "a job has succeeded there")
 	}
 	for _, a := range j.Attempts {
 		if o := c.byName[a.Host]; o != nil && o != h && a.Round == j.Round {
-			if i := o.probation.all.indexOf(j.Spec.ID); i >= 0 {
-				o.probation.all.streak[i].isContradicted = true
+			if o.probation.all.Contradict(j.Spec.ID) {
 				c.considerProbation(o, false)
 			}
 		}
 	}
 	st.longestFailure = 0
-	if h == nil || h.records[st].succeeded > 1 || !st.hasFailed {
+	if h == nil || h.records[st].Succeeded > 1 || !st.hasFailed {
 		return
 	}
 	for o := range c.everyHost() {
-		if q := o.records[st]; q != nil && q.succeeded == 0 {
-			c.uncharge(q.streak, "no job of its queue has succeeded on "+o.spec.Name+", and jobs succeed on "+h.spec.Name)
+		if q := o.records[st]; q != nil && q.Succeeded == 0 {
+			c.uncharge(q.Streak, "no job of its queue has succeeded on "+o.spec.Name+", and jobs succeed on "+h.spec.Name)
 		}
 	}
 }
 
 // uncharge gives jobs that have not ended the tries back that failures have used up.
-func (c *Core) uncharge(failures []streakFailure, why string) {
+func (c *Core) uncharge(failures []blame.Failure, why string) {
 	for _, f := range failures {
-		j, a := c.table.Job(f.id.Job), c.table.Attempt(f.id)
+		j, a := c.table.Job(f.ID.Job), c.table.Attempt(f.ID)
 		if a.Charged && a.Round == j.Round && !j.State.Terminal() && c.forgives(j) {
-			c.emit(jobs.Record{Kind: jobs.KindForgiven, Job: f.id.Job, N: f.id.N, Host: a.Host, Reason: why})
+			c.emit(jobs.Record{Kind: jobs.KindForgiven, Job: f.ID.Job, N: f.ID.N, Host: a.Host, Reason: why})
 		}
 	}
 }
@@ -426,15 +358,15 @@ func (c *Core) learnRecords() {
 	each(func(p place, a *jobs.Attempt) {
 		if a.Outcome.OK() {
 			q := p.h.recordOf(p.st)
-			q.succeeded++
-			q.lastGoodStart = max(q.lastGoodStart, a.Outcome.Started)
-			p.h.probation.all.succeeded++
+			q.Succeeded++
+			q.LastGoodStart = max(q.LastGoodStart, a.Outcome.Started)
+			p.h.probation.all.Succeeded++
 			lastSuccess[p] = max(lastSuccess[p], a.Outcome.Ended)
 		}
 	})
 	each(func(p place, a *jobs.Attempt) {
 		if a.Failed() && showsHost(a.Outcome) && a.Outcome.Ended > lastSuccess[p] {
-			p.h.recordOf(p.st).add(a.ID, false)
+			p.h.recordOf(p.st).Add(a.ID, false, false)
 			p.st.hasFailed = true
 		}
 	})
