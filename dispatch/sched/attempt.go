@@ -79,7 +79,8 @@ func (f *inFlight) isWaiting() bool { return !f.started && !f.withdrawn && !f.ki
 
 // track adds an open attempt. The caller calls host.addUse when the attempt is complete.
 func (c *Core) track(h *host, id jobs.AttemptID, s *jobs.Spec) *inFlight {
-	f := &inFlight{id: id, host: h, spec: s, slots: s.SlotCount(), mem: c.memoryRequest(c.table.Job(id.Job)), wantGPUs: s.GPUs, launchedAt: c.now.Mono,
+	f := &inFlight{id: id, host: h, spec: s, slots: s.SlotCount(), mem: c.memoryRequest(c.table.Job(id.Job)),
+		wantGPUs: s.GPUs, launchedAt: c.now.Mono,
 		stats: c.statsOf(s)}
 	c.inFlight[id] = f
 	f.prevOnHost = h.newest
@@ -178,7 +179,8 @@ func (c *Core) launch(id jobs.ID, h *host) {
 	h.outbox.urgent = h.outbox.urgent || h.freeSlots() > 0
 	f.gpus = h.takeGPUs(f.wantGPUs)
 	h.addUse(f, 1)
-	h.outbox.launch = append(h.outbox.launch, LaunchItem{Attempt: a, Spec: j.Spec, Timeout: grownLimit(c.timeout(j.Spec), c.cfg.TimeoutGrowth, j), Mem: f.mem, GPUs: f.gpus, Restart: numEarlierRuns(j)})
+	h.outbox.launch = append(h.outbox.launch, LaunchItem{Attempt: a, Spec: j.Spec, Mem: f.mem, GPUs: f.gpus,
+		Timeout: grownLimit(c.timeout(j.Spec), c.cfg.TimeoutGrowth, j), Restart: numEarlierRuns(j)})
 }
 
 // numAttempts returns how many attempts of this round meet a condition.
@@ -237,7 +239,8 @@ func (c *Core) handleLateOutcome(a *jobs.Attempt, slot int, o *jobs.Outcome) {
 	c.settleOrphan(a.ID)
 	if j.State.Terminal() || a.Round != j.Round || o.Stopped {
 		if news {
-			c.logf(a.Host, a.ID.Job, "%s, given up as lost, has ended on %s; it does not count: its job %s", a.ID, a.Host, whyNotCounted(j, a))
+			c.logf(a.Host, a.ID.Job, "%s, given up as lost, has ended on %s; it does not count: its job %s",
+				a.ID, a.Host, whyNotCounted(j, a))
 		}
 		return
 	}
@@ -247,7 +250,8 @@ func (c *Core) handleLateOutcome(a *jobs.Attempt, slot int, o *jobs.Outcome) {
 		r.Next = jobs.Succeeded
 	case c.isCancelPending(r.Job):
 		if news {
-			c.logf(a.Host, a.ID.Job, "%s, given up as lost, has ended on %s; it does not count: its job is being canceled", a.ID, a.Host)
+			c.logf(a.Host, a.ID.Job,
+				"%s, given up as lost, has ended on %s; it does not count: its job is being canceled", a.ID, a.Host)
 		}
 		return
 	default:

@@ -58,7 +58,8 @@ func (c *Core) expectedSeconds(id jobs.ID) (float64, bool) {
 // mark is filled up to it. It never gets more than its part of the remaining queue, so that the
 // end of the queue is spread evenly (guided self-scheduling).
 func (c *Core) fillBuffers() {
-	if c.queue.ready == 0 || c.hasWaitingCopies() || c.isNearHalt() || c.cfg.LaunchDelay > 0 || len(c.hosts) > 1 && c.isSlotLimitBinding() {
+	if c.queue.ready == 0 || c.hasWaitingCopies() || c.isNearHalt() || c.cfg.LaunchDelay > 0 ||
+		len(c.hosts) > 1 && c.isSlotLimitBinding() {
 		return
 	}
 	c.summarize()
@@ -90,7 +91,8 @@ func (c *Core) fillBuffers() {
 
 // mayBuffer reports whether the host, which has no free slot, may get jobs ahead of need.
 func (h *host) mayBuffer() bool {
-	return h.acceptsJobs() && h.limit > 0 && h.numSpecial == 0 && h.reserved == nil && !h.keepsSlots() && !h.probation.isOnTrial()
+	return h.acceptsJobs() && h.limit > 0 && h.numSpecial == 0 && h.reserved == nil && !h.keepsSlots() &&
+		!h.probation.isOnTrial()
 }
 
 // maxHighPerSlot returns the largest high-water mark of the candidates, per slot.

@@ -87,8 +87,8 @@ func (c *Core) keyOf(j *jobs.Job) classKey {
 		q.lastOpts = j.Spec.Options
 		q.lastKey = classKey{
 			queue: j.Spec.Queue, estimateStep: c.estimateStep(j.Spec),
-			tags: strings.Join(j.Spec.Tags, "\n"), gpus: j.Spec.GPUs, slots: j.Spec.SlotCount(), tokens: j.Spec.TokenText(),
-			mem: j.Spec.MemBytes, maxRunTime: c.roundedMaxRunTime(j.Spec),
+			tags: strings.Join(j.Spec.Tags, "\n"), gpus: j.Spec.GPUs, slots: j.Spec.SlotCount(),
+			tokens: j.Spec.TokenText(), mem: j.Spec.MemBytes, maxRunTime: c.roundedMaxRunTime(j.Spec),
 		}
 	}
 	key := q.lastKey
@@ -106,7 +106,8 @@ func (c *Core) keyOf(j *jobs.Job) classKey {
 // newClass returns an empty class for the job. It does not add the class to the queue.
 func (c *Core) newClass(j *jobs.Job) *class {
 	key := c.keyOf(j)
-	return &class{key: key, stats: c.statsOf(j.Spec), spec: j.Spec, tags: j.Spec.Tags, ranks: make(map[rank]*bucket), listIndex: -1, epoch: -1}
+	return &class{key: key, stats: c.statsOf(j.Spec), spec: j.Spec, tags: j.Spec.Tags, ranks: make(map[rank]*bucket),
+		listIndex: -1, epoch: -1}
 }
 
 // excludedHosts returns the hosts that the job avoids, and those where an attempt of it is open or
@@ -212,7 +213,9 @@ func (cl *class) head(c *Core) (jobs.ID, rank) {
 		}
 		id := jobs.ID(b.ids[0])
 		if c.queue.states[id-1] == stateReady {
-			if j := c.table.Job(id); c.rankOf(j) == b.rank && (len(j.Attempts) == 0 && !c.queue.hasStaleEntries || c.classOf(j) == cl) {
+			j := c.table.Job(id)
+			isHere := c.rankOf(j) == b.rank && (len(j.Attempts) == 0 && !c.queue.hasStaleEntries || c.classOf(j) == cl)
+			if isHere {
 				return id, b.rank
 			}
 		}
@@ -370,7 +373,8 @@ func (h *host) whyCannotRun(cl *class) string {
 	case lacksGPUs:
 		return has(cl.key.gpus.Text(), h.numGPUs(), keptGPUs)
 	case lacksMemory:
-		return fmt.Sprintf("it needs %s of memory and host %s has %s", text.Size(cl.key.mem), name, text.Size(h.hello.MemBytes))
+		return fmt.Sprintf("it needs %s of memory and host %s has %s", text.Size(cl.key.mem), name,
+			text.Size(h.hello.MemBytes))
 	}
 	return ""
 }

@@ -184,7 +184,9 @@ func (c *Core) numFreeSlots() int {
 // hasBacklog reports whether a job waits on a host that has no slot for it. Moving it to another
 // host is better than a copy.
 func (c *Core) hasBacklog() bool {
-	return c.anyHost(func(h *host) bool { return h.state == jobs.HostUp && h.occupiedSlots > h.limit && h.surplus() > 0 })
+	return c.anyHost(func(h *host) bool {
+		return h.state == jobs.HostUp && h.occupiedSlots > h.limit && h.surplus() > 0
+	})
 }
 
 // asCopyCandidate reports whether the job of an attempt may be copied, with its priority.

@@ -9,8 +9,8 @@
 // ready jobs. Probation and verdicts about jobs pause hosts, withdraw attempts, and ask which hosts
 // could take a job. Backoff is one function of the Core's seeded source.
 //
-// The package is pure. No code starts a goroutine, reads a clock,
-// takes a lock, sends on a channel, or iterates over a map where the order could have an effect.
-// Jitter comes from a seeded source in the Core. A test of the syntax trees enforces this. Package
-// dispatch contains the goroutine around the core, and connects it to the journal and the hosts.
+// The package is pure. No code starts a goroutine, reads a clock, takes a lock, sends on a channel,
+// or iterates over a map where the order could have an effect. Jitter comes from a seeded source in
+// the Core. A test of the syntax trees enforces this. Package dispatch contains the goroutine around
+// the core, and connects it to the journal and the hosts.
 package sched

@@ -23,7 +23,8 @@ type etaCache struct {
 // isAwaited reports whether an attempt waits for a silent host. A forecast treats its job as one
 // that has not started.
 func (c *Core) isAwaited(f *inFlight) bool {
-	return !f.host.linked && c.now.Mono-f.host.lastReceivedAt >= f.host.suspectAfter && !c.isHeartbeatFileChanging(f.host)
+	return !f.host.linked && c.now.Mono-f.host.lastReceivedAt >= f.host.suspectAfter &&
+		!c.isHeartbeatFileChanging(f.host)
 }
 
 // awaitTime returns in how many seconds the last of the jobs that wait for silent hosts is done if

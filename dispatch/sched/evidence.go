@@ -75,7 +75,9 @@ func (c *Core) isAuthoritative(name string, id jobs.AttemptID) bool {
 	a, h := c.table.Attempt(id), c.byName[name]
 	if a != nil && a.Host != name && h != nil && !h.misreportLogged {
 		h.misreportLogged = true
-		c.logf(name, id.Job, "%s reports on attempt %s, which is on %s: its reports about attempts of other hosts are ignored", name, id, a.Host)
+		c.logf(name, id.Job,
+			"%s reports on attempt %s, which is on %s: its reports about attempts of other hosts are ignored",
+			name, id, a.Host)
 	}
 	return false
 }

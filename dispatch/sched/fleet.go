@@ -237,8 +237,8 @@ func (e HostInspected) about() string     { return e.Msg.Host }
 
 // checkPolicyInputs touches all hosts if what their policies depend on has changed.
 func (c *Core) checkPolicyInputs() {
-	is := policyInputs{isPaused: c.Paused(), isDraining: c.drainReason != "", isClosed: c.isLaunchingClosed(), isOver: c.stopped || c.fenced,
-		numHosts: len(c.hosts)}
+	is := policyInputs{isPaused: c.Paused(), isDraining: c.drainReason != "", isClosed: c.isLaunchingClosed(),
+		isOver: c.stopped || c.fenced, numHosts: len(c.hosts)}
 	if c.cfg.RunShare > 0 {
 		is.readyPerHost = min(c.readyPerHost(), jobs.MaxSlots)
 	}

@@ -62,7 +62,8 @@ func (c *Core) skipIfTooHard(id jobs.ID) {
 	}
 	why := c.hardness.Why(j)
 	if j.State == jobs.Queued {
-		c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Skipped, Reason: why, How: string(jobs.ReasonTooHard)})
+		c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Skipped, Reason: why,
+			How: string(jobs.ReasonTooHard)})
 	} else { // it is skipped when it has ended
 		for _, a := range j.Attempts {
 			if f := c.inFlight[a.ID]; f != nil && !f.killed {

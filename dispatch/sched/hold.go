@@ -89,7 +89,8 @@ func (h *host) whyHeld() string {
 			break
 		}
 		if h.hello != nil && h.hello.Cores > 0 {
-			return fmt.Sprintf("reduces its slots: others use %.1f of its %s", h.othersLoad, text.Plural(h.hello.Cores, "core"))
+			return fmt.Sprintf("reduces its slots: others use %.1f of its %s", h.othersLoad,
+				text.Plural(h.hello.Cores, "core"))
 		}
 		return fmt.Sprintf("reduces its slots: others use %.1f cores", h.othersLoad)
 	case jobs.HeldByOtherRuns:
@@ -113,9 +114,11 @@ func (h *host) whyHeld() string {
 	case jobs.HeldByLoad:
 		why = fmt.Sprintf("its load of %.1f is %s max_load %g", b.Load[0], compareWord(b.Load[0], s.MaxLoad), s.MaxLoad)
 	case jobs.HeldByMemory:
-		why = fmt.Sprintf("its free memory of %s is below min_mem_free %s", text.Size(b.MemFree), text.Size(s.MinMemFree))
+		why = fmt.Sprintf("its free memory of %s is below min_mem_free %s", text.Size(b.MemFree),
+			text.Size(s.MinMemFree))
 	case jobs.HeldByDisk:
-		why = fmt.Sprintf("its free disk space of %s is below min_disk_free %s", text.Size(h.diskFree), text.Size(s.MinDiskFree))
+		why = fmt.Sprintf("its free disk space of %s is below min_disk_free %s", text.Size(h.diskFree),
+			text.Size(s.MinDiskFree))
 	case jobs.HeldByUnknownDisk:
 		why = "its free disk space is not known yet (min_disk_free)"
 	}
@@ -136,11 +139,13 @@ const reportInterval = time.Minute
 // reversed within reportInterval is not reported.
 func (c *Core) reportHolds() {
 	for h := range c.visits() {
-		// These holds also affect running jobs, so they are reported even if nothing more is
-		// launched.
-		affectsRunning := (h.hold == jobs.HeldByHungDisk || h.reportedHold == jobs.HeldByHungDisk || h.hold == jobs.HeldByOwner || h.reportedHold == jobs.HeldByOwner) && h.linked && h.numOpen > 0
-		if h.hold == h.reportedHold || h.hold == jobs.HeldUnmeasured || h.hold == jobs.HeldReceivingFiles || !affectsRunning && (c.isLaunchingClosed() || !h.acceptsJobs()) ||
-			h.holdReportedAt > 0 && c.now.Mono-h.holdReportedAt < reportInterval || h.hold != jobs.NotHeld && !affectsRunning && !c.hasReadyJobFor(h) {
+		// Reported even if nothing more is launched.
+		affectsRunning := h.linked && h.numOpen > 0 && (stopsJobs(h.hold) || stopsJobs(h.reportedHold))
+		switch {
+		case !c.isHoldUnreported(h),
+			!affectsRunning && (c.isLaunchingClosed() || !h.acceptsJobs()),
+			h.holdReportedAt > 0 && c.now.Mono-h.holdReportedAt < reportInterval,
+			h.hold != jobs.NotHeld && !affectsRunning && !c.hasReadyJobFor(h):
 			continue
 		}
 		h.reportedHold, h.holdReportedAt = h.hold, max(c.now.Mono, 1)
@@ -151,6 +156,9 @@ func (c *Core) reportHolds() {
 		c.logf(h.spec.Name, 0, "%s %s", h.spec.Name, what)
 	}
 }
+
+// stopsJobs reports whether a hold also affects running jobs.
+func stopsJobs(h jobs.HostHold) bool { return h == jobs.HeldByHungDisk || h == jobs.HeldByOwner }
 
 // isHoldUnreported reports whether a hold will be reported as soon as a job is ready for the host.
 func (c *Core) isHoldUnreported(h *host) bool {

@@ -79,7 +79,8 @@ func (h *host) ruleSlots() int {
 
 // acceptsJobs reports whether new jobs may go to the host.
 func (h *host) acceptsJobs() bool {
-	return !h.retiring && h.isAnswering() && h.state == jobs.HostUp && !h.isDrained() && !h.probation.paused && !h.isQuiet && !h.removed && h.nextSpec == nil
+	return !h.retiring && h.isAnswering() && h.state == jobs.HostUp && !h.isDrained() && !h.probation.paused &&
+		h.nextSpec == nil && !h.isQuiet && !h.removed
 }
 
 // isFirstDial reports whether the first connection attempt to the host is still in progress, so
@@ -143,7 +144,8 @@ func (c *Core) Hosts() []HostView {
 		views = append(views, HostView{
 			Name: h.spec.Name, HostStatus: status,
 			Slots: h.slots(), Usable: h.usableNow(), Running: h.runningSlots, Buffered: h.numBuffered(),
-			Failures: h.failures, RetryAt: h.retryAt, LastHeartbeat: h.heartbeatAt, Heartbeat: h.heartbeat, Hello: h.hello,
+			Failures: h.failures, RetryAt: h.retryAt, LastHeartbeat: h.heartbeatAt,
+			Heartbeat: h.heartbeat, Hello: h.hello,
 			Done: h.succeeded, Failed: h.failed, Asked: h.asked,
 			Down: h.downSince, OnProbation: h.isOnProbation(), Idle: c.idleTime(h),
 		})

@@ -288,8 +288,9 @@ func (c *Core) changeHost(h *host, s *hosts.Host) bool {
 
 // addressDiffers reports whether b leads to another machine than a, or in another way.
 func addressDiffers(a, b *hosts.Host) bool {
-	return !slices.Equal(a.Addresses, b.Addresses) || a.Port != b.Port || a.User != b.User || a.Identity != b.Identity ||
-		a.SSHConfig != b.SSHConfig || !slices.Equal(a.Jump, b.Jump) || a.Link != b.Link || !slices.Equal(a.Command, b.Command) || a.Shells != b.Shells || a.WorkDir != b.WorkDir
+	return !slices.Equal(a.Addresses, b.Addresses) || a.Port != b.Port || a.User != b.User ||
+		a.Identity != b.Identity || a.SSHConfig != b.SSHConfig || !slices.Equal(a.Jump, b.Jump) ||
+		a.Link != b.Link || !slices.Equal(a.Command, b.Command) || a.Shells != b.Shells || a.WorkDir != b.WorkDir
 }
 
 // setHostSpec replaces the specification of a host.
@@ -444,11 +445,13 @@ func (c *Core) changeMachine(h *host, machine int32) {
 	if h.numOpen > 0 || len(h.orphans) > 0 {
 		o := newHost(h.spec, -1)
 		o.machine, o.maxLostAfter, o.maxHeartbeat, o.hello = was, h.maxLostAfter, h.maxHeartbeat, h.hello
-		o.lastSeenAt, o.lastReceivedAt, o.cutAt, o.awaySince, o.inherited = h.lastSeenAt, h.lastReceivedAt, h.cutAt, h.awaySince, h.inherited
+		o.lastSeenAt, o.lastReceivedAt, o.cutAt = h.lastSeenAt, h.lastReceivedAt, h.cutAt
+		o.awaySince, o.inherited = h.awaySince, h.inherited
 		o.setState(jobs.HostSuspect, anotherMachine)
 		c.absent = append(c.absent, o)
-		c.logf(name, 0, "another machine answers as %s: it does not know the attempts that were launched on the previous one (%s), "+
-			"which waits until that one has been silent for %s", name, text.Plural(h.numOpen, "attempt"), text.Span(h.spec.LostAfterOrDefault()))
+		c.logf(name, 0, "another machine answers as %s: it does not know the attempts that were launched on "+
+			"the previous one (%s), which waits until that one has been silent for %s",
+			name, text.Plural(h.numOpen, "attempt"), text.Span(h.spec.LostAfterOrDefault()))
 		o.takeAttemptsOf(h)
 	}
 	h.machine, h.probation = machine, probation{}

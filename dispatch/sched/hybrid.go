@@ -53,7 +53,8 @@ func (w *candidate) beforeOnLocal(o *candidate) bool {
 	if w.rank.IsUrgent != o.rank.IsUrgent {
 		return w.rank.IsUrgent
 	}
-	d := cmp.Or(cmp.Compare(w.class.stats.share.Priority, o.class.stats.share.Priority), w.rank.Urgency.Compare(o.rank.Urgency),
+	d := cmp.Or(cmp.Compare(w.class.stats.share.Priority, o.class.stats.share.Priority),
+		w.rank.Urgency.Compare(o.rank.Urgency),
 		cmp.Compare(w.class.estimate(), o.class.estimate()))
 	if d != 0 {
 		return d < 0

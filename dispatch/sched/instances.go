@@ -151,7 +151,8 @@ func (c *Core) beginProviding() {
 		n, _ := hosts.InstanceNumber(c.cfg.InstancePrefix, name)
 		c.provisions.highest = max(c.provisions.highest, n)
 		if is.State != jobs.InstanceGone && c.provider(is.Provider) == nil {
-			c.logf(name, 0, "the instance %s cannot be terminated, because there is no provider %s any more: add it to the inventory", name, is.Provider)
+			c.logf(name, 0, "the instance %s cannot be terminated, because there is no provider %s any more: "+
+				"add it to the inventory", name, is.Provider)
 		}
 	}
 }
@@ -188,7 +189,8 @@ func (c *Core) adoptInstances(p *provider) {
 		return n
 	}
 	adopted := map[string]bool{}
-	for _, name := range slices.SortedFunc(maps.Keys(c.table.Instances), func(a, b string) int { return number(a) - number(b) }) {
+	byNumber := func(a, b string) int { return number(a) - number(b) }
+	for _, name := range slices.SortedFunc(maps.Keys(c.table.Instances), byNumber) {
 		is := c.table.Instances[name]
 		if is.Provider != p.spec.Name {
 			continue
@@ -327,7 +329,8 @@ func (e InstanceFetched) apply(c *Core) {
 		delete(in.outputs, e.Name)
 	default:
 		in.stay() // it may get jobs in the meantime
-		c.reportProblem(in.provider, in.name, fmt.Sprintf("%s is not terminated, because outputs that only it has could not be fetched: %s", e.Name, e.Err))
+		c.reportProblem(in.provider, in.name, fmt.Sprintf(
+			"%s is not terminated, because outputs that only it has could not be fetched: %s", e.Name, e.Err))
 	}
 }
 
@@ -397,7 +400,8 @@ func (c *Core) handleFoundInstance(p *provider, name string, n int, specs []*hos
 		return
 	}
 	if !known {
-		c.emit(jobs.Record{Kind: jobs.KindInstance, Host: name, How: string(jobs.InstanceCreating), Reason: p.spec.Name})
+		c.emit(jobs.Record{Kind: jobs.KindInstance, Host: name, How: string(jobs.InstanceCreating),
+			Reason: p.spec.Name})
 	}
 	in := c.addInstance(p, name, n)
 	in.inherited, in.wasListed, in.specs = true, true, specs

@@ -114,7 +114,8 @@ func (e HostUp) apply(c *Core) {
 		h.sharedDir = sharedDirView{}
 	}
 	h.othersLoad, h.excessCores, h.peakBusy = 0, 0, 0
-	h.heartbeat = hosts.Heartbeat{MemFree: -1, DiskFree: -1, Owner: e.Hello.Owner, Sharing: e.Hello.Sharing, Suspended: h.heartbeat.Suspended}
+	h.heartbeat = hosts.Heartbeat{MemFree: -1, DiskFree: -1, Owner: e.Hello.Owner, Sharing: e.Hello.Sharing,
+		Suspended: h.heartbeat.Suspended}
 	h.isMeasured, h.diskFree, h.reportedHold = false, -1, jobs.NotHeld
 	if learn := func() { h.storeHello(e.Hello) }; c.cfg.MemGrowth > 1 {
 		c.reclassify(hasAttempts, learn) // memory that grows is bounded by the largest host
@@ -126,7 +127,8 @@ func (e HostUp) apply(c *Core) {
 	}
 	h.ineligible = ""
 	if e.Hello.CwdError != "" {
-		h.ineligible = "the directory to run in does not exist there: " + e.Hello.CwdError + " (choose another with --cwd)"
+		h.ineligible = "the directory to run in does not exist there: " + e.Hello.CwdError +
+			" (choose another with --cwd)"
 		h.setState(h.state, h.ineligible)
 		c.logf(h.spec.Name, 0, "%s: %s", h.spec.Name, h.ineligible)
 	} else if !h.isSilent() {

@@ -88,8 +88,9 @@ func (c *Core) reportOutage(h *host, newest answers) {
 	}
 	h.outageReported = true
 	left := h.lastReceivedAt + c.outageAfter(h) - c.now.Mono
-	c.logf(h.spec.Name, 0, "%s: %s; %s is silent, so the network may be the cause: its %s %s for it, for at most another %s (outage_after)",
-		h.spec.Name, c.silenceText(h), part, text.Plural(h.numOpen, "attempt"), text.Verb(h.numOpen, "waits", "wait"), text.Span(left))
+	c.logf(h.spec.Name, 0, "%s: %s; %s is silent, so the network may be the cause: its %s %s for it, "+
+		"for at most another %s (outage_after)", h.spec.Name, c.silenceText(h), part,
+		text.Plural(h.numOpen, "attempt"), text.Verb(h.numOpen, "waits", "wait"), text.Span(left))
 }
 
 // abandonJob gives up the attempts of a job at a person's request, if they are all on hosts that
@@ -110,7 +111,8 @@ func (c *Core) abandonJob(j *jobs.Job) bool {
 		f.abandoned = true
 		f.host.touch()
 		name := f.host.spec.Name
-		c.logf(name, f.id.Job, "job %d is queued again, as a person asked: %s cannot be reached, and attempt %s may still run there", f.id.Job, name, f.id)
+		c.logf(name, f.id.Job, "job %d is queued again, as a person asked: %s cannot be reached, "+
+			"and attempt %s may still run there", f.id.Job, name, f.id)
 	}
 	c.giveUpAbandoned(open)
 	return len(open) > 0
@@ -201,7 +203,8 @@ func (c *Core) leaseText(h *host) string {
 	if n == 1 {
 		verb = "waits until its"
 	}
-	return fmt.Sprintf("; %s sent to it that may still start there %s lease has run out, in %s", text.Plural(n, "job"), verb, text.Span(left))
+	return fmt.Sprintf("; %s sent to it that may still start there %s lease has run out, in %s",
+		text.Plural(n, "job"), verb, text.Span(left))
 }
 
 // canGiveUp reports whether an attempt of a host that has been silent for lost_after may be given
@@ -259,7 +262,8 @@ func (c *Core) loseAttempt(f *inFlight, why string) {
 	h := f.host
 	r := jobs.Record{Kind: jobs.KindLost, Job: f.id.Job, N: f.id.N, Host: h.spec.Name, Reason: why}
 	r.Next = c.stateWithoutResult(j, a)
-	if died := c.numDeaths(j); r.Next == jobs.Queued && f.started && !f.abandoned && a.Round == j.Round && died+1 >= c.maxDeaths(h) {
+	died := c.numDeaths(j)
+	if r.Next == jobs.Queued && f.started && !f.abandoned && a.Round == j.Round && died+1 >= c.maxDeaths(h) {
 		r.Next = jobs.Failed
 		r.Reason = fmt.Sprintf("its host or its supervisor died under it %d times, most recently: %s", died+1, why)
 	}

@@ -48,7 +48,8 @@ func (c *Core) suspectedPart(h *host, newest answers) (part hosts.NetworkPart, s
 		}
 		if part == (hosts.NetworkPart{}) || c.anyHost(func(o *host) bool {
 			apart := o.lastReceivedAt - h.lastReceivedAt
-			return o != h && !o.linked && o.wasUsed && max(apart, -apart) <= c.outageAfter(h) && slices.Contains(o.parts, part)
+			return o != h && !o.linked && o.wasUsed && max(apart, -apart) <= c.outageAfter(h) &&
+				slices.Contains(o.parts, part)
 		}) {
 			return part, true
 		}
@@ -116,7 +117,8 @@ func (c *Core) handleStall(gap time.Duration) {
 	for _, h := range c.allHosts() {
 		l := &h.sharedDir
 		always = append(always, &h.lastSeenAt, &h.lastReceivedAt, &h.cutAt, &h.awaySince)
-		ifSet = append(ifSet, &h.mismatchSince, &l.firstAskedAt, &l.firstAnswerAt, &l.changedAt, &h.graceUntil, &h.listUntil)
+		ifSet = append(ifSet, &h.mismatchSince, &l.firstAskedAt, &l.firstAnswerAt, &l.changedAt, &h.graceUntil,
+			&h.listUntil)
 	}
 	for _, at := range always {
 		*at += shift
@@ -128,6 +130,7 @@ func (c *Core) handleStall(gap time.Duration) {
 	}
 	if c.stallReportedAt == 0 || c.now.Mono-c.stallReportedAt >= stallReportInterval {
 		c.stallReportedAt = c.now.Mono
-		c.logf("", 0, "this dispatcher was suspended for %s (stopped, or its disk did not answer); the hosts' silence in that time does not count", text.Span(gap))
+		c.logf("", 0, "this dispatcher was suspended for %s (stopped, or its disk did not answer); "+
+			"the hosts' silence in that time does not count", text.Span(gap))
 	}
 }

@@ -43,7 +43,8 @@ func (c *Core) handleStarted(id jobs.AttemptID, slot int, at jobs.Stamp) {
 		if a.State == jobs.AttemptRunning {
 			return
 		}
-		if c.emit(jobs.Record{Kind: jobs.KindRunning, Job: id.Job, N: id.N, Host: a.Host, Slot: slot, Started: c.startTime(at)}) {
+		if c.emit(jobs.Record{Kind: jobs.KindRunning, Job: id.Job, N: id.N, Host: a.Host, Slot: slot,
+			Started: c.startTime(at)}) {
 			c.markStarted(f)
 		}
 		return
@@ -98,7 +99,8 @@ func (c *Core) handleOutcome(f *inFlight, a *jobs.Attempt, slot int, o *jobs.Out
 		// to end the job would be in the journal), or someone on the host.
 		r.Kind, r.Next, r.Reason = jobs.KindCanceled, c.stateWithoutResult(j, a), "killed by an unknown process"
 	case c.mayBePreempted(h, j, o):
-		r.Kind, r.Next, r.Reason = jobs.KindCanceled, c.stateWithoutResult(j, a), "ended by SIGTERM, with which an allocation ends"
+		r.Kind, r.Next = jobs.KindCanceled, c.stateWithoutResult(j, a)
+		r.Reason = "ended by SIGTERM, with which an allocation ends"
 	default:
 		c.completeFailure(&r, j, h)
 	}

@@ -91,8 +91,8 @@ func (c *Core) hasLaunchedMost() bool { return c.numLaunched >= c.cfg.MaxLaunche
 
 // isLaunchingClosed reports whether nothing more may be launched.
 func (c *Core) isLaunchingClosed() bool {
-	return c.Paused() || c.drainReason != "" || c.stopped || c.fenced || c.finished || c.reconcileUntil > 0 || len(c.requests) > 0 ||
-		c.hardness.IsPending()
+	return c.Paused() || c.drainReason != "" || c.stopped || c.fenced || c.finished || c.reconcileUntil > 0 ||
+		len(c.requests) > 0 || c.hardness.IsPending()
 }
 
 // hasFreeSlot reports whether any slot is free. Most Steps end here.

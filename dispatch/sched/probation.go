@@ -90,7 +90,8 @@ func (c *Core) endPauses() {
 		if h.probation.paused && c.now.Mono >= h.probation.until {
 			h.probation.paused = false
 			if h.isOnProbation() {
-				c.logf(h.spec.Name, 0, "%s is tried again, with one job (it was on probation: %s)", h.spec.Name, h.probation.why)
+				c.logf(h.spec.Name, 0, "%s is tried again, with one job (it was on probation: %s)", h.spec.Name,
+					h.probation.why)
 			}
 		}
 	}
@@ -228,7 +229,8 @@ func (c *Core) considerProbation(h *host, failed bool) {
 	r.numProbations++
 	if r.numProbations == 1 {
 		r.since, r.reportedAt, r.isReported = c.now.Mono, max(1, c.now.Mono), true
-		c.logf(h.spec.Name, 0, "%s is on probation: %s in a row failed there, %d of which succeeded on other hosts since",
+		c.logf(h.spec.Name, 0, "%s is on probation: %s in a row failed there, "+
+			"%d of which succeeded on other hosts since",
 			h.spec.Name, text.Plural(r.all.NumStreak, "job"), contradicted)
 	}
 	r.startsSlowly = false

@@ -120,7 +120,8 @@ func (c *Core) handleProbed(h *host, p *hosts.ProbedJob) {
 		// Only an attempt that had claimed its start can be proved dead.
 		c.handleStarted(p.Attempt, p.Slot, p.Started)
 		f.provedDead = true
-		c.loseAttempt(f, "it died on "+h.spec.Name+" without a result: "+cmp.Or(p.Why, "its process is gone")+h.sessionAdvice())
+		why := cmp.Or(p.Why, "its process is gone")
+		c.loseAttempt(f, "it died on "+h.spec.Name+" without a result: "+why+h.sessionAdvice())
 	}
 }
 

@@ -261,7 +261,8 @@ func (c *Core) requestInstanceList(p *provider) {
 		if in.provider == p && !in.busy {
 			needed = true
 			switch {
-			case in.pending != "" && in.isListed() && in.state != instanceTerminating && c.now.Mono-in.since > longListInterval:
+			case in.pending != "" && in.isListed() && in.state != instanceTerminating &&
+				c.now.Mono-in.since > longListInterval:
 				later = min(later, pendingListInterval)
 			case !c.wasUp(in) || in.state == instanceTerminating || !in.isListed() || c.awaitsHostOf(in):
 				later = 0 // a host with open attempts that is silent may be gone
@@ -313,7 +314,8 @@ func (c *Core) createInstances(p *provider) {
 		number := c.provisions.highest + 1
 		in := c.addInstance(p, hosts.InstanceName(c.cfg.InstancePrefix, number), number)
 		in.busy = true
-		c.emit(jobs.Record{Kind: jobs.KindInstance, Host: in.name, How: string(jobs.InstanceCreating), Reason: p.spec.Name})
+		c.emit(jobs.Record{Kind: jobs.KindInstance, Host: in.name, How: string(jobs.InstanceCreating),
+			Reason: p.spec.Name})
 		c.provisions.commands = append(c.provisions.commands, CreateInstance{p.spec.Name, in.name})
 	}
 }
@@ -342,7 +344,8 @@ func (c *Core) growsByLength(p *provider) bool {
 
 // isStarting reports whether an instance is being started and will accept jobs.
 func (c *Core) isStarting(in *instance) bool {
-	return in.state == instanceStarting && (!c.wasUp(in) || c.now.Mono-max(in.since, in.lastPending) < in.provider.answerLimit())
+	return in.state == instanceStarting &&
+		(!c.wasUp(in) || c.now.Mono-max(in.since, in.lastPending) < in.provider.answerLimit())
 }
 
 // slotsNeeded returns how many slots the waiting jobs that an instance could run would still need
@@ -372,7 +375,8 @@ func (c *Core) slotsNeeded(p *provider) int {
 	}
 	for _, in := range c.provisions.instances {
 		if c.isStarting(in) {
-			free += float64(in.provider.slots) * max(0, horizon-max(0, in.provider.startup-(c.now.Mono-in.since)).Seconds())
+			comesIn := max(0, in.provider.startup-(c.now.Mono-in.since))
+			free += float64(in.provider.slots) * max(0, horizon-comesIn.Seconds())
 		}
 	}
 	c.slots.plannedUse = 0
@@ -449,7 +453,8 @@ func (c *Core) hasStartingInstance() bool {
 // waitsForInstances reports whether the end of the run waits for instances to be terminated.
 func (c *Core) waitsForInstances() bool {
 	unsure := func(p *provider) bool { return !p.listed }
-	if len(c.provisions.instances) == 0 && (len(c.table.Instances) == 0 || !slices.ContainsFunc(c.provisions.providers, unsure)) {
+	if len(c.provisions.instances) == 0 &&
+		(len(c.table.Instances) == 0 || !slices.ContainsFunc(c.provisions.providers, unsure)) {
 		return false
 	}
 	if c.provisions.endBy == 0 {
@@ -491,7 +496,8 @@ func (c *Core) addInstanceViews(views []HostView) []HostView {
 			}
 		}
 		if none {
-			views = append(views, HostView{Name: in.name, HostStatus: jobs.HostStatus{State: jobs.HostStarting}, Slots: in.provider.slots, Down: max(1, in.since)})
+			views = append(views, HostView{Name: in.name, HostStatus: jobs.HostStatus{State: jobs.HostStarting},
+				Slots: in.provider.slots, Down: max(1, in.since)})
 			c.fillInstanceView(in, &views[len(views)-1])
 		}
 	}
@@ -504,7 +510,8 @@ func (c *Core) fillInstanceView(in *instance, v *HostView) {
 		v.State, v.Reason = jobs.HostTerminating, in.why
 	case in.busy:
 		v.State = jobs.HostCreating
-	case in.state == instanceStarting && v.State == jobs.HostConnecting || v.State == jobs.HostBackingOff && !c.wasUp(in):
+	case in.state == instanceStarting && v.State == jobs.HostConnecting,
+		v.State == jobs.HostBackingOff && !c.wasUp(in):
 		v.State = jobs.HostStarting
 	case v.State == jobs.HostUp && v.Reason == "" && in.endsAt > 0:
 		v.Reason = c.allocationEndText(in)

@@ -45,7 +45,8 @@ type queue struct {
 }
 
 func newQueue() queue {
-	return queue{classes: make(map[classKey]*class), timerAt: make(map[jobs.ID]time.Duration), avoidanceOver: make(map[jobs.ID]bool)}
+	return queue{classes: make(map[classKey]*class), timerAt: make(map[jobs.ID]time.Duration),
+		avoidanceOver: make(map[jobs.ID]bool)}
 }
 
 func (q *queue) grow(n int) {

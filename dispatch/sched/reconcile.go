@@ -123,11 +123,13 @@ func (c *Core) awaitEveryHost() {
 	}
 	missing := c.missingHost()
 	if missing != "" {
-		c.missingHostsUntil = c.listDeadline(&host{spec: new(hosts.Host), linkState: linkState{cutAt: c.now.Mono, inherited: true}})
+		c.missingHostsUntil = c.listDeadline(&host{spec: new(hosts.Host),
+			linkState: linkState{cutAt: c.now.Mono, inherited: true}})
 		missing = "; " + missing + " is not in the inventory and cannot be asked"
 	}
 	c.reconcileUntil = max(c.reconcileUntil, c.missingHostsUntil, c.now.Mono+1)
-	c.logf("", 0, "the journal is damaged: nothing is launched until the hosts have listed their attempts of this run, for at most %s%s", text.Span(c.reconcileUntil-c.now.Mono), missing)
+	c.logf("", 0, "the journal is damaged: nothing is launched until the hosts have listed their attempts "+
+		"of this run, for at most %s%s", text.Span(c.reconcileUntil-c.now.Mono), missing)
 }
 
 // rangesToList returns the jobs whose attempts hosts must list. It includes those that have
@@ -142,7 +144,8 @@ func (c *Core) rangesToList() jobs.Ranges {
 // recordUnrecorded records that a host has an attempt without a record, so that later dispatchers
 // know it, too.
 func (c *Core) recordUnrecorded(host string, id jobs.AttemptID) {
-	c.emit(jobs.Record{Kind: jobs.KindDamaged, Host: host, Reason: fmt.Sprintf("%s has attempt %s, and the journal does not", host, id)})
+	c.emit(jobs.Record{Kind: jobs.KindDamaged, Host: host,
+		Reason: fmt.Sprintf("%s has attempt %s, and the journal does not", host, id)})
 }
 
 // UnfinishedJobs returns the jobs whose attempts are compared with the journal: the unfinished
@@ -395,7 +398,8 @@ func (c *Core) handleFound(h *host, p *hosts.ProbedJob) {
 		return
 	case j.State.Terminal():
 		if p.Answer == hosts.IsRunning || p.Answer == hosts.Buffered {
-			c.logf(h.spec.Name, id.Job, "attempt %s on %s is ended: the record of it is lost, and its job has a result", id, h.spec.Name)
+			c.logf(h.spec.Name, id.Job, "attempt %s on %s is ended: the record of it is lost, and its job has a result",
+				id, h.spec.Name)
 			h.kill(id, "its job has a result or another attempt")
 		} else if p.Answer == hosts.Unknown {
 			h.kill(id, "it may be alive, and its job has a result or another attempt")

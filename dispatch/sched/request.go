@@ -76,7 +76,8 @@ func (r Request) apply(c *Core) {
 		return
 	}
 	if r.Epoch != 0 && r.Epoch != c.table.Epoch {
-		r.Refused = cmp.Or(r.Refused, fmt.Sprintf("it is for the dispatcher of epoch %d, and this is epoch %d", r.Epoch, c.table.Epoch))
+		r.Refused = cmp.Or(r.Refused,
+			fmt.Sprintf("it is for the dispatcher of epoch %d, and this is epoch %d", r.Epoch, c.table.Epoch))
 	}
 	if r.Refused != "" {
 		r.Do, r.First, r.Count = nil, 0, 0
@@ -127,7 +128,8 @@ func (c *Core) announce(a *pendingRequest) {
 // answer records that a request has been carried out. Events without a name are not answered.
 func (c *Core) answer(a *pendingRequest) {
 	if a.Name != "" {
-		r := jobs.Record{Kind: jobs.KindRequest, Job: a.First, Request: a.Name, Count: a.numChanged + a.Count, N: a.numUnchanged}
+		r := jobs.Record{Kind: jobs.KindRequest, Job: a.First, Request: a.Name, Count: a.numChanged + a.Count,
+			N: a.numUnchanged}
 		if r.Count == 0 {
 			r.Reason = a.Refused
 		}
@@ -216,7 +218,9 @@ func (c *Core) advance(a *pendingRequest, n int) int {
 			a.Do = slices.Clone(a.Do) // the caller's slice stays as it was
 			a.Do[a.eventIndex] = e
 		}
-		ids, do = e.Jobs, func(id jobs.ID, j *jobs.Job) bool { return c.cancelJob(id, j, cmp.Or(e.Why, "canceled"), e.ReasonKind) }
+		ids, do = e.Jobs, func(id jobs.ID, j *jobs.Job) bool {
+			return c.cancelJob(id, j, cmp.Or(e.Why, "canceled"), e.ReasonKind)
+		}
 	case Requeue:
 		ids, do = e.Jobs, c.requeueJob
 	case SetPriority:

@@ -33,7 +33,8 @@ func (c *Core) reserve(stuck []*class, rest candidates) {
 		}
 		var best *host
 		for h := range c.everyHost() {
-			if h.limitFor(cl) < cl.key.slots || !c.canRunOn(h, cl, cl.isAvoidingHosts(c)) || c.isKeptFrom(h.reserved, cl) || c.isWantedBefore(h, stuck[:i]) {
+			if h.limitFor(cl) < cl.key.slots || !c.canRunOn(h, cl, cl.isAvoidingHosts(c)) ||
+				c.isKeptFrom(h.reserved, cl) || c.isWantedBefore(h, stuck[:i]) {
 				continue
 			}
 			if best == nil || h.freeSlots() > best.freeSlots() {
@@ -98,7 +99,9 @@ func (h *host) limitFor(cl *class) int {
 
 // isWantedBefore reports whether one of the classes before could use the host.
 func (c *Core) isWantedBefore(h *host, before []*class) bool {
-	return slices.ContainsFunc(before, func(cl *class) bool { return cl.numReady > 0 && cl.fits[h.index] && !c.waitsForPool(cl) })
+	return slices.ContainsFunc(before, func(cl *class) bool {
+		return cl.numReady > 0 && cl.fits[h.index] && !c.waitsForPool(cl)
+	})
 }
 
 // releaseReservation drops a reservation that its class cannot use any more.
@@ -155,5 +158,6 @@ func (h *host) keepsSlots() bool {
 func (h *host) keepsFrom(cl *class) bool {
 	k := cl.key
 	slots, gpus := h.freeFor(k.queue, k.gpus)
-	return h.acceptsJobs() && h.freeSlots() >= k.slots && h.freeGPUs(k.gpus) >= k.gpus.Devices() && (!h.spec.IsOpenTo(k.queue) || slots < k.slots || gpus < k.gpus.Devices())
+	hasSpace := h.acceptsJobs() && h.freeSlots() >= k.slots && h.freeGPUs(k.gpus) >= k.gpus.Devices()
+	return hasSpace && (!h.spec.IsOpenTo(k.queue) || slots < k.slots || gpus < k.gpus.Devices())
 }

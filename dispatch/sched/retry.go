@@ -142,7 +142,8 @@ func grownLimit[T int64 | time.Duration](limit T, factor float64, j *jobs.Job) T
 func (c *Core) memoryReason(j *jobs.Job, o *jobs.Outcome) string {
 	switch o.Memory {
 	case jobs.MemoryLimit:
-		return fmt.Sprintf("it used %s of memory and asked for %s (mem=)", text.Size(o.MaxRSSBytes), text.Size(c.memoryRequest(j)))
+		return fmt.Sprintf("it used %s of memory and asked for %s (mem=)", text.Size(o.MaxRSSBytes),
+			text.Size(c.memoryRequest(j)))
 	case jobs.OutOfMemory:
 		return "the kernel ended it because the host had no memory left"
 	}

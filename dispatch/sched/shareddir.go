@@ -152,6 +152,7 @@ func (e HostInspected) apply(c *Core) {
 func (c *Core) reportHeartbeatFile(h *host) {
 	if !h.sharedDir.continuationReported {
 		h.sharedDir.continuationReported = true
-		c.logf(h.spec.Name, 0, "%s cannot be reached, but its heartbeat file in the shared directory changes: its jobs continue, and the run waits for them", h.spec.Name)
+		c.logf(h.spec.Name, 0, "%s cannot be reached, but its heartbeat file in the shared directory changes: "+
+			"its jobs continue, and the run waits for them", h.spec.Name)
 	}
 }

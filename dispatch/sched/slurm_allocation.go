@@ -103,7 +103,8 @@ func (c *Core) hasTimeFor(h *host, lasts time.Duration) bool {
 // returns "".
 func (cl *class) whyTooLongFor(p *hosts.Provider) string {
 	if most := p.MaxTime(); most > 0 && cl.key.maxRunTime+stopBeforeEnd > most {
-		return fmt.Sprintf("its timeout or estimate of about %s does not fit into the allocations of provider %s (time = %s)", text.Span(cl.key.maxRunTime), p.Name, text.Span(most))
+		return fmt.Sprintf("its timeout or estimate of about %s does not fit into the allocations "+
+			"of provider %s (time = %s)", text.Span(cl.key.maxRunTime), p.Name, text.Span(most))
 	}
 	return ""
 }

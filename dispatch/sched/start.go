@@ -14,7 +14,8 @@ func (c *Core) takeOverTable() {
 	c.hasBegun, c.beganAt = true, c.now.Wall
 	c.lastPossibleAt = c.now.Mono
 	for h := range c.everyHost() {
-		h.lastSeenAt, h.lastReceivedAt, h.cutAt, h.awaySince, h.inherited = c.now.Mono, c.now.Mono, c.now.Mono, c.now.Mono, true
+		h.lastSeenAt, h.lastReceivedAt, h.cutAt, h.awaySince = c.now.Mono, c.now.Mono, c.now.Mono, c.now.Mono
+		h.inherited = true
 		c.connect(h)
 	}
 	c.beginProviding()
@@ -74,7 +75,8 @@ func (c *Core) takeOverTable() {
 		case j.State == jobs.Running && !open && c.isCancelPending(id):
 			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Canceled, Reason: c.table.Cancels[id].Reason})
 		case j.State == jobs.Running && !open:
-			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Queued, Reason: "no attempt of it is open any more"})
+			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Queued,
+				Reason: "no attempt of it is open any more"})
 		case j.State == jobs.Queued:
 			c.enqueue(id)
 		}

@@ -323,7 +323,8 @@ func (c *Core) recordSuccess(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Ou
 	}
 	for o := range c.everyHost() {
 		if q := o.records[st]; q != nil && q.Succeeded == 0 {
-			c.uncharge(q.Streak, "no job of its queue has succeeded on "+o.spec.Name+", and jobs succeed on "+h.spec.Name)
+			c.uncharge(q.Streak,
+				"no job of its queue has succeeded on "+o.spec.Name+", and jobs succeed on "+h.spec.Name)
 		}
 	}
 }

@@ -42,7 +42,8 @@ func (c *Core) why(now Time, id jobs.ID, j *jobs.Job) string {
 			return fmt.Sprintf("Job %d has asked %s to be run again later (exit code %d); it runs again in %s.",
 				id, text.Plural(n, "time"), jobs.ExitRunLater, text.Span(c.queue.timerAt[id]-now.Mono))
 		}
-		return fmt.Sprintf("Job %d failed (try %d of %d) and is tried again in %s.", id, j.Failures, c.maxTries(j), text.Span(c.queue.timerAt[id]-now.Mono))
+		return fmt.Sprintf("Job %d failed (try %d of %d) and is tried again in %s.", id, j.Failures, c.maxTries(j),
+			text.Span(c.queue.timerAt[id]-now.Mono))
 	}
 	return fmt.Sprintf("Job %d waits: %s.", id, c.whyReady(j))
 }
@@ -80,10 +81,12 @@ func (c *Core) whyOpen(now Time, id jobs.ID, j *jobs.Job) string {
 		return fmt.Sprintf("Job %d was running on %s, which cannot be reached (%s)%s%s.", id, name,
 			text.WithoutSubject(f.host.reason, name), c.awaitText(now, f), f.host.sessionAdvice())
 	case !f.host.linked && now.Mono < c.leaseEnd(f.host):
-		return fmt.Sprintf("Job %d was sent to %s, which cannot be reached (%s); it may still start there and waits until its lease has run out, in %s.",
-			id, name, text.WithoutSubject(f.host.reason, name), text.Span(c.leaseEnd(f.host)-now.Mono))
+		return fmt.Sprintf("Job %d was sent to %s, which cannot be reached (%s); it may still start there "+
+			"and waits until its lease has run out, in %s.", id, name, text.WithoutSubject(f.host.reason, name),
+			text.Span(c.leaseEnd(f.host)-now.Mono))
 	case !f.host.linked:
-		return fmt.Sprintf("Job %d was sent to %s, which cannot be reached (%s)%s.", id, name, text.WithoutSubject(f.host.reason, name), c.awaitText(now, f))
+		return fmt.Sprintf("Job %d was sent to %s, which cannot be reached (%s)%s.", id, name,
+			text.WithoutSubject(f.host.reason, name), c.awaitText(now, f))
 	case f.started && f.host.hold == jobs.HeldByOwner && f.host.heartbeat.Owner.Suspend:
 		return fmt.Sprintf("Job %d is suspended on %s: %s.", id, name, f.host.heartbeat.Owner.Who)
 	case f.started:
@@ -143,7 +146,8 @@ func (c *Core) whyReady(j *jobs.Job) string {
 	}
 	switch {
 	case fit == 0 && cl.key.excluded != "":
-		return "an attempt of it may still be alive on " + strings.ReplaceAll(cl.key.excluded, "\n", ", ") + ", which has not answered yet"
+		on := strings.ReplaceAll(cl.key.excluded, "\n", ", ")
+		return "an attempt of it may still be alive on " + on + ", which has not answered yet"
 	case fit == 0:
 		return "no host of the inventory can run it"
 	case up == 0:
@@ -181,10 +185,11 @@ func (c *Core) whyReady(j *jobs.Job) string {
 	if h := p.passed[passedTime].first; h != nil {
 		left := text.Span(h.instance.endsAt - c.now.Mono)
 		if cl.key.maxRunTime == 0 {
-			return fmt.Sprintf("without a timeout or an estimate it is not started in the last %s of an allocation; that of %s ends in %s",
-				text.Span(h.instance.provider.spec.Slurm.Margin), h.spec.Name, left)
+			return fmt.Sprintf("without a timeout or an estimate it is not started in the last %s of an allocation; "+
+				"that of %s ends in %s", text.Span(h.instance.provider.spec.Slurm.Margin), h.spec.Name, left)
 		}
-		return fmt.Sprintf("it may take %s, and the allocation of %s ends in %s", text.Span(cl.key.maxRunTime), h.spec.Name, left)
+		return fmt.Sprintf("it may take %s, and the allocation of %s ends in %s", text.Span(cl.key.maxRunTime),
+			h.spec.Name, left)
 	}
 	if h := p.passed[passedTrial].first; h != nil {
 		return h.spec.Name + " " + c.whyOnTrial(h)
@@ -207,7 +212,8 @@ func (c *Core) whyAvoids(j *jobs.Job) string {
 	if h == nil {
 		return "it failed on the hosts that have free slots, and waits for another host"
 	}
-	why := fmt.Sprintf("it failed on the hosts that have free slots, and waits for %s, where it has not failed", h.spec.Name)
+	why := fmt.Sprintf("it failed on the hosts that have free slots, and waits for %s, where it has not failed",
+		h.spec.Name)
 	switch {
 	case !h.linked && h.isFirstDial():
 		return why + " and to which a connection is being made"
@@ -224,9 +230,11 @@ func (c *Core) whyOnTrial(h *host) string {
 	since := text.Span(c.now.Mono - r.since)
 	switch {
 	case h.isOnProbation():
-		return fmt.Sprintf("has been on probation for %s: jobs fail there that succeed on other hosts; it gets one job at a time until one succeeds", since)
+		return fmt.Sprintf("has been on probation for %s: jobs fail there that succeed on other hosts; "+
+			"it gets one job at a time until one succeeds", since)
 	case r.startsSlowly:
-		return fmt.Sprintf("has been starting slowly for %s: its first jobs failed at once; it gets one job at a time until one succeeds", since)
+		return fmt.Sprintf("has been starting slowly for %s: its first jobs failed at once; "+
+			"it gets one job at a time until one succeeds", since)
 	}
 	return ""
 }

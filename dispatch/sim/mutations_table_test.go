@@ -64,7 +64,7 @@ var mutations = []mutation{
 	{name: "unknown is taken for never started", file: "dispatch/sched/probe.go", edits: []edit{
 		{"	case hosts.Unknown:\n", "	case hosts.Unknown:\n		c.handleNeverStarted(p.Attempt, \"nobody knows\")\n"}}},
 	{name: "a host's death uses up a try", file: "dispatch/sched/lost.go", edits: []edit{
-		{"\tr.Next = c.stateWithoutResult(j, a)\n\tif died", "\tr.Next, r.Charged = c.stateWithoutResult(j, a), true\n\tif died"}}},
+		{"\tr.Next = c.stateWithoutResult(j, a)\n\tdied :=", "\tr.Next, r.Charged = c.stateWithoutResult(j, a), true\n\tdied :="}}},
 	{name: "jobs are sent to a host before a lease has begun", file: "dispatch/sched/hold.go", edits: []edit{
 		{"\tcase h.unleased:\n\t\treturn jobs.HeldUnleased\n", ""}}, seeds: 3000},
 	{name: "a launch stays in the outbox", file: "dispatch/sched/commands.go", edits: []edit{

@@ -153,7 +153,8 @@ func Cost(slots int, took, cpu time.Duration) float64 {
 // Learn charges an attempt that has ended so long ago. cost is its Cost.
 func (q *Queue) Learn(cost float64, took, ago time.Duration) {
 	half := q.shares.halfLife.Seconds()
-	q.usage += cost / took.Seconds() * math.Exp2(-ago.Seconds()/half) * (1 - math.Exp2(-took.Seconds()/half)) * half / math.Ln2
+	rate := cost / took.Seconds()
+	q.usage += rate * math.Exp2(-ago.Seconds()/half) * (1 - math.Exp2(-took.Seconds()/half)) * half / math.Ln2
 }
 
 // Update computes the relative usages. All queues are charged ahead for the same time, which is that
@@ -187,7 +188,8 @@ func (s *Shares) Update(now time.Duration) {
 }
 
 func (q *Queue) updateRelativeUsage() {
-	q.relativeUsage = (q.usage + float64(q.runningSlots)*q.shares.chargeAhead + float64(q.sentSlots)*q.sentCharge) / q.Weight
+	ahead := float64(q.runningSlots)*q.shares.chargeAhead + float64(q.sentSlots)*q.sentCharge
+	q.relativeUsage = (q.usage + ahead) / q.Weight
 }
 
 // drawTickets draws lots for the next launch, and stores the result as the relative usage. The

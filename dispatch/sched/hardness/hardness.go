@@ -37,7 +37,8 @@ type family struct {
 	tuples   map[string]*Tuple
 	list     []*Tuple
 	timeouts []knownTimeout // minimal known timeouts
-	stale    bool           // a job that had timed out begins again, so timeouts and the marks of tuples must be recomputed
+	// A job that had timed out begins again, so timeouts and the marks of tuples must be recomputed.
+	stale bool
 }
 
 // knownTimeout is a known timeout. Jobs that are at least as hard and have no more time are
