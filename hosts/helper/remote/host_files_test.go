@@ -44,15 +44,46 @@ func TestHostFilesAreDocumented(t *testing.T) {
 	if len(names) < 25 {
 		t.Fatalf("found only the names %q", names)
 	}
+	for _, word := range documentedFiles(page) {
+		if !isFileName(word, names) {
+			t.Errorf("the page lists %s, which no constant names", word)
+		}
+	}
+}
+
+// documentedFiles returns the names in the first columns of the tables of a page.
+func documentedFiles(page string) (names []string) {
 	for line := range strings.Lines(page) {
 		cells := strings.Split(line, "|")
 		if len(cells) < 3 {
 			continue
 		}
 		for i, word := range strings.Split(cells[1], "`") {
-			if i%2 == 1 && !isFileName(word, names) {
-				t.Errorf("the page lists %s, which no constant names", word)
+			if i%2 == 1 {
+				names = append(names, word)
 			}
+		}
+	}
+	return names
+}
+
+// checkHostFiles checks that the page lists what is in a directory of a host, except temporary files.
+func checkHostFiles(t testing.TB, dir string) {
+	t.Helper()
+	text, err := os.ReadFile("../../../docs/reference/host-files.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var patterns []string
+	for _, name := range documentedFiles(string(text)) {
+		name = regexp.QuoteMeta(strings.TrimSuffix(name, "/"))
+		patterns = append(patterns, regexp.MustCompile("<[a-z]+>").ReplaceAllString(name, ".+"))
+	}
+	documented := regexp.MustCompile("^(" + strings.Join(patterns, "|") + ")$")
+	entries, _ := os.ReadDir(dir) // it may be removed already
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), ".") && !documented.MatchString(e.Name()) {
+			t.Errorf("docs/reference/host-files.md does not list %s", filepath.Join(dir, e.Name()))
 		}
 	}
 }

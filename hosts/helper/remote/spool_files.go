@@ -124,7 +124,10 @@ type slotConfig struct {
 // configMagic is the magic of the file of a slotConfig.
 var configMagic = magic{"DCG", &jobs.FormatSpoolConfig}
 
-func configName(generation int64) string { return "config." + strconv.FormatInt(generation, 10) }
+// configPrefix plus the generation of a helper is the file of its slotConfig.
+const configPrefix = "config."
+
+func configName(generation int64) string { return configPrefix + strconv.FormatInt(generation, 10) }
 
 func (s spool) writeConfig(generation int64, c *slotConfig) error {
 	if err := writeFile(s.path(configName(generation)), appendSealed(nil, configMagic, *c)); err != nil {

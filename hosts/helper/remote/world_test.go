@@ -66,7 +66,8 @@ func newWorld(t testing.TB, env ...string) *world {
 	return w
 }
 
-// nothingLeft fails the test if processes of the world are left, and ends them (promise 4).
+// nothingLeft fails the test if processes of the world are left, and ends them (promise 4). It also
+// fails if a file is left that is not documented.
 func (w *world) nothingLeft() {
 	root := filepath.Dir(w.base)
 	of := func(t table) (out []proc) {
@@ -83,6 +84,8 @@ func (w *world) nothingLeft() {
 		w.t.Errorf("processes are left behind: %s", listProcs(left))
 	}
 	endAll(of, 0)
+	checkHostFiles(w.t, w.spool().dir)
+	checkHostFiles(w.t, filepath.Join(w.workDir, w.run))
 }
 
 func (w *world) open() *hosts.Open {
