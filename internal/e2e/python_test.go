@@ -145,7 +145,8 @@ with Executor("--hosts", os.environ["HOSTS"], "--max-slots", 2, program=os.envir
     assert "slots" in str(e.submit(Job("echo 5", id="b", slot=1)).exception())
     assert e.submit(Job("echo 5", id="b")).result().output == "5\n"
     assert list(e.map(Job(abs, id="m"), [-1])) == [1]
-    assert "exit 7" in str(e.submit(Job("exit 7", tries=1)).exception())
+    error = str(e.submit(Job("echo 'no data' >&2; exit 7", tries=1)).exception())
+    assert "failed: exit 7 (no data); see /" in error, error
     assert e.results()[-1].exit == 7, e.results()
     refused(lambda: e.map(Job(abs, id="m"), [-1]), "the id m")
 

@@ -86,8 +86,25 @@ def describe(result: Result) -> str:
     cause = fields.get("reason") or fields.get("signal")
     if not cause:
         cause = "exit %s" % result.exit if result.exit else fields.get("output_error") or "exit %s" % result.exit
-    text = "job %d is %s: %s" % (result.job, result.state, cause)
-    return text + "; see " + str(result.stderr) if result.stderr else text
+    text = "job %d %s: %s" % (result.job, _STATES.get(result.state, result.state), cause)
+    if result.stderr:
+        said = _last_line(result.stderr)
+        text += (" (%s)" % said if said else "") + "; see " + result.stderr
+    return text
+
+
+_STATES = {"timed_out": "timed out", "canceled": "was canceled", "skipped": "was skipped"}
+
+
+def _last_line(path: str) -> str:
+    """Return the last line of a file, or "" if there is none here."""
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as f:  # a job may have put a pipe there
+            f.seek(max(0, os.fstat(f.fileno()).st_size - 1024))
+            lines = f.read(1024).decode(errors="replace").strip().splitlines()
+    except OSError:
+        return ""
+    return "".join(c if c.isprintable() else "?" for c in lines[-1])[:200] if lines else ""
 
 
 def open_output(result: Result) -> Any:
