@@ -171,8 +171,10 @@ e.shutdown(cancel_futures=True)
 sys.stderr = real
 with Executor("--hosts", os.path.join(os.path.dirname(os.environ["HOSTS"]), "dead.toml"), "--give-up", "1s",
               program=os.environ["DCS"], log=sys.stderr) as e:
+    e.submit(Job("true", tags="nosuch"))
     error = e.submit("true").exception()
     assert isinstance(error, StoppedError) and "hosts: ws09 ran nothing" in str(error), error
+    assert "no host could be used" in str(error), error
 print("done")
 `, "-")
 	if got != "done\n" {

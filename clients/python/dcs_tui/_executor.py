@@ -125,7 +125,7 @@ class Executor(concurrent.futures.Executor):
         self._closed, self._canceled, self._left, self._numbers = False, False, False, itertools.count(1)
         self._ended: Optional[StoppedError] = None
         self._refusal: Exception = RuntimeError("cannot schedule new futures after shutdown")
-        self._said: Deque[str] = collections.deque(maxlen=20)  # the last messages of dcs-tui
+        self._said: Deque[str] = collections.deque(maxlen=40)  # the last messages of dcs-tui
         os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
         self._process = self._start()
         self._thread = threading.Thread(target=self._serve, name="dcs-tui", daemon=True)
@@ -411,7 +411,8 @@ class Executor(concurrent.futures.Executor):
             time.sleep(1 if deaths > 1 else 0)
             self._start()
         text = "dcs-tui ended with code %d" % code
-        said = "\n".join(self._said).strip().rpartition("\n\n")[2]  # the summary follows an empty line
+        said = "\n".join(self._said).strip()
+        said = said.partition("\n\n")[2] or said  # the summary follows an empty line, and may have more
         if said:
             text += ": " + said
         if os.path.exists(os.path.join(self._path, "run.toml")):
