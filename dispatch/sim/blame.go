@@ -59,7 +59,8 @@ func (w *World) drawBlame() {
 	for i := range 2 + t.Draw(6) {
 		w.drawHost(i)
 		spec := w.inventoryFile[i]
-		spec.Tags, spec.LostAfter, spec.MaxLoad, spec.Quiet, spec.Queues, spec.Yield = []string{"big"}, 0, 0, nil, nil, false
+		spec.Tags, spec.LostAfter, spec.MaxLoad = []string{"big"}, 0, 0
+		spec.Quiet, spec.Queues, spec.Yield = nil, nil, false
 		// Where most jobs are broken, three bad hosts look like good ones.
 		if i == 0 || t.OneIn(3) || share > 30 && len(b.spells) == 2 {
 			continue

@@ -88,7 +88,8 @@ func (w *World) isWriting(epoch int) bool {
 
 // found returns the claims and sentinels in the shared directory of attempts that have no record.
 func (l *dispatcher) found(t *jobs.Table) (all []sched.Found) {
-	_ = attempts.EachFate(rundir.WithPacks(l.share), "/share", runUID, "", sched.UnfinishedJobs(t), func(f attempts.Fate) error {
+	unfinished := sched.UnfinishedJobs(t)
+	_ = attempts.EachFate(rundir.WithPacks(l.share), "/share", runUID, "", unfinished, func(f attempts.Fate) error {
 		if a := t.Attempt(f.Attempt); a != nil && a.Host == f.Host && !t.Damaged {
 			return nil
 		}
@@ -173,7 +174,8 @@ func clone(t *jobs.Table) *jobs.Table {
 			c.Jobs[i].Attempts[k] = new(*a)
 		}
 	}
-	c.Cancels, c.Requests, c.Hosts, c.Late = maps.Clone(t.Cancels), maps.Clone(t.Requests), maps.Clone(t.Hosts), maps.Clone(t.Late)
-	c.Machines, c.At, c.Inventory, c.Instances = maps.Clone(t.Machines), maps.Clone(t.At), maps.Clone(t.Inventory), maps.Clone(t.Instances)
+	c.Cancels, c.Requests, c.Hosts = maps.Clone(t.Cancels), maps.Clone(t.Requests), maps.Clone(t.Hosts)
+	c.Late, c.Machines, c.At = maps.Clone(t.Late), maps.Clone(t.Machines), maps.Clone(t.At)
+	c.Inventory, c.Instances = maps.Clone(t.Inventory), maps.Clone(t.Instances)
 	return &c
 }

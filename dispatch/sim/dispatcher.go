@@ -480,6 +480,7 @@ func (l *dispatcher) fence(by int) {
 func (l *dispatcher) inspectSharedDir(o sched.Inspect) {
 	w := l.w
 	w.after(w.between(time.Millisecond, 50*time.Millisecond), func() {
-		l.passReport(nil, sched.HostInspected{Msg: hosts.InspectDisk(rundir.WithPacks(l.share), "/share", runUID, o.Host, o.Attempts)})
+		found := hosts.InspectDisk(rundir.WithPacks(l.share), "/share", runUID, o.Host, o.Attempts)
+		l.passReport(nil, sched.HostInspected{Msg: found})
 	})
 }

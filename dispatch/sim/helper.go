@@ -71,7 +71,8 @@ func (h *host) startHelper(a *agent) *helper {
 		h.limit = a.spec.Slots.Fixed
 	}
 	p.hello, p.heartbeatInterval = h.hello(a.spec), a.spec.HeartbeatOrDefault()
-	if f, err := h.disk.OpenFile(attempts.MachineFile(h.dir, h.name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600); err == nil {
+	f, err := h.disk.OpenFile(attempts.MachineFile(h.dir, h.name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err == nil {
 		_, _ = f.WriteAt([]byte(h.id), 0)
 		f.Close()
 	}
@@ -150,7 +151,8 @@ func (p *helper) leave(why string) {
 	h := p.h
 	h.w.logf("the helper of epoch %d on %s leaves: %s", p.epoch, h.name, why)
 	if h.fence > p.epoch {
-		p.sendEvent(sched.HostRefused{Host: h.name, Msg: &hosts.Refused{FencedBy: h.fence, Why: "a newer dispatcher owns this run"}})
+		p.sendEvent(sched.HostRefused{Host: h.name,
+			Msg: &hosts.Refused{FencedBy: h.fence, Why: "a newer dispatcher owns this run"}})
 	}
 	p.die(why)
 }

@@ -84,7 +84,8 @@ func (h *host) hello(spec *hosts.Host) *hosts.Hello {
 	whole, parts := h.lockedDevices()
 	return &hosts.Hello{
 		LockedGPUs: whole, PartGPUs: parts,
-		Version: hosts.ProtocolVersion, BootID: h.bootID(), Uptime: h.uptime(), Cores: spec.Slots.Fixed + 1, Slots: spec.Slots.Fixed,
+		Version: hosts.ProtocolVersion, BootID: h.bootID(), Uptime: h.uptime(),
+		Cores: spec.Slots.Fixed + 1, Slots: spec.Slots.Fixed,
 		Machine: h.id, Owner: h.currentOwner(),
 		MemBytes: 8 << 30, GPUs: h.gpus, Shared: h.shared, Dir: h.dir, WallClock: h.stamp(),
 	}
@@ -180,7 +181,8 @@ func (h *host) numBusy() int {
 }
 
 func (h *host) dropHeld(r *heldAttempt) {
-	h.heldAttempts = slices.DeleteFunc(slices.Clone(h.heldAttempts), func(other *heldAttempt) bool { return other == r })
+	h.heldAttempts = slices.DeleteFunc(slices.Clone(h.heldAttempts),
+		func(other *heldAttempt) bool { return other == r })
 }
 
 // sendReport passes a supervisor's report to the helper if there is one. The report may be lost.
@@ -256,8 +258,11 @@ func (p *helper) heartbeat(early bool) {
 		h.load = 0
 	}
 	whole, parts := h.lockedDevices()
-	p.sendEvent(sched.HostHeartbeat{Host: h.name, Heartbeat: &hosts.Heartbeat{Sharing: h.sharing(), Early: early, Load: [3]float64{h.load}, Busy: float64(ours) + h.load, Ours: float64(ours),
-		Owner: h.currentOwner(), Suspended: h.suspended(), MemFree: 4 << 30, DiskFree: -1, Running: len(p.running), Buffered: len(p.waiting), Uptime: h.uptime(), LockedGPUs: whole, PartGPUs: parts}})
+	p.sendEvent(sched.HostHeartbeat{Host: h.name, Heartbeat: &hosts.Heartbeat{
+		Early: early, Uptime: h.uptime(), Running: len(p.running), Buffered: len(p.waiting),
+		Load: [3]float64{h.load}, Busy: float64(ours) + h.load, Ours: float64(ours), MemFree: 4 << 30, DiskFree: -1,
+		Sharing: h.sharing(), Owner: h.currentOwner(), Suspended: h.suspended(), LockedGPUs: whole, PartGPUs: parts,
+	}})
 }
 
 // housekeep finds events of which the report was lost.

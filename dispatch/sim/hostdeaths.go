@@ -37,8 +37,9 @@ func (w *World) drawDeaths() {
 
 // inventoryFaults lists the faults that do not happen in a world in which hosts die.
 var inventoryFaults = []string{
-	"a host removed and added again", "slots, tags, queues or lost_after of a host changed in the file", "another address of a host",
-	"another machine behind a name", "a host added to the file or removed from it", "a host added or removed on request",
+	"a host removed and added again", "slots, tags, queues or lost_after of a host changed in the file",
+	"another address of a host", "another machine behind a name", "a host added to the file or removed from it",
+	"a host added or removed on request",
 }
 
 // usableHosts returns the hosts that have not died.

@@ -25,25 +25,26 @@ func invariant(text string) string {
 
 // The names of the invariants. Messages and docs/internals/mutations.md use these texts.
 var (
-	OneResult           = invariant("one result a round")
-	SeqWithoutGaps      = invariant("result numbers without gaps")
-	SuccessIsProved     = invariant("no success without a whole sentinel")
-	TrueOutcome         = invariant("recorded outcomes are what happened")
-	StartsOnce          = invariant("an attempt starts at most once")
-	RecordBeforeStart   = invariant("no start without a durable record")
-	RecordBeforeSend    = invariant("no launch leaves before its record is durable")
-	LaunchedOnce        = invariant("an attempt is sent to a host once")
-	OneLiveAttempt      = invariant("one live attempt of a job unless by policy")
-	NoStartAfterEnd     = invariant("an attempt that is recorded as over never starts")
-	NoStartAfterLease   = invariant("nothing starts after its lease")
-	SlotsHold           = invariant("slots are never exceeded")
-	StepsAreShort       = invariant("a step launches no more than it may")
-	LimitsHold          = invariant("tokens and the slots of a queue are never exceeded")
-	KeptHolds           = invariant("what a host keeps for a queue is given to no other")
-	DevicesHold         = invariant("jobs have no more than the whole of a device")
-	SharedSlotsHold     = invariant("no more slots of a shared host are held than there are")
-	NobodyStarves       = invariant("a run that shares a host has a slot of it within the time of the rule")
-	CopiesHold          = invariant("no more copies of a job than allowed, within its tries, each on a host of its own unless asked")
+	OneResult         = invariant("one result a round")
+	SeqWithoutGaps    = invariant("result numbers without gaps")
+	SuccessIsProved   = invariant("no success without a whole sentinel")
+	TrueOutcome       = invariant("recorded outcomes are what happened")
+	StartsOnce        = invariant("an attempt starts at most once")
+	RecordBeforeStart = invariant("no start without a durable record")
+	RecordBeforeSend  = invariant("no launch leaves before its record is durable")
+	LaunchedOnce      = invariant("an attempt is sent to a host once")
+	OneLiveAttempt    = invariant("one live attempt of a job unless by policy")
+	NoStartAfterEnd   = invariant("an attempt that is recorded as over never starts")
+	NoStartAfterLease = invariant("nothing starts after its lease")
+	SlotsHold         = invariant("slots are never exceeded")
+	StepsAreShort     = invariant("a step launches no more than it may")
+	LimitsHold        = invariant("tokens and the slots of a queue are never exceeded")
+	KeptHolds         = invariant("what a host keeps for a queue is given to no other")
+	DevicesHold       = invariant("jobs have no more than the whole of a device")
+	SharedSlotsHold   = invariant("no more slots of a shared host are held than there are")
+	NobodyStarves     = invariant("a run that shares a host has a slot of it within the time of the rule")
+	CopiesHold        = invariant("no more copies of a job than allowed, within its tries, " +
+		"each on a host of its own unless asked")
 	UnknownNotRerun     = invariant("a job with an attempt of unknown fate is not run again")
 	SettledByItsMachine = invariant("an attempt is settled only by the machine on which it was launched")
 	AskedHostsStay      = invariant("a host that people added or removed stays so")
@@ -323,7 +324,8 @@ func (w *World) checkAbandoned(l *dispatcher, r *jobs.Record) {
 	if h == nil {
 		return // after damage, or under an earlier dispatcher
 	}
-	if silent := l.now().Mono - l.receivedAt[h]; silent < cmp.Or(w.knownSpecs[r.Host], &hosts.Host{}).SuspectAfterOrDefault() {
+	silent, spec := l.now().Mono-l.receivedAt[h], cmp.Or(w.knownSpecs[r.Host], &hosts.Host{})
+	if silent < spec.SuspectAfterOrDefault() {
 		w.fail(NotLostEarly, "%s is given up (%s) after %v without a heartbeat of %s", r.Attempt(), r.Reason,
 			silent, r.Host)
 	}

@@ -52,7 +52,8 @@ type journalBytes struct {
 }
 
 func (g *ledger) init() {
-	g.table, g.requests, g.hostSettings, g.seqs = &jobs.Table{}, map[string]int{}, map[string]jobs.HostSetting{}, map[int64]jobs.ID{}
+	g.table, g.requests = &jobs.Table{}, map[string]int{}
+	g.hostSettings, g.seqs = map[string]jobs.HostSetting{}, map[int64]jobs.ID{}
 	g.instances = map[string]jobs.InstanceState{}
 	g.caused, g.machines, g.hosts = map[string]int{}, map[string]string{}, map[string]jobs.HostRequest{}
 	g.byExit = map[int64]bool{}

@@ -180,10 +180,11 @@ func writeDoc(t *testing.T, caught []string) {
 
 const mutationsHead = `# Mutations
 
-The simulator (` + "`dispatch/sim`" + `) is tested, too. Each of these deliberate defects exists in the test alone, and the
-simulator must find it within 600 simulated worlds (rare ones: within 3,000). Some defects are in the program. Others
-are in the simulated hosts, which then break what helper and supervisor promise. The last column names the invariant
-that was broken in the first world that failed; others would have noticed as well. This page is written by
+The simulator (` + "`dispatch/sim`" + `) is tested, too. Each of these deliberate defects exists in the test
+alone, and the simulator must find it within 600 simulated worlds (rare ones: within 3,000). Some
+defects are in the program. Others are in the simulated hosts, which then break what helper and
+supervisor promise. The last column names the invariant that was broken in the first world that
+failed; others would have noticed as well. This page is written by
 ` + "`go test ./dispatch/sim -run TestMutations -update`" + `.
 
 | defect | in | found by |

@@ -27,7 +27,8 @@ func (w *World) makeRun() {
 	mustMkdir(m, "/runs", runDir, runDir+"/"+rundir.JournalDir, runDir+"/"+rundir.AttemptsDir,
 		runDir+"/"+rundir.HostsDir)
 	maker := &rundir.Run{Dir: runDir, Settings: new(rundir.Settings), Disk: m}
-	if err := errors.Join(rundir.WriteNew(m, maker.Path(rundir.SpecsFile), nil), maker.UpgradeFormat("sim")); err != nil {
+	err := errors.Join(rundir.WriteNew(m, maker.Path(rundir.SpecsFile), nil), maker.UpgradeFormat("sim"))
+	if err != nil {
 		panic(err)
 	}
 }
@@ -365,7 +366,8 @@ func (l *dispatcher) fault(op, path string) error {
 		case 2:
 			return syscall.EDQUOT
 		} // otherwise only fsync reports the error, as on NFS
-	case op == "sync" && l.w.choices.Draw(2) == 0 && l.fileEpoch == len(l.w.ledger.files): // no other dispatcher has read it
+	case op == "sync" && l.w.choices.Draw(2) == 0 && l.fileEpoch == len(l.w.ledger.files):
+		// No other dispatcher has read it.
 		return memdisk.LostWrites{Err: syscall.EIO, Zeros: l.w.choices.Draw(2) == 1}
 	case op == "sync":
 		return syscall.ESTALE

@@ -107,7 +107,8 @@ func holdInWorlds(t *testing.T, n int) {
 				for k, v := range r.Faults {
 					faults[k] += v
 				}
-				turns, dispatchers, took, packed = turns+r.Turns, dispatchers+r.Dispatchers, took+r.Took, packed+r.Packed
+				turns, dispatchers = turns+r.Turns, dispatchers+r.Dispatchers
+				took, packed = took+r.Took, packed+r.Packed
 				if r.Failure != nil {
 					bad = append(bad, *firstSeed+i)
 				}

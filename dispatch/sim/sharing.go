@@ -170,7 +170,8 @@ func (h *host) sharing() *hosts.Sharing {
 		return nil
 	}
 	bound := h.starved.bound(hosts.SlotBound(h.slotsFor(claims, 0), nil, claims, 0, 0.5), h.w.now)
-	return &hosts.Sharing{Slots: bound, Held: claims[1].Held, Users: []hosts.SharedUser{{Name: "neighbor", Slots: claims[1].Held}}}
+	return &hosts.Sharing{Slots: bound, Held: claims[1].Held,
+		Users: []hosts.SharedUser{{Name: "neighbor", Slots: claims[1].Held}}}
 }
 
 // checkShared checks, after a start on a shared host, that no more slots are held than there are.
@@ -187,7 +188,8 @@ func (w *World) checkShared(h *host, ours bool) {
 		isLast = b.held == 1 && b.starved.isDue
 	}
 	if !isLast && held+b.held > slots && b.held > 0 && (ours || held <= slots) {
-		w.fail(SharedSlotsHold, "%s has %d slots for all; the run has %d of them and its neighbor %d", h.name, slots, held, b.held)
+		w.fail(SharedSlotsHold, "%s has %d slots for all; the run has %d of them and its neighbor %d",
+			h.name, slots, held, b.held)
 	}
 }
 
@@ -312,7 +314,8 @@ func (w *World) checkOwners() {
 		}
 		for _, r := range h.heldAttempts {
 			if r.processLives && w.now-s.overdueSince > maxSuspended {
-				w.fail(NothingSuspended, "%s on %s is suspended since %v, and should run since %v", r.spooled.id, h.name, s.since, s.overdueSince)
+				w.fail(NothingSuspended, "%s on %s is suspended since %v, and should run since %v",
+					r.spooled.id, h.name, s.since, s.overdueSince)
 			}
 		}
 	}
@@ -344,7 +347,8 @@ func (w *World) checkGPUs(l *dispatcher, id jobs.AttemptID) {
 	for _, n := range mine.gpus {
 		held := jobs.GPUs(0)
 		for other, g := range l.givenGPUs {
-			if e := w.ledger.entry(other); slices.Contains(g.gpus, n) && e != nil && e.open && e.machine == entry.machine {
+			e := w.ledger.entry(other)
+			if slices.Contains(g.gpus, n) && e != nil && e.open && e.machine == entry.machine {
 				held += g.share
 			}
 		}
@@ -356,7 +360,8 @@ func (w *World) checkGPUs(l *dispatcher, id jobs.AttemptID) {
 
 // isLocking reports whether a run has locked a device.
 func (r *heldAttempt) isLocking(device int) bool {
-	return r.locked && r.boot == r.h.boot && (r.supervisorLives || r.processLives) && slices.Contains(r.spooled.gpus, device)
+	return r.locked && r.boot == r.h.boot && (r.supervisorLives || r.processLives) &&
+		slices.Contains(r.spooled.gpus, device)
 }
 
 // lockedShare returns the part of a device that is locked by other users and by runs other than but.
@@ -417,7 +422,8 @@ func (w *World) checkHeld(r *heldAttempt) {
 // world.
 var limitedOptions = []*jobs.Options{
 	{Tokens: []jobs.Token{{Name: "license", Count: 1}}}, {Tokens: []jobs.Token{{Name: "license", Count: 2}}},
-	{Tokens: []jobs.Token{{Name: "license", Count: 1}, {Name: "seat", Count: 2}}, Slots: 2}, {Tokens: []jobs.Token{{Name: "seat", Count: 1}}, Queue: "second"},
+	{Tokens: []jobs.Token{{Name: "license", Count: 1}, {Name: "seat", Count: 2}}, Slots: 2},
+	{Tokens: []jobs.Token{{Name: "seat", Count: 1}}, Queue: "second"},
 	{Queue: "second", QueueSlots: 3}, {Queue: "second", QueueSlots: 2}, {Queue: "second", Slots: 2},
 }
 
@@ -475,7 +481,8 @@ func (w *World) checkLimits(l *dispatcher, r *jobs.Record) {
 	for _, k := range spec.Tokens {
 		i := slices.IndexFunc(l.inventory.Tokens, func(t jobs.Token) bool { return t.Name == k.Name })
 		if tokens[k.Name] > l.inventory.Tokens[i].Count {
-			w.fail(LimitsHold, "%s is launched, and of %d tokens %s %d are held then", r.Attempt(), l.inventory.Tokens[i].Count, k.Name, tokens[k.Name])
+			w.fail(LimitsHold, "%s is launched, and of %d tokens %s %d are held then", r.Attempt(),
+				l.inventory.Tokens[i].Count, k.Name, tokens[k.Name])
 		}
 	}
 	if most > 0 && ofQueue > most {
@@ -483,11 +490,14 @@ func (w *World) checkLimits(l *dispatcher, r *jobs.Record) {
 	}
 	s := l.specs[r.Host]
 	if !s.IsOpenTo(spec.Queue) {
-		w.fail(KeptHolds, "%s of queue %q is launched on %s, which is kept for queue %s", r.Attempt(), spec.Queue, r.Host, s.KeptText())
+		w.fail(KeptHolds, "%s of queue %q is launched on %s, which is kept for queue %s",
+			r.Attempt(), spec.Queue, r.Host, s.KeptText())
 	}
 	for _, k := range s.Queues {
-		if unused := k.Slots - byQueue[k.Queue]; k.Queue != spec.Queue && unused > 0 && onHost+unused > w.maxSlots(r.Host) {
-			w.fail(KeptHolds, "%s of queue %q is launched on %s, which then has %d slots busy of %d and keeps %d more for %s",
+		unused := k.Slots - byQueue[k.Queue]
+		if k.Queue != spec.Queue && unused > 0 && onHost+unused > w.maxSlots(r.Host) {
+			w.fail(KeptHolds, "%s of queue %q is launched on %s, which then has %d slots busy of %d "+
+				"and keeps %d more for %s",
 				r.Attempt(), spec.Queue, r.Host, onHost, w.maxSlots(r.Host), unused, k.Queue)
 		}
 	}

@@ -22,14 +22,16 @@ func (h *host) fill() {
 	if h.spoolBoot != h.boot {
 		return
 	}
-	for len(h.spool) > 0 && h.hasSpace(h.spool[0].spec.SlotCount()) && h.numBusy()+h.spool[0].spec.SlotCount() <= h.limit {
+	for len(h.spool) > 0 && h.hasSpace(h.spool[0].spec.SlotCount()) &&
+		h.numBusy()+h.spool[0].spec.SlotCount() <= h.limit {
 		s := h.spool[0]
 		h.spool = h.spool[1:]
 		if h.uptime() > h.lease {
 			h.reportLapsed(s.id)
 			continue
 		}
-		r := &heldAttempt{h: h, spooled: s, slot: 1 + len(h.heldAttempts), boot: h.boot, lease: h.lease, supervisorLives: true}
+		r := &heldAttempt{h: h, spooled: s, slot: 1 + len(h.heldAttempts), boot: h.boot, lease: h.lease,
+			supervisorLives: true}
 		h.heldAttempts = append(h.heldAttempts, r)
 		h.w.checkShared(h, true)
 		h.prepare(r)
@@ -89,7 +91,8 @@ func (h *host) prepare(r *heldAttempt) {
 func (h *host) reportRefused(id jobs.AttemptID, why string, gpus ...int) {
 	h.sendReport(func(p *helper) {
 		p.forgetEnded(id)
-		p.sendEvent(sched.HostRefused{Host: h.name, Msg: &hosts.Refused{Attempts: []jobs.AttemptID{id}, Why: why, GPUs: gpus}})
+		p.sendEvent(sched.HostRefused{Host: h.name,
+			Msg: &hosts.Refused{Attempts: []jobs.AttemptID{id}, Why: why, GPUs: gpus}})
 	})
 }
 
@@ -112,7 +115,8 @@ func (h *host) begin(r *heldAttempt) {
 	h.sendReport(func(p *helper) {
 		p.waiting.del(r.spooled.id)
 		p.running.add(r.spooled.id)
-		p.sendEvent(sched.AttemptsStarted{Host: h.name, Msg: &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: r.spooled.id, Slot: r.slot, At: r.started}}}})
+		p.sendEvent(sched.AttemptsStarted{Host: h.name, Msg: &hosts.Started{
+			Jobs: []hosts.StartedJob{{Attempt: r.spooled.id, Slot: r.slot, At: r.started}}}})
 	})
 	d, o := h.chooseFate(r)
 	h.ranFor(d, func() {
@@ -184,7 +188,8 @@ func (h *host) recordEnd(r *heldAttempt) {
 	case w.now >= h.sentinelsFailUntil:
 		h.writeSentinel(r)
 	case w.now >= h.fullUntil:
-		h.keptFiles = append(h.keptFiles, keptFile{r.spooled.id, h.token(r.spooled.id, false).EncodeFinished(r.slot, *r.outcome)})
+		finished := h.token(r.spooled.id, false).EncodeFinished(r.slot, *r.outcome)
+		h.keptFiles = append(h.keptFiles, keptFile{r.spooled.id, finished})
 		w.after(h.sentinelsFailUntil-w.now, h.placeKeptFiles)
 	default: // both disks fail: the helper may still pass the outcome on
 		h.reportExit(r)
@@ -199,14 +204,16 @@ func (h *host) recordEnd(r *heldAttempt) {
 func (h *host) reportExit(r *heldAttempt) {
 	h.sendReport(func(p *helper) {
 		p.forgetEnded(r.spooled.id)
-		p.sendEvent(sched.AttemptsEnded{Host: h.name, Msg: &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: r.spooled.id, Slot: r.slot, Outcome: *r.outcome}}}})
+		p.sendEvent(sched.AttemptsEnded{Host: h.name, Msg: &hosts.Exits{
+			Jobs: []hosts.ExitedJob{{Attempt: r.spooled.id, Slot: r.slot, Outcome: *r.outcome}}}})
 	})
 }
 
 // The files of attempts. Their format is the real one.
 
 func (h *host) token(id jobs.AttemptID, tombstone bool) *attempts.Claim {
-	return &attempts.Claim{Tombstone: tombstone, Run: runUID, Attempt: id, Host: h.name, By: "1.1.1", Boot: h.bootID(), At: h.stamp()}
+	return &attempts.Claim{Tombstone: tombstone, Run: runUID, Attempt: id, Host: h.name, By: "1.1.1",
+		Boot: h.bootID(), At: h.stamp()}
 }
 
 // claim creates the status file of an attempt. It contains the claim or a tombstone, and the bytes
@@ -237,7 +244,8 @@ func (h *host) replaceByTombstone(id jobs.AttemptID) {
 
 // writeSentinel fills the reserved bytes of a status file.
 func (h *host) writeSentinel(r *heldAttempt) {
-	h.writeStatus(r.spooled.id, os.O_WRONLY, h.token(r.spooled.id, false).Sentinel(r.slot, *r.outcome), attempts.SentinelAt)
+	sentinel := h.token(r.spooled.id, false).Sentinel(r.slot, *r.outcome)
+	h.writeStatus(r.spooled.id, os.O_WRONLY, sentinel, attempts.SentinelAt)
 }
 
 func (h *host) writeStatus(id jobs.AttemptID, flag int, b []byte, off int64) {
@@ -301,14 +309,16 @@ func (h *host) writeHeartbeatFile() {
 	}
 	h.heartbeat = w.now
 	if h.isAnswering() && w.now >= h.sentinelsFailUntil {
-		if f, err := h.disk.OpenFile(attempts.HeartbeatFile(h.dir, h.name), os.O_WRONLY|os.O_CREATE, 0o600); err == nil {
+		f, err := h.disk.OpenFile(attempts.HeartbeatFile(h.dir, h.name), os.O_WRONLY|os.O_CREATE, 0o600)
+		if err == nil {
 			_, _ = f.WriteAt([]byte(strings.Repeat("0", 9)+h.heartbeat.String()+" "+h.bootID()+"\n"), 0)
 			f.Close()
 		}
 	}
 	boot := h.boot
 	w.after(10*time.Second, func() {
-		if h.boot == boot && slices.ContainsFunc(h.heldAttempts, func(r *heldAttempt) bool { return r.supervisorLives }) {
+		lives := func(r *heldAttempt) bool { return r.supervisorLives }
+		if h.boot == boot && slices.ContainsFunc(h.heldAttempts, lives) {
 			h.writeHeartbeatFile()
 		}
 	})

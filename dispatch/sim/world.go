@@ -160,7 +160,8 @@ func (w *World) run() {
 }
 
 func (w *World) result() *Result {
-	r := &Result{Failure: w.failed, Faults: map[string]int{}, Turns: w.numTurns, Dispatchers: len(w.dispatchers), Packed: w.numPacked,
+	r := &Result{Failure: w.failed, Faults: map[string]int{}, Turns: w.numTurns,
+		Dispatchers: len(w.dispatchers), Packed: w.numPacked,
 		Took: w.now, Log: w.log}
 	for i, n := range w.faultCounts {
 		if n > 0 {
@@ -387,7 +388,8 @@ func (w *World) drawHost(i int) {
 }
 
 var jobOptions = []*jobs.Options{
-	jobs.NoOptions, jobs.NoOptions, jobs.NoOptions, {Slots: 2}, {Tags: []string{"big"}}, {Priority: -1}, {GPUs: jobs.WholeGPU}, {Timeout: 20 * time.Second},
+	jobs.NoOptions, jobs.NoOptions, jobs.NoOptions, {Slots: 2}, {Tags: []string{"big"}}, {Priority: -1},
+	{GPUs: jobs.WholeGPU}, {Timeout: 20 * time.Second},
 	{OnLost: jobs.OnLostWait}, {OnLost: jobs.OnLostRequeue}, {MemBytes: 3 << 30}, {Tries: 2, Estimate: 2 * time.Second},
 	{Queue: "second", Share: 2, Deadline: wallStart.Time().Add(10 * time.Minute)},
 }
