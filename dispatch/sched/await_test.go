@@ -38,8 +38,10 @@ func TestWhatIsWaitedForIsShown(t *testing.T) {
 		{"one answers", jobs.OnLostDefault, "", "queued again in 30 s (lost_after)",
 			"2 attempts wait for a and b, which cannot be reached: they are queued again in 30 s (lost_after)"},
 		{"none behind the gateway answers", jobs.OnLostDefault, "gate",
-			"every host behind the gateway gate is silent, so the network may be the cause; it is queued again in 15 min (outage_after)",
-			"2 attempts wait for a and b, which cannot be reached: every host behind the gateway gate is silent, so the network may be the cause; they are queued again in 15 min (outage_after)"},
+			"every host behind the gateway gate is silent, so the network may be the cause; it is queued again " +
+				"in 15 min (outage_after)",
+			"2 attempts wait for a and b, which cannot be reached: every host behind the gateway gate is " +
+				"silent, so the network may be the cause; they are queued again in 15 min (outage_after)"},
 		{"on_lost=wait", jobs.OnLostWait, "", "it waits for it without a limit (on_lost=wait)",
 			"2 attempts wait for a and b, which cannot be reached: without a limit (on_lost=wait)"},
 	} {
@@ -139,7 +141,8 @@ func TestStopOfASilentHostEndsTheWait(t *testing.T) {
 			s := silentStage(t, Config{OnLost: tt.onLost}, 20*time.Second, "gate")
 			s.step(tt.ask)
 			if !tt.waits {
-				want(t, "events", s.numEvents("it cannot be reached, so its 1 attempt may still run there: it is queued again in 40 s"), 1)
+				want(t, "events", s.numEvents("it cannot be reached, so its 1 attempt may still run there: it "+
+					"is queued again in 40 s"), 1)
 				want(t, "events", s.numEvents("what runs there finishes"), 0)
 				wantContains(t, "why", s.c.Why(s.now(), 1), "queued again in 40 s (lost_after)")
 			}

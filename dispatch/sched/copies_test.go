@@ -164,7 +164,8 @@ func TestCopiesAtSubmit(t *testing.T) {
 		{"more jobs than slots", Config{Copies: 2}, repeatOptions(5, jobs.NoOptions), []string{"a", "b", "c", "d", ""}},
 		{"within their tries", Config{Copies: 3, Tries: 2}, repeatOptions(1, jobs.NoOptions), []string{"a b"}},
 		{"not if the job says so", Config{Copies: 3}, []*jobs.Options{{NoCopies: true}}, []string{"a"}},
-		{"within the slots of the run", Config{Copies: 3, MaxSlots: 3}, repeatOptions(1, jobs.NoOptions), []string{"a"}},
+		{"within the slots of the run", Config{Copies: 3, MaxSlots: 3}, repeatOptions(1, jobs.NoOptions),
+			[]string{"a"}},
 		{"not unless asked", Config{}, repeatOptions(1, jobs.NoOptions), []string{"a"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

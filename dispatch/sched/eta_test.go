@@ -28,7 +28,8 @@ func TestForecastsOfSimulatedRuns(t *testing.T) {
 				if !running[f.id] && !f.started {
 					running[f.id] = true
 					m.Jobs = append(m.Jobs, hosts.StartedJob{Attempt: f.id, Slot: 1, At: s.now().Wall})
-					ends = append(ends, hosts.StartedJob{Attempt: f.id, At: s.now().Wall + jobs.Stamp((10+10*r.Float64())*1e9)})
+					ends = append(ends, hosts.StartedJob{Attempt: f.id,
+						At: s.now().Wall + jobs.Stamp((10+10*r.Float64())*1e9)})
 				}
 			}
 			s.step(AttemptsStarted{"a", m})

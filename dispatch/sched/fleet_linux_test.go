@@ -104,8 +104,10 @@ func measureFleet(b *testing.B, numHosts, slots, shapes int) {
 		ends += step(AttemptsEnded{name, &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: id, Slot: 1,
 			Outcome: jobs.Outcome{Started: now.Wall - 1e9, Ended: now.Wall}}}}})
 		last := running[i][min(slots, len(running[i]))-1]
-		starts += step(AttemptsStarted{name, &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: last, Slot: 1, At: now.Wall}}}})
-		beats += step(HostHeartbeat{Host: list[(i+1)%numHosts].Name, Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})
+		starts += step(AttemptsStarted{name,
+			&hosts.Started{Jobs: []hosts.StartedJob{{Attempt: last, Slot: 1, At: now.Wall}}}})
+		beats += step(HostHeartbeat{Host: list[(i+1)%numHosts].Name,
+			Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})
 	}
 	if c.Defects != 0 {
 		b.Fatalf("%d defects", c.Defects)

@@ -36,11 +36,13 @@ func TestEventsVisitFewHosts(t *testing.T) {
 			for i := range 8 {
 				name := list[i*n/8].Name
 				first := s.attemptsOn(name)[0]
-				visits("a heartbeat", HostHeartbeat{Host: name, Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1, Running: 9}})
+				visits("a heartbeat",
+					HostHeartbeat{Host: name, Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1, Running: 9}})
 				visits("an end", AttemptsEnded{name, &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: first, Slot: 1,
 					Outcome: jobs.Outcome{Started: s.now().Wall - 1e9, Ended: s.now().Wall}}}}})
 				second := s.attemptsOn(name)[1]
-				visits("a start", AttemptsStarted{name, &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: second, Slot: 1, At: s.now().Wall}}}})
+				visits("a start", AttemptsStarted{name,
+					&hosts.Started{Jobs: []hosts.StartedJob{{Attempt: second, Slot: 1, At: s.now().Wall}}}})
 			}
 		}
 	}

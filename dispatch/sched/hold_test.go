@@ -19,11 +19,16 @@ func TestHostLimitsPreventLaunches(t *testing.T) {
 		set  func(*hosts.Host, *hosts.Heartbeat)
 		want string
 	}{
-		{"load", func(h *hosts.Host, b *hosts.Heartbeat) { h.MaxLoad, b.Load[0] = 2, 3.21 }, "its load of 3.2 is over max_load 2"},
-		{"load at the limit", func(h *hosts.Host, b *hosts.Heartbeat) { h.MaxLoad, b.Load[0] = 2.5, 2.5 }, "its load of 2.5 is at max_load 2.5"},
-		{"memory", func(h *hosts.Host, b *hosts.Heartbeat) { h.MinMemFree, b.MemFree = 2<<30, 512<<20 }, "its free memory of 512 MiB is below min_mem_free 2 GiB"},
-		{"disk", func(h *hosts.Host, b *hosts.Heartbeat) { h.MinDiskFree, b.DiskFree = 100<<20, 99<<20 }, "its free disk space of 99 MiB is below min_disk_free 100 MiB"},
-		{"disk not known", func(h *hosts.Host, b *hosts.Heartbeat) { h.MinDiskFree = 100 }, "its free disk space is not known yet (min_disk_free)"},
+		{"load", func(h *hosts.Host, b *hosts.Heartbeat) { h.MaxLoad, b.Load[0] = 2, 3.21 },
+			"its load of 3.2 is over max_load 2"},
+		{"load at the limit", func(h *hosts.Host, b *hosts.Heartbeat) { h.MaxLoad, b.Load[0] = 2.5, 2.5 },
+			"its load of 2.5 is at max_load 2.5"},
+		{"memory", func(h *hosts.Host, b *hosts.Heartbeat) { h.MinMemFree, b.MemFree = 2<<30, 512<<20 },
+			"its free memory of 512 MiB is below min_mem_free 2 GiB"},
+		{"disk", func(h *hosts.Host, b *hosts.Heartbeat) { h.MinDiskFree, b.DiskFree = 100<<20, 99<<20 },
+			"its free disk space of 99 MiB is below min_disk_free 100 MiB"},
+		{"disk not known", func(h *hosts.Host, b *hosts.Heartbeat) { h.MinDiskFree = 100 },
+			"its free disk space is not known yet (min_disk_free)"},
 		{"enough", func(h *hosts.Host, b *hosts.Heartbeat) { h.MinDiskFree, b.DiskFree, h.MaxLoad = 100, 100, 1 }, ""},
 	} {
 		h, b := testHost("melon4", 4), &hosts.Heartbeat{Early: true, MemFree: -1, DiskFree: -1}
@@ -31,8 +36,10 @@ func TestHostLimitsPreventLaunches(t *testing.T) {
 		s := newStage(t, Config{}, h)
 		s.submitPlain(1)
 		o := s.step(HostUp{Host: "melon4", Hello: &hosts.Hello{Cores: 5, Slots: 4}})
-		want(t, tt.name+": before the first heartbeat", launchedOn(o, "melon4")+formatCommands[SetLimit](o), "{melon4 0}")
-		wantContains(t, tt.name, s.c.Why(s.now(), 1), "melon4 starts nothing: its first measurement has not arrived yet")
+		want(t, tt.name+": before the first heartbeat", launchedOn(o, "melon4")+formatCommands[SetLimit](o),
+			"{melon4 0}")
+		wantContains(t, tt.name, s.c.Why(s.now(), 1),
+			"melon4 starts nothing: its first measurement has not arrived yet")
 		s.at += 150 * time.Millisecond
 		o = s.step(HostHeartbeat{Host: "melon4", Heartbeat: b})
 		if tt.want == "" {
@@ -42,7 +49,8 @@ func TestHostLimitsPreventLaunches(t *testing.T) {
 		}
 		want(t, tt.name, launchedOn(o, "melon4"), "")
 		want(t, tt.name, events(s.journal), "melon4 is up\nmelon4 starts nothing: "+tt.want)
-		want(t, tt.name, s.c.Why(s.now(), 1), "Job 1 waits: the only host that can run it cannot take it: melon4 starts nothing: "+tt.want+".")
+		want(t, tt.name, s.c.Why(s.now(), 1),
+			"Job 1 waits: the only host that can run it cannot take it: melon4 starts nothing: "+tt.want+".")
 		want(t, tt.name, s.c.Hosts()[0].Reason, "starts nothing: "+tt.want)
 	}
 }
@@ -85,7 +93,8 @@ func TestEarlyHeartbeatIsOnlyAMeasurement(t *testing.T) {
 	s := newStage(t, Config{}, h)
 	s.submitPlain(1)
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 2, Slots: 1}})
-	want(t, "launched", launchedOn(s.step(HostHeartbeat{Host: "a", Heartbeat: &hosts.Heartbeat{Early: true, Busy: 2}}), "a"), "1.1")
+	want(t, "launched", launchedOn(s.step(HostHeartbeat{Host: "a", Heartbeat: &hosts.Heartbeat{Early: true, Busy: 2}}),
+		"a"), "1.1")
 	o := s.step(HostDown{"a", errRefused})
 	want(t, "connected again", formatCommands[Connect](o), "")
 	if s.c.hosts[0].retryAt == 0 || s.c.hosts[0].silentLinks != 1 {
@@ -143,7 +152,8 @@ func TestSingleHostObeysLimits(t *testing.T) {
 		}
 		s.submitPlain(2)
 		want(t, "launched with inventory "+tt.file, launchedOn(s.commands, "here"), tt.want)
-		want(t, "told with inventory "+tt.file, s.numEvents("here reduces its slots: others use 8.0 of its 4 cores") > 0, tt.want == "")
+		want(t, "told with inventory "+tt.file,
+			s.numEvents("here reduces its slots: others use 8.0 of its 4 cores") > 0, tt.want == "")
 	}
 }
 
@@ -151,15 +161,18 @@ func TestSingleHostObeysLimits(t *testing.T) {
 // and that buffered jobs are withdrawn after the limit is lowered (K9).
 func TestHaltReusesNoSlot(t *testing.T) {
 	s := connectedStage(t, Config{Halt: halt.Rule{Jobs: 1}, Tries: 1, Buffer: time.Minute}, testHost("a", 1))
-	s.submit(true, &jobs.Options{Estimate: 20 * time.Second}, &jobs.Options{Estimate: 20 * time.Second}, jobs.NoOptions, jobs.NoOptions)
+	s.submit(true, &jobs.Options{Estimate: 20 * time.Second}, &jobs.Options{Estimate: 20 * time.Second}, jobs.NoOptions,
+		jobs.NoOptions)
 	wantBetween(t, "handed over", s.c.hosts[0].numBuffered(), 2, 100)
 	s.started("a", "1.1")
 	o := s.ended("a", "1.1", exit1)
 	want(t, "launched", launchedOn(o, "a"), "")
-	if len(o) != 2 || formatCommands[SetLimit](o[:1]) != "{a 0}" || !strings.Contains(formatCommands[Withdraw](o[1:]), "2.1") {
+	if len(o) != 2 || formatCommands[SetLimit](o[:1]) != "{a 0}" ||
+		!strings.Contains(formatCommands[Withdraw](o[1:]), "2.1") {
 		t.Errorf("commands %+v", o)
 	}
-	if len(s.records) != 2 || s.records[0].Kind != jobs.KindExited || s.records[1].Reason != "draining: 1 job has failed" {
+	if len(s.records) != 2 || s.records[0].Kind != jobs.KindExited ||
+		s.records[1].Reason != "draining: 1 job has failed" {
 		t.Errorf("records %+v", s.records)
 	}
 }
@@ -167,16 +180,19 @@ func TestHaltReusesNoSlot(t *testing.T) {
 // TestHaltHoldsNothingBack checks that nothing is buffered when one more failure would halt the
 // run. Otherwise a host could start jobs before it learned of the halt.
 func TestHaltHoldsNothingBack(t *testing.T) {
-	for _, cfg := range []Config{{Halt: halt.Rule{Jobs: 1}}, {Halt: halt.Rule{Jobs: 2}}, {Halt: halt.Rule{Percent: 10}}, {}} {
+	for _, cfg := range []Config{{Halt: halt.Rule{Jobs: 1}}, {Halt: halt.Rule{Jobs: 2}}, {Halt: halt.Rule{Percent: 10}},
+		{}} {
 		cfg.Tries = 1
 		s := stageWithJobs(t, 1000, cfg, testHost("a", 1))
 		for range 12 {
 			s.endFirst("a", s.quickOutcome())
 		}
-		want(t, fmt.Sprintf("%+v: more than one is handed over", cfg), s.c.hosts[0].numBuffered() > 1, cfg.Halt.Jobs != 1)
+		want(t, fmt.Sprintf("%+v: more than one is handed over", cfg), s.c.hosts[0].numBuffered() > 1,
+			cfg.Halt.Jobs != 1)
 		s.endFirst("a", exit1)
 		held := len(s.c.hosts[0].outbox.withdraw) + s.c.hosts[0].numInFlight((*inFlight).isWaiting)
-		if near := cfg.Halt.Jobs == 2 || cfg.Halt.Percent > 0; near && held > 1 || !near && cfg.Halt.Jobs == 0 && held < 2 {
+		near := cfg.Halt.Jobs == 2 || cfg.Halt.Percent > 0
+		if near && held > 1 || !near && cfg.Halt.Jobs == 0 && held < 2 {
 			t.Errorf("%+v: %d are held ahead, near the halt", cfg, held)
 		}
 	}
@@ -193,10 +209,13 @@ func TestLeaseIsReported(t *testing.T) {
 	s.submitPlain(4)
 	s.started("a", "1.1")
 	s.wait(16*time.Second, "b", "c")
-	wantContains(t, "told", events(s.journal), "a is lost: no heartbeat for 15 s; 1 job sent to it that may still start there waits until its lease has run out, in 17 s")
+	wantContains(t, "told", events(s.journal),
+		"a is lost: no heartbeat for 15 s; 1 job sent to it that may still start there waits until its lease "+
+			"has run out, in 17 s")
 	ids := s.attemptsOn("a")
 	waiting := ids[len(ids)-1].Job
-	wantContains(t, "why", s.c.Why(s.now(), waiting), "it may still start there and waits until its lease has run out, in 16 s.")
+	wantContains(t, "why", s.c.Why(s.now(), waiting),
+		"it may still start there and waits until its lease has run out, in 16 s.")
 	s.wantState(waiting, jobs.Running)
 	s.wait(17*time.Second, "b", "c")
 	want(t, "attempts are still there", s.c.hosts[0].numOpen, 0)
@@ -205,7 +224,8 @@ func TestLeaseIsReported(t *testing.T) {
 // TestWordingOfStates checks the wording of states and reasons.
 func TestWordingOfStates(t *testing.T) {
 	for state, want := range map[jobs.JobState]string{
-		jobs.Succeeded: "has succeeded", jobs.Failed: "has failed", jobs.TimedOut: "has timed out", jobs.Canceled: "was canceled", jobs.Skipped: "was skipped",
+		jobs.Succeeded: "has succeeded", jobs.Failed: "has failed", jobs.TimedOut: "has timed out",
+		jobs.Canceled: "was canceled", jobs.Skipped: "was skipped",
 	} {
 		if got := describeState(state); got != want {
 			t.Errorf("%v: %q", state, got)
@@ -275,11 +295,13 @@ func TestNothingStartsDuringQuietHours(t *testing.T) {
 	o = append(o, s.ended("a", "1.1", succeeded)...)
 	o = append(o, s.wait(5*time.Hour+45*time.Minute+59*time.Second, "a")...)
 	want(t, "launched meanwhile", launchedOn(o, "a"), "")
-	want(t, "events", events(s.journal[before:]), "a starts nothing until 06:00 (quiet hours); its running jobs continue\n"+
-		"job 2 is a straggler: it has run for 42 s on a, and it was estimated at 20 s")
+	want(t, "events", events(s.journal[before:]),
+		"a starts nothing until 06:00 (quiet hours); its running jobs continue\n"+
+			"job 2 is a straggler: it has run for 42 s on a, and it was estimated at 20 s")
 	v := s.c.Hosts()[0]
 	want(t, "reason", v.Reason, "starts nothing until 06:00 (quiet hours)")
-	want(t, "why", s.c.Why(s.now(), 3), "Job 3 waits: the only host that can run it cannot take it: a starts nothing until 06:00 (quiet hours).")
+	want(t, "why", s.c.Why(s.now(), 3),
+		"Job 3 waits: the only host that can run it cannot take it: a starts nothing until 06:00 (quiet hours).")
 	before = len(s.journal)
 	s.wantState(2, jobs.Running)
 	at, _ := s.c.Next()
@@ -317,7 +339,8 @@ func TestHostThatReconnectsInQuietHoursStartsNothing(t *testing.T) {
 	before := len(s.journal)
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 3, Slots: 2, ZoneSeconds: 7200}})
 	want(t, "events", events(s.journal[before:]), "a is up")
-	want(t, "withdrawn later", formatCommands[Withdraw](s.probedAs("a", "3.1 4.1", hosts.Buffered, nil)), "{a [3.1 4.1]}")
+	want(t, "withdrawn later", formatCommands[Withdraw](s.probedAs("a", "3.1 4.1", hosts.Buffered, nil)),
+		"{a [3.1 4.1]}")
 }
 
 // TestQuietHoursFollowTheClockOfTheHost checks that quiet hours begin by the local time of the host at
@@ -326,11 +349,13 @@ func TestQuietHoursFollowTheClockOfTheHost(t *testing.T) {
 	s := quietStage(t) // quiet from 00:14 on, which is in 40 s
 	before := len(s.journal)
 	zone := 3600
-	s.step(HostHeartbeat{Host: "a", Heartbeat: &hosts.Heartbeat{Load: [3]float64{}, MemFree: -1, DiskFree: -1, ZoneSeconds: &zone}})
+	s.step(HostHeartbeat{Host: "a",
+		Heartbeat: &hosts.Heartbeat{Load: [3]float64{}, MemFree: -1, DiskFree: -1, ZoneSeconds: &zone}})
 	s.wait(41*time.Second, "a")
 	want(t, "an hour earlier", events(s.journal[before:]), "")
 	zone = 7200
-	s.step(HostHeartbeat{Host: "a", Heartbeat: &hosts.Heartbeat{Load: [3]float64{}, MemFree: -1, DiskFree: -1, ZoneSeconds: &zone}})
+	s.step(HostHeartbeat{Host: "a",
+		Heartbeat: &hosts.Heartbeat{Load: [3]float64{}, MemFree: -1, DiskFree: -1, ZoneSeconds: &zone}})
 	s.wait(time.Second, "a")
 	want(t, "the hour is skipped", strings.Contains(events(s.journal[before:]), "quiet"), true)
 }

@@ -36,7 +36,8 @@ func Inconsistency(c *Core) string {
 			}
 		}
 		if n != h.numOpen || occupied != h.occupiedSlots || running != h.runningSlots {
-			return fmt.Sprintf("%s has %d attempts, %d slots occupied, %d running; counted %d, %d, %d", h.spec.Name, h.numOpen, h.occupiedSlots, h.runningSlots, n, occupied, running)
+			return fmt.Sprintf("%s has %d attempts, %d slots occupied, %d running; counted %d, %d, %d", h.spec.Name,
+				h.numOpen, h.occupiedSlots, h.runningSlots, n, occupied, running)
 		}
 		open += n
 	}
@@ -49,7 +50,8 @@ func Inconsistency(c *Core) string {
 	total := hostTotals{}
 	for _, h := range c.hosts {
 		if total.add(h.totals(), 1); c.nodes[c.firstLeaf+h.index] != c.summaryOf(h) {
-			return fmt.Sprintf("the summary of %s is %+v, and should be %+v", h.spec.Name, c.nodes[c.firstLeaf+h.index], c.summaryOf(h))
+			return fmt.Sprintf("the summary of %s is %+v, and should be %+v", h.spec.Name, c.nodes[c.firstLeaf+h.index],
+				c.summaryOf(h))
 		}
 	}
 	if total != c.total {
@@ -77,7 +79,8 @@ func Inconsistency(c *Core) string {
 	}
 	for _, st := range c.queues {
 		if queued[st] != [2]int{st.queued, st.queuedSlots} {
-			return fmt.Sprintf("queue %q has %d, %d waiting, want %v", st.share.Name, st.queued, st.queuedSlots, queued[st])
+			return fmt.Sprintf("queue %q has %d, %d waiting, want %v", st.share.Name, st.queued, st.queuedSlots,
+				queued[st])
 		}
 	}
 	inClasses := 0
@@ -102,8 +105,9 @@ func Inconsistency(c *Core) string {
 }
 
 // TestCoreIsPure checks that the core is deterministic. The files of this package, those of its
-// policies in directories below, and the Fold of jobs start no goroutine, use no channel, lock, or clock, and range over no map, whose order is
-// random. The test inspects syntax trees, so no run is needed.
+// policies in directories below, and the Fold of jobs start no goroutine, use no channel, lock, or
+// clock, and range over no map, whose order is random. The test inspects syntax trees, so no run is
+// needed.
 func TestCoreIsPure(t *testing.T) {
 	sources := map[string][]string{"../../jobs": {"../../jobs/fold.go", "../../jobs/table.go"}}
 	for _, pattern := range []string{"*.go", "*/*.go"} {
@@ -150,7 +154,8 @@ func TestImpuritiesAreDetected(t *testing.T) {
 		if pkg, isImport := strings.CutPrefix(found, "import of "); isImport {
 			src += "import \"" + pkg + "\"\n"
 		}
-		src += "var m = map[string]int{}\nvar s struct{ m map[int]int }\nvar list [][]int\nfunc f() {\n" + body + "\n}\n"
+		src += "var m = map[string]int{}\nvar s struct{ m map[int]int }\nvar list [][]int\nfunc f() " +
+			"{\n" + body + "\n}\n"
 		fset := token.NewFileSet()
 		f, err := parser.ParseFile(fset, "p.go", src, 0)
 		if err != nil {
@@ -182,7 +187,8 @@ func exportData(t *testing.T) types.Importer {
 var pureImports = map[string]bool{
 	"cmp": true, "fmt": true, "iter": true, "math": true, "math/rand/v2": true, "slices": true, "strings": true,
 	"time": true, "maps": true, "strconv": true, "errors": true,
-	"dcs-tui/hosts": true, "dcs-tui/internal/heap": true, "dcs-tui/internal/text": true, "dcs-tui/jobs": true, "dcs-tui/jobs/action": true,
+	"dcs-tui/hosts": true, "dcs-tui/internal/heap": true, "dcs-tui/internal/text": true, "dcs-tui/jobs": true,
+	"dcs-tui/jobs/action": true,
 }
 
 // pureTime lists the allowed identifiers of package time: types, constants, and functions that

@@ -50,7 +50,8 @@ func TestHostIsUsedSoonAfterItsReturn(t *testing.T) {
 				}
 				s.at = at
 				o := s.step(HostHeartbeat{Host: "b", Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})
-				o = append(o, s.step(HostHeartbeat{Host: "c", Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})...)
+				o = append(o, s.step(HostHeartbeat{Host: "c",
+					Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})...)
 				for formatCommands[Connect](o) != "" {
 					if s.at >= back {
 						used = s.at
@@ -156,9 +157,10 @@ func TestHeartbeatsAreBounded(t *testing.T) {
 			a.Yield, a.MaxLoad = true, 100
 			s := newStage(t, Config{}, a, b)
 			s.up("a", "b")
-			s.step(HostHeartbeat{Host: "a", Heartbeat: &hosts.Heartbeat{Busy: busy, Ours: ours, Load: [3]float64{busy, ours, 0},
-				MemFree: -1, DiskFree: -1,
-				Running: math.MaxInt, Buffered: math.MaxInt}})
+			s.step(HostHeartbeat{Host: "a",
+				Heartbeat: &hosts.Heartbeat{Busy: busy, Ours: ours, Load: [3]float64{busy, ours, 0},
+					MemFree: -1, DiskFree: -1,
+					Running: math.MaxInt, Buffered: math.MaxInt}})
 			s.submitPlain(100)
 			if h := s.c.hosts[0]; h.limit < 0 || h.limit > 4 || h.freeSlots() < -maxBuffered || h.occupiedSlots > 4 {
 				t.Fatalf("busy %v ours %v: limit %d free %d occupied %d", busy, ours, h.limit,
@@ -374,7 +376,8 @@ func TestHostIsSuspectByItsOwnTimes(t *testing.T) {
 // heartbeats can extend it, also with copies, which bound it (promise 2: it ends within lost_after).
 func TestLeaseOutlastsTheNextHeartbeat(t *testing.T) {
 	for _, h := range []*hosts.Host{{}, {Heartbeat: time.Second}, {Heartbeat: 10 * time.Second},
-		{Heartbeat: 30 * time.Second, LostAfter: 5 * time.Minute}, {Heartbeat: 5 * time.Second, SuspectAfter: 10 * time.Second, LostAfter: 10 * time.Second}} {
+		{Heartbeat: 30 * time.Second, LostAfter: 5 * time.Minute},
+		{Heartbeat: 5 * time.Second, SuspectAfter: 10 * time.Second, LostAfter: 10 * time.Second}} {
 		beat, lost := h.HeartbeatOrDefault(), h.LostAfterOrDefault()
 		for _, cfg := range []Config{{}, {Copies: 2}} {
 			if d := cfg.Lease(lost, beat); d < 2*beat || d > lost {

@@ -41,10 +41,12 @@ func TestNextSlot(t *testing.T) {
 	if n := s.c.NextSlot(); n == nil || n.Job != 1 {
 		t.Errorf("got %+v, want the slot of job 1", n)
 	}
-	wantContains(t, "why", s.c.Why(s.now(), 2), "starts when a slot is free there; the next slot is due in about 20 s, when job 1")
+	wantContains(t, "why", s.c.Why(s.now(), 2),
+		"starts when a slot is free there; the next slot is due in about 20 s, when job 1")
 
 	s = connectedStage(t, Config{RunShare: 1}, testHost("a", 4))
-	s.heartbeat("a", hosts.Heartbeat{Sharing: &hosts.Sharing{Held: 4, Users: []hosts.SharedUser{{Name: "bob", Slots: 4}}}})
+	s.heartbeat("a", hosts.Heartbeat{Sharing: &hosts.Sharing{Held: 4,
+		Users: []hosts.SharedUser{{Name: "bob", Slots: 4}}}})
 	s.submitPlain(1)
 	n := s.c.NextSlot()
 	if n == nil || n.From != jobs.SlotOfOthers || n.Host != "a" || n.In <= 0 || n.In > hosts.LastSlotDelay {
@@ -52,6 +54,7 @@ func TestNextSlot(t *testing.T) {
 	}
 	wantContains(t, "why", s.c.Why(s.now(), 1), "; the next slot is due within 30 s on a, from runs of bob")
 	s.heartbeat("a", hosts.Heartbeat{Sharing: &hosts.Sharing{Held: 4, Users: []hosts.SharedUser{
-		{Name: "ada", Slots: 3, Runs: []string{"tables", "ours"}, OwnRuns: []string{"tables"}}, {Name: "bob", Slots: 1}}}})
+		{Name: "ada", Slots: 3, Runs: []string{"tables", "ours"}, OwnRuns: []string{"tables"}},
+		{Name: "bob", Slots: 1}}}})
 	wantContains(t, "why", s.c.Why(s.now(), 1), " on a, from your run tables and runs of bob")
 }

@@ -104,7 +104,8 @@ func TestNoHostIsGivenUpInAnOutageAtTheStart(t *testing.T) {
 // dispatcher was suspended, whichever event it processes first afterward. Their silence is counted
 // again from there.
 func TestSuspensionOfTheDispatcherIsNoSilence(t *testing.T) {
-	for _, first := range []Event{Tick{}, HostHeartbeat{Host: "a", Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1, Running: 1}}} {
+	for _, first := range []Event{Tick{},
+		HostHeartbeat{Host: "a", Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1, Running: 1}}} {
 		for _, gap := range []time.Duration{14 * time.Second, 70 * time.Second, 3 * time.Hour} {
 			s := oneJobEach(t, Config{}, "a", "b", "c", "d")
 			s.wait(10*time.Second, "a", "b", "c", "d")

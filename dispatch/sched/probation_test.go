@@ -89,7 +89,8 @@ func TestFirstFailuresSlowAHostDown(t *testing.T) {
 		failed++
 	}
 	want(t, "failures before the pause", failed, 3)
-	want(t, "times that it is told", s.numEvents("a gets one job at a time until one succeeds: its first 3 jobs failed at once"), 1)
+	want(t, "times that it is told",
+		s.numEvents("a gets one job at a time until one succeeds: its first 3 jobs failed at once"), 1)
 	s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: s.attemptsOn("a")}})
 	s.wait(3*time.Second, "a", "b")
 	want(t, "jobs at a time", s.c.hosts[0].occupiedSlots, 1)
@@ -171,7 +172,8 @@ func TestHungFileSystemHoldsHost(t *testing.T) {
 	heartbeat := func(delay time.Duration) []Command {
 		s.at += HeartbeatInterval
 		s.step(HostHeartbeat{Host: "b", Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})
-		return s.step(HostHeartbeat{Host: "a", Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1, FSDelay: delay, Running: 1}})
+		return s.step(HostHeartbeat{Host: "a",
+			Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1, FSDelay: delay, Running: 1}})
 	}
 	heartbeat(9 * time.Second)
 	want(t, "in time", s.c.Hosts()[0].Reason, "")
@@ -196,7 +198,8 @@ func TestHungFileSystemIsReportedWithEmptyQueue(t *testing.T) {
 	s.started("a", "1.1")
 	for _, delay := range []time.Duration{12 * time.Second, 15 * time.Second, 0} {
 		s.at += reportInterval
-		s.step(HostHeartbeat{Host: "a", Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1, FSDelay: delay, Running: 1}})
+		s.step(HostHeartbeat{Host: "a",
+			Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1, FSDelay: delay, Running: 1}})
 	}
 	want(t, "times that the stop is told",
 		s.numEvents("a starts nothing: the file system of its attempts has not answered"), 1)

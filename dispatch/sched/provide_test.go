@@ -559,8 +559,9 @@ func TestChangedProviderTakesEffectAtOnce(t *testing.T) {
 	s = stageWithJobs(t, 100, Config{InstancePrefix: "dcs-r"}, testHost("a", 1))
 	s.started("a", "1.1")
 	s.wait(10*time.Minute, "a")
-	wantContains(t, "a new provider", formatCommands[ListInstances](append(s.step(SetInventory{inventoryWith(testProvider(), testHost("a", 1))}),
-		s.wait(time.Second, "a")...)), "{cloud}")
+	wantContains(t, "a new provider",
+		formatCommands[ListInstances](append(s.step(SetInventory{inventoryWith(testProvider(), testHost("a", 1))}),
+			s.wait(time.Second, "a")...)), "{cloud}")
 	more := testProvider()
 	more.Max = 1
 	s.step(SetInventory{inventoryWith(more, testHost("a", 1))})

@@ -118,10 +118,12 @@ func TestUnsatisfiableJobFails(t *testing.T) {
 			[]string{"a"}, ""},
 		{"GPUs", &jobs.Options{GPUs: 3 * jobs.WholeGPU}, []*hosts.Host{testHost("a", 1), tagged}, []string{"a", "b"},
 			"no host has 3 GPUs"},
-		{"one GPU", &jobs.Options{GPUs: jobs.WholeGPU}, []*hosts.Host{noGPUs("a"), noGPUs("b")}, nil, "no host has 1 GPU"},
+		{"one GPU", &jobs.Options{GPUs: jobs.WholeGPU}, []*hosts.Host{noGPUs("a"), noGPUs("b")}, nil,
+			"no host has 1 GPU"},
 		{"one GPU, one host", &jobs.Options{GPUs: jobs.WholeGPU}, []*hosts.Host{noGPUs("a")}, nil,
 			"it needs 1 GPU and host a has 0"},
-		{"GPUs there", &jobs.Options{GPUs: 2 * jobs.WholeGPU}, []*hosts.Host{testHost("a", 1), tagged}, []string{"a", "b"}, ""},
+		{"GPUs there", &jobs.Options{GPUs: 2 * jobs.WholeGPU}, []*hosts.Host{testHost("a", 1), tagged},
+			[]string{"a", "b"}, ""},
 		{"together", &jobs.Options{Tags: []string{"big"}, Slots: 5}, []*hosts.Host{testHost("a", 8), tagged}, nil,
 			"no host has all that it asks for; for example, host a has no tag big"},
 		{"max slots", &jobs.Options{Slots: 7}, []*hosts.Host{testHost("a", 8)}, nil,
@@ -143,9 +145,10 @@ func TestUnsatisfiableJobFails(t *testing.T) {
 func TestJobWaitsForItsDependencies(t *testing.T) {
 	after := func(ids ...jobs.ID) *jobs.Options { return &jobs.Options{After: ids, Tries: 1} }
 	s := connectedStage(t, Config{Tries: 1}, testHost("a", 8))
-	s.submit(false, jobs.NoOptions, jobs.NoOptions, after(1, 2), after(3), after(2, 1, 1), after(9), after(10),
-		after(7), after(11), jobs.NoOptions, jobs.NoOptions)
-	//             1               2               3            4         5                6         7          8         9          10              11
+	s.submit(false, jobs.NoOptions, jobs.NoOptions, // 1 and 2
+		after(1, 2), after(3), after(2, 1, 1), // 3 to 5
+		after(9), after(10), after(7), after(11), // 6 to 9
+		jobs.NoOptions, jobs.NoOptions) // 10 and 11
 	want(t, "first", launchedOn(s.commands, "a"), "1.1 2.1 10.1 11.1")
 	s.step(Submit{Last: true})
 	want(t, "after one", launchedOn(s.ended("a", "1.1", succeeded), "a"), "")

@@ -17,7 +17,8 @@ func damagedStage(t *testing.T, cfg Config, n int, hs ...*hosts.Host) *stage {
 func continuedStage(t *testing.T, table *jobs.Table, cfg Config, n int, hs ...*hosts.Host) *stage {
 	table.Specs = specsOf(1, repeatOptions(n, jobs.NoOptions)...)
 	accepted := jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: n}
-	s := &stage{t: t, c: New(cfg, folded(t, table, accepted), inventoryOf(hs...)), at: time.Minute, journal: []jobs.Record{accepted}}
+	s := &stage{t: t, c: New(cfg, folded(t, table, accepted), inventoryOf(hs...)), at: time.Minute,
+		journal: []jobs.Record{accepted}}
 	t.Cleanup(func() {
 		want(t, "defects", s.c.Defects, 0)
 	})

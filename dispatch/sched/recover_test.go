@@ -82,7 +82,8 @@ func TestResumeEndsLostAttempts(t *testing.T) {
 // devices of adopted attempts are not known.
 func TestNoDeviceIsAssignedTwiceAfterATakeover(t *testing.T) {
 	old := connectedStage(t, Config{}, testHost("a", 4))
-	old.submit(true, &jobs.Options{GPUs: jobs.WholeGPU}, &jobs.Options{GPUs: jobs.WholeGPU}, &jobs.Options{GPUs: jobs.WholeGPU})
+	old.submit(true, &jobs.Options{GPUs: jobs.WholeGPU}, &jobs.Options{GPUs: jobs.WholeGPU},
+		&jobs.Options{GPUs: jobs.WholeGPU})
 	old.started("a", "1.1 2.1")
 	s := restart(old, testHost("a", 4))
 	s.up("a")

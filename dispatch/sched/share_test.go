@@ -220,7 +220,8 @@ func TestAttemptIsChargedItsTime(t *testing.T) {
 			from := st.at
 			for _, b := range append(c.heartbeats, heartbeat{at: 60 * s}) {
 				st.at = from + b.at
-				st.step(HostHeartbeat{Host: "a", Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1, Cores: map[string]float64{"1.1": b.cores}}})
+				st.step(HostHeartbeat{Host: "a",
+					Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1, Cores: map[string]float64{"1.1": b.cores}}})
 			}
 			near := func(when string, want float64) {
 				t.Helper()

@@ -156,7 +156,8 @@ func TestAdministratorsLimitSlots(t *testing.T) {
 	h := testHost("a", 8)
 	h.Yield = true
 	s := newStage(t, Config{}, h)
-	want(t, "limit", formatCommands[SetLimit](s.connect("a", hosts.Hello{Cores: 8, MachineCores: 8, Slots: 2, MaxSlots: 2})), "{a 2}")
+	want(t, "limit", formatCommands[SetLimit](s.connect("a",
+		hosts.Hello{Cores: 8, MachineCores: 8, Slots: 2, MaxSlots: 2})), "{a 2}")
 	for range 30 {
 		want(t, "others use the other cores", formatCommands[SetLimit](s.heartbeat("a", hosts.Heartbeat{Busy: 6})), "")
 	}
@@ -307,8 +308,9 @@ func TestNothingStartsWhileTheOwnerIsPresent(t *testing.T) {
 		s.heartbeat("a", hosts.Heartbeat{Suspended: total})
 	}
 	want(t, "limit", fmt.Sprint(s.c.byName["a"].limit), "2")
-	want(t, "said", events(s.journal), "a is up\na starts nothing: alice uses the screen; jobs there are suspended\na starts jobs again\n"+
-		"job 6 is a straggler: it has run for 21 s on a, and jobs of its queue take 10 s at most, as a rule")
+	want(t, "said", events(s.journal),
+		"a is up\na starts nothing: alice uses the screen; jobs there are suspended\na starts jobs again\n"+
+			"job 6 is a straggler: it has run for 21 s on a, and jobs of its queue take 10 s at most, as a rule")
 }
 
 // TestNothingStartsBeforeTheOwnerIsKnown checks that nothing starts before the first heartbeat
@@ -319,5 +321,6 @@ func TestNothingStartsBeforeTheOwnerIsKnown(t *testing.T) {
 	o := s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 2, Slots: 2,
 		Owner: hosts.Owner{Who: "/var/tmp/.dcs-busy is there"}}})
 	want(t, "launched", launchedOn(o, "a"), "")
-	want(t, "why", s.c.Why(s.now(), 1), "Job 1 waits: the only host that can run it cannot take it: a starts nothing: /var/tmp/.dcs-busy is there.")
+	want(t, "why", s.c.Why(s.now(), 1),
+		"Job 1 waits: the only host that can run it cannot take it: a starts nothing: /var/tmp/.dcs-busy is there.")
 }

@@ -193,7 +193,8 @@ func TestDrainedHostGetsNoJobs(t *testing.T) {
 // TestHaltNowKillsRunningAttempts checks that a halt with Now also kills the running attempts,
 // without charging their jobs.
 func TestHaltNowKillsRunningAttempts(t *testing.T) {
-	s := stageWithJobs(t, 5, Config{Halt: halt.Rule{Of: halt.Successes, Jobs: 1, Now: true}, Tries: 1}, testHost("a", 3))
+	s := stageWithJobs(t, 5, Config{Halt: halt.Rule{Of: halt.Successes, Jobs: 1, Now: true}, Tries: 1},
+		testHost("a", 3))
 	s.started("a", "1.1 2.1")
 	o := s.ended("a", "1.1", succeeded)
 	want(t, "launched", launchedOn(o, "a"), "")
@@ -227,7 +228,8 @@ func TestCommandsThatAreNotFoundHalt(t *testing.T) {
 	s, ended := run(Config{}, "b", notFound)
 	want(t, "ended before it drains", ended, 21)
 	want(t, "reason", s.c.drainReason,
-		"the first 10 jobs exited with 126 or 127: their command was not found or cannot be run (sh: 1: sim: not found)")
+		"the first 10 jobs exited with 126 or 127: their command was not found or cannot be run (sh: 1: sim: "+
+			"not found)")
 	s.step(EndDrain{})
 	s.endFirst("a", notFound)
 	want(t, "reason after a person continued", s.c.drainReason, "")

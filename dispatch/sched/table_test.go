@@ -96,7 +96,8 @@ func (s *stage) wait(d time.Duration, beating ...string) (all []Command) {
 				if s.c.byName[h] == nil {
 					continue // the host has left
 				}
-				all = append(all, s.step(HostHeartbeat{Host: h, Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1, Running: s.c.byName[h].numOpen}})...)
+				all = append(all, s.step(HostHeartbeat{Host: h,
+					Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1, Running: s.c.byName[h].numOpen}})...)
 			}
 			s.heartbeatAt = s.at + HeartbeatInterval
 		}
@@ -141,7 +142,8 @@ func (s *stage) up(names ...string) (all []Command) {
 // connect sends the hello of a host and its first heartbeat.
 func (s *stage) connect(name string, hello hosts.Hello) []Command {
 	commands := s.step(HostUp{Host: name, Hello: &hello})
-	return append(commands, s.step(HostHeartbeat{Host: name, Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})...)
+	return append(commands,
+		s.step(HostHeartbeat{Host: name, Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})...)
 }
 
 // heartbeat lets a heartbeat interval pass and sends a heartbeat of a host. What b leaves out is

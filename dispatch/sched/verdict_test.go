@@ -82,7 +82,8 @@ func (l *lab) play(t *testing.T, atMost time.Duration) time.Duration {
 		if l.at-beat >= HeartbeatInterval {
 			beat = l.at
 			for _, h := range l.c.hosts {
-				l.step(HostHeartbeat{Host: h.spec.Name, Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1, Running: h.numOpen}})
+				l.step(HostHeartbeat{Host: h.spec.Name,
+					Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1, Running: h.numOpen}})
 			}
 		}
 		l.step(Tick{})

@@ -68,15 +68,19 @@ func TestEndIsWithinTheSpread(t *testing.T) {
 		{"uniform, a third done", func(r *rand.Rand) float64 { return 5 + 10*r.Float64() }, 8, 300, 100, 0},
 		{"uniform, few done", func(r *rand.Rand) float64 { return 5 + 10*r.Float64() }, 8, 300, 24, 0},
 		{"uniform, one slot", func(r *rand.Rand) float64 { return 5 + 10*r.Float64() }, 1, 60, 20, 0},
-		{"uniform, the queue is nearly empty", func(r *rand.Rand) float64 { return 5 + 10*r.Float64() }, 8, 100, 88, 0.85},
+		{"uniform, the queue is nearly empty", func(r *rand.Rand) float64 { return 5 + 10*r.Float64() }, 8, 100, 88,
+			0.85},
 		{"uniform, all run", func(r *rand.Rand) float64 { return 5 + 10*r.Float64() }, 16, 100, 84, 0.92},
 		{"normal, half done", func(r *rand.Rand) float64 { return max(1, 20+3*r.NormFloat64()) }, 16, 600, 300, 0},
 		{"exponential, all run", func(r *rand.Rand) float64 { return 10 * r.ExpFloat64() }, 16, 200, 184, 0.85},
-		{"log-normal, all run", func(r *rand.Rand) float64 { return 10 * math.Exp(0.6*r.NormFloat64()) }, 16, 200, 184, 0},
+		{"log-normal, all run", func(r *rand.Rand) float64 { return 10 * math.Exp(0.6*r.NormFloat64()) }, 16, 200, 184,
+			0},
 		{"exponential, half done", func(r *rand.Rand) float64 { return 10 * r.ExpFloat64() }, 8, 600, 300, 0},
 		{"exponential, few done", func(r *rand.Rand) float64 { return 10 * r.ExpFloat64() }, 4, 200, 40, 0},
-		{"log-normal, half done", func(r *rand.Rand) float64 { return 10 * math.Exp(0.6*r.NormFloat64()) }, 8, 400, 200, 0},
-		{"two kinds, half done", func(r *rand.Rand) float64 { return 5 + 20*float64(r.IntN(2)) + r.Float64() }, 8, 400, 200, 0},
+		{"log-normal, half done", func(r *rand.Rand) float64 { return 10 * math.Exp(0.6*r.NormFloat64()) }, 8, 400, 200,
+			0},
+		{"two kinds, half done", func(r *rand.Rand) float64 { return 5 + 20*float64(r.IntN(2)) + r.Float64() }, 8, 400,
+			200, 0},
 	} {
 		const seeds = 300
 		within, bias, width := 0, 0.0, 0.0

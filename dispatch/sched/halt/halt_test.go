@@ -33,7 +33,8 @@ func TestResultsHaltARun(t *testing.T) {
 					continue
 				}
 				if i+1 != c.after || n.Reached() != c.why || !wasNear {
-					t.Errorf("after %d results: %s, near before: %v; want %s after %d", i+1, n.Reached(), wasNear, c.why, c.after)
+					t.Errorf("after %d results: %s, near before: %v; want %s after %d", i+1, n.Reached(), wasNear,
+						c.why, c.after)
 				}
 				n.Restart()
 				if n.Reached() != "" {
