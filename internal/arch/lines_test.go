@@ -17,8 +17,6 @@ const maxColumns, tabColumns = 120, 4
 // longLineDirs are the directories whose lines, and those of the directories below, may still be
 // longer. None may be added.
 var longLineDirs = []string{
-	"dispatch/sched",
-	"dispatch/sim",
 	"hosts/files",
 	"internal/e2e",
 	"observe/report",
