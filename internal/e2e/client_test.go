@@ -233,7 +233,8 @@ def main():
             executor.submit(fail, 7).result()
             assert False
         except KeyError as e:
-            assert e.args == (7,) and "in fail" in str(e.__cause__) and "raise KeyError(x)" in str(e.__cause__), e.__cause__
+            cause = str(e.__cause__)
+            assert e.args == (7,) and "in fail" in cause and "raise KeyError(x)" in cause, cause
         e = executor.submit(odd).exception()
         assert type(e) is Odd and e.args == (1,) and e.b == 2 and "in odd" in str(e.__cause__), repr(e)
         data = os.urandom(300000)
@@ -312,8 +313,8 @@ def read(data):
 if __name__ == "__main__":
     os.makedirs("input", exist_ok=True)
     open("input/a", "w").write("read ")
-    with Executor("--ssh-config", os.environ["SSH"], "--hosts", os.environ["HOSTS"], program=os.environ["DCS"], python=sys.executable,
-                  send=["input"], log=sys.stderr) as executor:
+    with Executor("--ssh-config", os.environ["SSH"], "--hosts", os.environ["HOSTS"], program=os.environ["DCS"],
+                  python=sys.executable, send=["input"], log=sys.stderr) as executor:
         print(executor.submit(read, os.urandom(100000)).result(), len(executor.submit(os.urandom, 6 << 20).result()),
               len(executor.submit("head -c 3000000 /dev/zero | tr '\\0' x").result().output))
 `)

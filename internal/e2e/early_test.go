@@ -29,7 +29,7 @@ newest() { ls apart/$1/journal/*.jsonl | tail -n 1; }
 begin() {
 	mkdir -p ran/$1
 	sed "s/RUN/$1/" jobs.txt > $1.txt
-	$DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir apart/$1 $1.txt 2>> said.err & pid=$!
+	$RUN --run-dir apart/$1 $1.txt 2>> said.err & pid=$!
 	until [ $(ls ran/$1 | wc -l) -ge $2 ] || ! kill -0 $pid; do sleep 0.02; done
 }
 again() { $DCS resume --no-tui apart/$1 2>> said.err; }
@@ -91,7 +91,7 @@ func TestOldCopyOfARun(t *testing.T) {
 	l := newLab(t, 2)
 	jobs := l.writeTaggedJobs(n, "[ $DCS_JOB_ID -le 8 ] || until [ -e "+l.path("gate")+" ]; do sleep 0.05; done")
 	l.runApart(`
-$DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir apart/run ` + jobs + ` & pid=$!
+$RUN --run-dir apart/run ` + jobs + ` & pid=$!
 until [ $(ls ran | wc -l) -ge 2 ]; do sleep 0.02; done
 until cp -a apart/run apart/copy; do rm -rf apart/copy; done # files of a live run come and go
 kill -9 $pid; wait $pid || true

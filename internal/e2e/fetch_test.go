@@ -14,7 +14,8 @@ import (
 )
 
 // runApart runs a script with the program, which must succeed. In the script's mount namespace,
-// l.path("apart") is a directory that no host sees. Standard error in files is shown if it fails.
+// l.path("apart") is a directory that no host sees, and $RUN runs jobs on the hosts. Standard error in
+// files is shown if it fails.
 func (l *lab) runApart(script string) {
 	l.t.Helper()
 	if err := exec.Command("unshare", "-m", "true").Run(); err != nil {
@@ -22,7 +23,9 @@ func (l *lab) runApart(script string) {
 	}
 	l.mkdir("apart")
 	cmd := exec.Command("unshare", "-m", "sh", "-euc", "mount -t tmpfs -o mode=700 none apart\n"+script)
-	cmd.Env = append(os.Environ(), "DCS="+program, "HOSTS="+l.inventory(2), "SSH="+l.servers[0].ConfigFile)
+	hosts, ssh := l.inventory(2), l.servers[0].ConfigFile
+	cmd.Env = append(os.Environ(), "DCS="+program, "HOSTS="+hosts, "SSH="+ssh,
+		"RUN="+program+" run --no-tui --ssh-config "+ssh+" --hosts "+hosts)
 	p := l.startCommand(cmd)
 	if p.wait().code != 0 {
 		for _, file := range l.glob("*.err") {

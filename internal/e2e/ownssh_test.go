@@ -59,7 +59,8 @@ for id in 1 2 3 4 5 6; do $DCS logs apart/run $id; done > logs.out
 $DCS fetch apart/run
 cat apart/run/attempts/000/*.out | sort -u > fetched.out
 $DCS run --no-tui --hosts own.toml --run-dir apart/long long.txt & pid=$!
-until [ "$($DCS status apart/long --json | grep -o '"running": *[0-9]*' | head -1 | grep -o '[0-9]*$')" = 6 ]; do sleep 0.1; done
+running() { $DCS status apart/long --json | grep -o '"running": *[0-9]*' | head -1 | grep -o '[0-9]*$'; }
+until [ "$(running)" = 6 ]; do sleep 0.1; done
 $DCS cancel apart/long --yes
 wait $pid || [ $? = 130 ]`)
 	if s := l.readFile(l.path("check.out")); !strings.Contains(s, "3 of 3 hosts usable") {

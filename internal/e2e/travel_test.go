@@ -33,7 +33,8 @@ for i in 1 2 3 4 5 6 7 8; do echo "data $i" > in/$i.dat; done
 {
   for i in 1 2 3 4 5 6 7 8; do
     echo "#DCS send=in/$i.dat return=out/$i.csv"
-    echo "[ \$(ls in) = $i.dat ] && [ ! -e code/secret.key ] && [ -e code/keep.key ] && cat in/$i.dat code/keep.key > out/$i.csv && echo unwanted > out/unwanted && pwd"
+    echo "[ \$(ls in) = $i.dat ] && [ ! -e code/secret.key ] && [ -e code/keep.key ] &&" \
+      "cat in/$i.dat code/keep.key > out/$i.csv && echo unwanted > out/unwanted && pwd"
   done
   echo '#DCS return=out/none.csv'
   echo 'mkdir out; echo x > out/other.csv'
@@ -42,10 +43,10 @@ for i in 1 2 3 4 5 6 7 8; do echo "data $i" > in/$i.dat; done
 } > jobs.txt
 nlj='in/a b\nc.dat'
 printf '{"command":"mkdir -p out; cp in/* out/","send":["%s"],"return":["out/**"]}\n' "$nlj" > odd.jsonl
-code=0; $DCS run --no-tui --json --ssh-config $SSH --hosts $HOSTS --run-dir run --send code --tries 1 jobs.txt > ../../result.jsonl 2> ../../run.err || code=$?
+code=0; $RUN --json --run-dir run --send code --tries 1 jobs.txt > ../../result.jsonl 2> ../../run.err || code=$?
 echo $code > ../../code
 ls out > ../../out.list; cat out/*.csv > ../../out.all
-$DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir odd odd.jsonl
+$RUN --run-dir odd odd.jsonl
 printf '#DCS default return=grid/*\nmkdir grid; echo [x] > grid/[x]\n[x] 1..3\n' > grid.txt
 $DCS grid --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir grid.run grid.txt; cat grid/* > ../../grid.all
 cmp "in/a b${nl}c.dat" "out/a b${nl}c.dat"
@@ -97,11 +98,13 @@ for i in $(seq ` + fmt.Sprint(n) + `); do
   echo "${wait}echo \$DCS_ATTEMPT >> ` + l.path("ran") +
 		`/$i; mkdir out; head -c 3000000 /dev/zero | tr '\\\\0' a > out/$i.bin; cat version >> out/$i.bin"
 done > jobs.txt
-$DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir run --send version --tries 1 jobs.txt & pid=$!
+$RUN --run-dir run --send version --tries 1 jobs.txt & pid=$!
 until [ -n "$(ls out 2>/dev/null)" ]; do sleep 0.02; done
 kill -9 $pid; wait $pid || true
 echo "$(ls out)" > ../out.first
-for f in out/*.bin; do [ -e "$f" ] && [ $(stat -c %s $f) != 3000004 ] && echo "$f is partial" >> ../partial; done || true
+for f in out/*.bin; do
+  [ -e "$f" ] && [ $(stat -c %s $f) != 3000004 ] && echo "$f is partial" >> ../partial
+done || true
 echo new > version
 touch ` + l.path("gate") + `
 $DCS resume --no-tui --json run > ../result.jsonl
@@ -126,12 +129,16 @@ func TestFilesThatLeadOut(t *testing.T) {
 	l.runApart(`
 cd apart
 mkdir -p tree other; echo private > other/private; ln -s ../other/private tree/link; ln -s /etc/passwd out.link
-printf '#DCS return=found\nln -s /etc/hostname found\n#DCS return=good\nmkdir d; echo inside > d/f; ln -s d/f good\n#DCS send=out.link after=2\ntrue\n' > jobs.txt
-code=0; $DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir run --tries 1 jobs.txt 2> ../run.err || code=$?
+{
+  printf '#DCS return=found\nln -s /etc/hostname found\n'
+  printf '#DCS return=good\nmkdir d; echo inside > d/f; ln -s d/f good\n'
+  printf '#DCS send=out.link after=2\ntrue\n'
+} > jobs.txt
+code=0; $RUN --run-dir run --tries 1 jobs.txt 2> ../run.err || code=$?
 echo $code > ../code; cat good > ../good; ls > ../list
-code=0; $DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir run2 --send ../outside jobs.txt 2> ../send.err || code=$?
+code=0; $RUN --run-dir run2 --send ../outside jobs.txt 2> ../send.err || code=$?
 echo $code >> ../code
-code=0; $DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir run3 --send tree jobs.txt 2> ../tree.err || code=$?
+code=0; $RUN --run-dir run3 --send tree jobs.txt 2> ../tree.err || code=$?
 echo $code >> ../code
 `)
 	l.checkFiles(map[string]string{"good": "inside\n", "code": "1\n2\n2\n"})
@@ -159,13 +166,13 @@ func TestFilesThatChangeDuringARun(t *testing.T) {
 cd apart; echo old > config
 for i in $(seq 2000); do echo 'cat config > seen.$DCS_JOB_ID; sleep 0.2'; done > jobs.txt
 printf 'mkdir -p out; echo $DCS_ATTEMPT > out/who; [ $DCS_ATTEMPT != 1.1 ] && [ $DCS_ATTEMPT != 1.2 ]\n' > retry.txt
-$DCS run --no-tui --json --ssh-config $SSH --hosts $HOSTS --run-dir run --send config --return 'seen.*' jobs.txt > ../result.jsonl & pid=$!
+$RUN --json --run-dir run --send config --return 'seen.*' jobs.txt > ../result.jsonl & pid=$!
 until [ -e seen.1 ]; do sleep 0.02; done
 cat seen.1 > ../first
 echo new > config
 until grep -q new seen.* ; do sleep 0.05; done
 $DCS cancel run --yes; wait $pid || true
-code=0; $DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir retry --return 'out/who' --tries 3 --keep-files retry.txt || code=$?
+code=0; $RUN --run-dir retry --return 'out/who' --tries 3 --keep-files retry.txt || code=$?
 echo $code > ../code; cat out/who > ../who
 `)
 	l.checkFiles(map[string]string{"first": "old\n", "code": "0\n", "who": "1.3\n"})
@@ -189,7 +196,7 @@ func TestFilesWaitForSpaceHere(t *testing.T) {
 	l.runApart(`
 cd apart; mkdir out; mount -t tmpfs -o size=1m none out
 echo 'head -c 3000000 /dev/zero > out/big' | sed 's/^/mkdir out; /' > jobs.txt
-$DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir run --return out/big --tries 1 jobs.txt 2> ../run.err & pid=$!
+$RUN --run-dir run --return out/big --tries 1 jobs.txt 2> ../run.err & pid=$!
 until grep -q 'cannot be copied now' ../run.err; do sleep 0.05; done
 until $DCS status run --json | grep -q '"running":1'; do sleep 0.1; done
 touch ../cut
@@ -198,7 +205,7 @@ mount -o remount,size=9m out
 wait $pid
 stat -c %s out/big > ../size; ls -A out > ../after
 rm out/big; mount -o remount,size=1m out
-$DCS run --no-tui --json --ssh-config $SSH --hosts $HOSTS --run-dir canceled --return out/big --tries 1 jobs.txt 2> ../canceled.err > ../canceled.json & pid=$!
+$RUN --json --run-dir canceled --return out/big --tries 1 jobs.txt 2> ../canceled.err > ../canceled.json & pid=$!
 until grep -q 'cannot be copied now' ../canceled.err; do sleep 0.05; done
 $DCS cancel canceled 1 --yes
 wait $pid || true
@@ -256,7 +263,7 @@ for i in $(seq ` + fmt.Sprint(n) + `); do
     "if [ \$DCS_HOST = ws2 ]; then touch $dir/ws2; until [ -e $dir/ending.$i ]; do sleep 0.02; done; fi;" \
     "part; touch $dir/ending.$i; until [ -e $dir/ws2 ]; do sleep 0.02; done"
 done > jobs.txt
-$DCS run --no-tui --json --speculate --ssh-config $SSH --hosts $HOSTS --run-dir run jobs.txt > ../result.jsonl 2> ../run.err
+$RUN --json --speculate --run-dir run jobs.txt > ../result.jsonl 2> ../run.err
 find . -name '.dcs-tui-*' > ../temps
 # The run may end before its last record is removed; the next dispatcher removes it then.
 $DCS resume --no-tui --ssh-config $SSH --hosts $HOSTS run > /dev/null 2>&1
