@@ -129,15 +129,29 @@ func TestPageCanBeFilteredAndSorted(t *testing.T) {
 	// The policy of the page does not allow the script of the test.
 	page = regexp.MustCompile(`<meta http-equiv[^>]*>`).ReplaceAllString(page, "") + `<script>setTimeout(() => {
 		// Nothing of this may fail; the console would show it.
-		const all = (selector, f) => document.querySelectorAll(selector).forEach(f), lanes = document.querySelector('#lanes canvas');
-		const point = (e, type, x, y) => e.dispatchEvent(new PointerEvent(type, {bubbles: true, clientX: x, clientY: y}));
+		const all = (selector, f) => document.querySelectorAll(selector).forEach(f);
+		const lanes = document.querySelector('#lanes canvas');
+		const point = (e, type, x, y) =>
+			e.dispatchEvent(new PointerEvent(type, {bubbles: true, clientX: x, clientY: y}));
 		const box = lanes.getBoundingClientRect(), row = box.top + 30;
-		all('svg rect', e => { const b = e.getBoundingClientRect(); point(e, 'pointermove', b.left + b.width / 2, b.top + 2); });
+		all('svg rect', e => {
+			const b = e.getBoundingClientRect();
+			point(e, 'pointermove', b.left + b.width / 2, b.top + 2);
+		});
 		for (let x = box.left; x < box.right; x += 9) point(lanes, 'pointermove', x, row);
-		for (const key of ['+', 'ArrowRight', 'ArrowLeft', '-', '0']) document.querySelector('#lanes').dispatchEvent(new KeyboardEvent('keydown', {key}));
-		point(lanes, 'pointerdown', box.left + 300, row), point(lanes, 'pointermove', box.left + 400, row), point(lanes, 'pointerup', box.left + 400, row);
+		for (const key of ['+', 'ArrowRight', 'ArrowLeft', '-', '0']) {
+			document.querySelector('#lanes').dispatchEvent(new KeyboardEvent('keydown', {key}));
+		}
+		point(lanes, 'pointerdown', box.left + 300, row);
+		point(lanes, 'pointermove', box.left + 400, row);
+		point(lanes, 'pointerup', box.left + 400, row);
 		all('[data-zoom]', e => e.click());
-		all('#axes select', s => { for (let i = 0; i < s.options.length; i++) { s.value = i; s.dispatchEvent(new Event('change')); } });
+		all('#axes select', s => {
+			for (let i = 0; i < s.options.length; i++) {
+				s.value = i;
+				s.dispatchEvent(new Event('change'));
+			}
+		});
 		all('#pick input', e => { e.click(); e.click(); });
 		for (const type of ['beforeprint', 'afterprint', 'resize']) dispatchEvent(new Event(type));
 		document.querySelector('#heat .cell').dispatchEvent(new Event('click'));
@@ -279,13 +293,24 @@ func TestPageFitsItsWindow(t *testing.T) {
 		frames.forEach(f => {
 			const d = f.contentDocument, box = e => e.getBoundingClientRect(), w = f.clientWidth + ' px: ';
 			if (d.documentElement.scrollWidth > f.clientWidth) {
-				const wide = [...d.querySelectorAll('*')].filter(e => (e.scrollWidth > f.clientWidth || box(e).right > f.clientWidth) && !e.closest('.scroll, #table, #lanes, figcaption'));
-				found.push(w + 'the page is ' + d.documentElement.scrollWidth + ' px wide, for ' + wide.slice(0, 9).map(e => e.tagName + ' in ' + (e.closest('[id]') || d.body).id));
+				const isWide = e => e.scrollWidth > f.clientWidth || box(e).right > f.clientWidth;
+				const wide = [...d.querySelectorAll('*')].filter(e =>
+					isWide(e) && !e.closest('.scroll, #table, #lanes, figcaption'));
+				const names = wide.slice(0, 9).map(e => e.tagName + ' in ' + (e.closest('[id]') || d.body).id);
+				found.push(w + 'the page is ' + d.documentElement.scrollWidth + ' px wide, for ' + names);
 			}
 			const sections = [...d.querySelectorAll('section')].filter(e => !e.hidden);
 			if (sections.length < 6) found.push(w + sections.length + ' sections');
-			sections.forEach((e, i) => { if (i && box(e).top < box(sections[i - 1]).bottom) found.push(w + e.id + ' overlaps ' + sections[i - 1].id); });
-			d.querySelectorAll('section canvas, section svg').forEach(e => { if (!(box(e).width > 5 && box(e).height > 5)) found.push(w + 'a chart of ' + e.closest('section').id + ' has no size'); });
+			sections.forEach((e, i) => {
+				if (i && box(e).top < box(sections[i - 1]).bottom) {
+					found.push(w + e.id + ' overlaps ' + sections[i - 1].id);
+				}
+			});
+			d.querySelectorAll('section canvas, section svg').forEach(e => {
+				if (!(box(e).width > 5 && box(e).height > 5)) {
+					found.push(w + 'a chart of ' + e.closest('section').id + ' has no size');
+				}
+			});
 		});
 		document.querySelector('#found').textContent = 'found: ' + (found.join('; ') || 'all is well');
 	}, 3000)</script>`, "--window-size=2600,4000")
