@@ -19,7 +19,6 @@ const maxColumns, tabColumns = 120, 4
 var longLineDirs = []string{
 	"hosts/files",
 	"internal/e2e",
-	"observe/report",
 }
 
 // TestLinesFitTheScreen checks that no line of a Go file has more than maxColumns columns, and that
