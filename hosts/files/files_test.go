@@ -42,14 +42,18 @@ func TestIgnoreAsGit(t *testing.T) {
 		t.Skip("no git: nothing to compare with")
 	}
 	tree := map[string]string{}
-	for _, name := range strings.Fields("a.o a.c b/a.o b/a.c b/keep.o doc/x.txt doc/y.pdf deep/doc/x.txt build/x sub/build/x sub/build.c x[1] x1 #h !n " +
+	for _, name := range strings.Fields("a.o a.c b/a.o b/a.c b/keep.o " +
+		"doc/x.txt doc/y.pdf deep/doc/x.txt build/x sub/build/x sub/build.c x[1] x1 #h !n " +
 		"foo/bar/baz foo/bar.c one/two/three/four/f log/a.log log/b/c.log .hidden/f sp\u00e9 a/b/c/d/e.tmp") {
 		tree[name] = name
 	}
 	tree["trailing "] = "t"
 	for i, rules := range []string{
-		"", "[]x]*\n", "[a-]*\n[!]b]/*.o\n", "*.o\n", "*.o\n!keep.o\n", "/build\n", "build/\n", "doc/*.txt\n", "**/doc/*.txt\n", "foo/**/baz\nfoo/**\n!foo/bar.c\n",
-		"\\#h\n\\!n\n# comment\n", "x[1]\n", "x\\[1\\]\n", "one/**/four\n", "log/**\n!log/a.log\n", "?.c\n", "trailing\\ \n", "a/b/\n", "**\n!a.c\n", "[!a-c].*\n", "*/a.*\n", "/*\n!/foo\n!/a.c\n",
+		"", "[]x]*\n", "[a-]*\n[!]b]/*.o\n", "*.o\n", "*.o\n!keep.o\n", "/build\n", "build/\n",
+		"doc/*.txt\n", "**/doc/*.txt\n", "foo/**/baz\nfoo/**\n!foo/bar.c\n",
+		"\\#h\n\\!n\n# comment\n", "x[1]\n", "x\\[1\\]\n", "one/**/four\n",
+		"log/**\n!log/a.log\n", "?.c\n", "trailing\\ \n",
+		"a/b/\n", "**\n!a.c\n", "[!a-c].*\n", "*/a.*\n", "/*\n!/foo\n!/a.c\n",
 	} {
 		for _, inSub := range []string{"", "!a.o\n*.c\n"} {
 			dir := t.TempDir()

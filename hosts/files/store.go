@@ -391,8 +391,8 @@ func (s Store) Collect(attempt string, tree, own bool, patterns []string) (n int
 		switch {
 		case !selected[i]:
 		case st == nil:
-			return 0, "", fmt.Errorf(
-				"%q, which it returns, is a symbolic link that leads out of its directory, or to nothing: %w", path, ErrLeadsOut)
+			return 0, "", fmt.Errorf("%q, which it returns, is a symbolic link that leads out of its directory, "+
+				"or to nothing: %w", path, ErrLeadsOut)
 		default:
 			list = append(list, Entry{Path: path, Kind: 'f', Exec: st.Mode()&0o111 != 0, Size: st.Size(),
 				Mtime: st.ModTime().UnixNano()})

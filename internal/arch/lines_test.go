@@ -5,7 +5,6 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -14,32 +13,11 @@ import (
 // A line of a Go file has at most maxColumns columns. A tab counts as tabColumns.
 const maxColumns, tabColumns = 120, 4
 
-// longLineDirs are the directories whose lines, and those of the directories below, may still be
-// longer. None may be added.
-var longLineDirs = []string{
-	"hosts/files",
-	"internal/e2e",
-}
-
-// TestLinesFitTheScreen checks that no line of a Go file has more than maxColumns columns, and that
-// each directory in longLineDirs still has such a line.
+// TestLinesFitTheScreen checks that no line of a Go file has more than maxColumns columns.
 func TestLinesFitTheScreen(t *testing.T) {
-	hasLong := map[string]bool{}
-	allowedBy := func(dir string) int {
-		return slices.IndexFunc(longLineDirs, func(d string) bool { return dir == d || strings.HasPrefix(dir, d+"/") })
-	}
 	for path := range sourceFiles(t, token.NewFileSet(), 0, func(string) bool { return false }) {
 		for _, number := range longLines(t, filepath.Join("../..", path)) {
-			if i := allowedBy(filepath.Dir(path)); i >= 0 {
-				hasLong[longLineDirs[i]] = true
-			} else {
-				t.Errorf("%s:%d: the line has more than %d columns", path, number, maxColumns)
-			}
-		}
-	}
-	for _, dir := range longLineDirs {
-		if !hasLong[dir] {
-			t.Errorf("%s has no long lines: remove it from longLineDirs", dir)
+			t.Errorf("%s:%d: the line has more than %d columns", path, number, maxColumns)
 		}
 	}
 }
