@@ -143,14 +143,25 @@ func Run(t *Choices, verbose bool) (res *Result) {
 	return nil
 }
 
+// maxEventsAtOnce bounds the events at one instant. Without a defect, there are some hundreds.
+const maxEventsAtOnce = 100_000
+
 func (w *World) run() {
 	w.startDispatcher(w.machines[0])
 	w.feed()
 	w.injectFaults()
+	numNow := 0 // number of events at this instant
 	for !w.over {
 		h, ok := w.agenda.next()
 		if !ok || h.at > maxTime {
 			w.failStuck()
+		}
+		if h.at > w.now {
+			numNow = 0
+		}
+		numNow++
+		if numNow > maxEventsAtOnce {
+			w.fail(TimeGoesOn, "there is no end of events at %v", w.now)
 		}
 		w.now = h.at
 		h.do()
