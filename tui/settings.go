@@ -27,11 +27,17 @@ func (o *Options) Set(table, key string, value any) error {
 
 // CheckSettingsTable returns an error if the configuration file has no table of that name.
 func CheckSettingsTable(name string) error {
-	if known := []string{"columns", "keys"}; !slices.Contains(known, name) {
-		return query.Unknown("table", name, known)
+	if !slices.Contains(settingsTables, name) {
+		return query.Unknown("table", name, settingsTables)
 	}
 	return nil
 }
+
+// The settings that are not in a table, and the tables.
+var (
+	plainSettings  = []string{"mouse", "ascii", "colors", "view"}
+	settingsTables = []string{"columns", "keys"}
+)
 
 func (o *Options) setPlain(key string, value any) error {
 	switch key {
@@ -48,7 +54,7 @@ func (o *Options) setPlain(key string, value any) error {
 	case "columns", "keys":
 		return fmt.Errorf("%s is a table: its settings are below a line [%s]", key, key)
 	}
-	return query.Unknown("setting", key, []string{"mouse", "ascii", "colors", "view", "columns", "keys"})
+	return query.Unknown("setting", key, slices.Concat(plainSettings, settingsTables))
 }
 
 func setBool(to *bool, key string, value any) error {

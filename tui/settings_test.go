@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,6 +50,29 @@ func TestSettings(t *testing.T) {
 	press(t, m, "1", "ID NAME")
 	hides(t, m, "STATE", "PROGRESS")
 	press(t, m, "C j space esc", "STATE") // the user's choice on the screen comes first
+}
+
+// TestSettingsAreDocumented checks that the sample of docs/screen.md has each setting and each table,
+// and nothing else.
+func TestSettingsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../docs/screen.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, sample, _ := strings.Cut(string(page), "<!-- file config.toml -->\n```toml\n")
+	sample, _, _ = strings.Cut(sample, "```")
+	var found []string
+	for line := range strings.Lines(sample) {
+		if name, isTable := strings.CutPrefix(line, "["); isTable {
+			name, _, _ = strings.Cut(name, "]")
+			found = append(found, name)
+		} else if !slices.ContainsFunc(found, func(s string) bool { return slices.Contains(settingsTables, s) }) {
+			if name, _, ok := strings.Cut(line, " ="); ok {
+				found = append(found, name)
+			}
+		}
+	}
+	equal(t, strings.Join(found, " "), strings.Join(slices.Concat(plainSettings, settingsTables), " "), "settings")
 }
 
 // TestTitlesOfViewsAreClicked checks that a click on the title of a view opens it, at sizes with
