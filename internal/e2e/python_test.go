@@ -278,7 +278,7 @@ func TestPythonResults(t *testing.T) {
 	python := needPython(t)
 	l := newLocalLab(t, 2, "")
 	l.writeFile("results.py", pythonBegin+`
-import array, asyncio, enum, pickle, threading
+import array, asyncio, enum, pickle, subprocess, threading
 class Color(enum.Enum):
     RED = 1
 class Block(bytearray):
@@ -331,7 +331,10 @@ with executor() as e:
         assert False
     except TypeError as error:
         assert "cannot be sent" in str(error), error
-assert [r.output for r in e.results() if r.command.startswith("printf")] == ["\ufffd"]
+outputs = lambda: [r.output for r in e.results() if r.command.startswith("printf")]
+assert outputs() == ["\ufffd"]
+subprocess.run([os.environ["DCS"], "runs", "pack", e.dir], check=True)
+assert outputs() == ["\ufffd"] and any(name.endswith(".zip") for name in os.listdir(e.dir + "/attempts"))
 `)
 	l.pythonIn(python, "", "results.py")
 }

@@ -1,10 +1,12 @@
 """What becomes of commands and calls."""
 import concurrent.futures
+import glob
 import json
 import mmap
 import os
 import subprocess
 import time
+import zipfile
 from typing import Any, Dict, List, Optional, Tuple
 
 from . import _worker
@@ -116,6 +118,11 @@ def open_output(result: Result) -> Any:
     if not attempt:
         return b""  # it never ran
     paths = [result.stdout or "", os.path.join(run_dir, "attempts", "%03d" % (result.job // 1000), attempt + ".out")]
+    if not any(os.path.exists(p) for p in paths):
+        for pack in glob.glob(glob.escape(os.path.dirname(paths[1])) + ".*.zip"):
+            with zipfile.ZipFile(pack) as z:
+                if attempt + ".out" in z.namelist():
+                    return z.read(attempt + ".out")
     end, is_known = time.monotonic() + _FETCH_SECONDS, False
     while not is_known and not any(os.path.exists(p) for p in paths) and time.monotonic() < end:  # only the host has it
         done = subprocess.run([result._program, "fetch", "--json", run_dir, str(result.job)], stdin=subprocess.DEVNULL,
