@@ -118,7 +118,7 @@ func (r *Run) Close() (*Outcome, error) {
 	r.closeSocket()
 	o := r.outcome(finish)
 	r.signals.withTimeout(WriteTimeout, nil, func() {
-		r.removals.Wait()
+		r.tidiers.Wait()
 		r.reporter.Wait()
 		r.hostLogs.Close()
 	})

@@ -130,7 +130,7 @@ type Run struct {
 	over     chan struct{} // closed when the dispatcher and the journal are closed
 	feeder   sync.WaitGroup
 	reporter sync.WaitGroup
-	removals sync.WaitGroup // the inbox, which removes the requests that were carried out
+	tidiers  sync.WaitGroup // the inbox, which removes the requests that were carried out, and packFiles
 
 	stored      []*jobs.Spec  // jobs that are submitted first
 	storedDone  chan struct{} // closed when they have been submitted
@@ -340,9 +340,9 @@ func (r *Run) begin() {
 	}
 	r.feeder.Go(func() { r.feed(r.ctx) })
 	go r.carryOutRequests()
-	r.removals.Go(func() { r.inbox.Serve(r.over) })
+	r.tidiers.Go(func() { r.inbox.Serve(r.over) })
 	go r.storeStatus()
-	go r.packFiles()
+	r.tidiers.Go(r.packFiles)
 	go r.inventory.serve(r.over, func(inv *hosts.Inventory) error {
 		if slices.ContainsFunc(inv.Hosts, sendsFiles) {
 			r.refuseMirror()
