@@ -15,8 +15,8 @@ type Recorded struct {
 	Lease time.Duration
 }
 
-// Recorded returns the attempts of the jobs from first to last whose outcomes are recorded. The error
-// is that of ctx, or says that the dispatcher has ended.
+// Recorded returns the attempts of the jobs from first to last whose outcomes are recorded. It returns
+// an error after the end of ctx or of the dispatcher.
 func (d *Dispatcher) Recorded(ctx context.Context, first, last jobs.ID) (Recorded, error) {
 	return query(ctx, d, func(e *engine) Recorded {
 		table := e.core.Table()

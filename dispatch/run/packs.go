@@ -2,7 +2,6 @@ package run
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"dcs-tui/jobs"
@@ -58,8 +57,8 @@ func (r *Run) packFiles() {
 	}
 }
 
-// Pack packs the files of a run that has ended, and returns the number of attempts in new packs. The
-// error says why the run cannot be packed now, or what failed.
+// Pack packs the files of a run that has ended, and returns the number of attempts in new packs. It
+// returns an error if the run may not be over, or if a file operation fails.
 func Pack(run *rundir.Run) (packed int, err error) {
 	table, err := Removable(run, false)
 	switch {
@@ -83,9 +82,12 @@ func Pack(run *rundir.Run) (packed int, err error) {
 	err = attempts.SweepPacks(run.Disk, run.Dir, time.Now())
 	for _, shard := range shards {
 		// A dispatcher that begins meanwhile is not disturbed, but it packs for itself.
-		if now, oerr := journal.ReadOwner(run); oerr != nil ||
-			before != nil && now != nil && now.Token != before.Token {
-			return packed, errors.Join(err, fmt.Errorf("somebody has begun to dispatch the run"), oerr)
+		now, oerr := journal.ReadOwner(run)
+		if oerr != nil {
+			return packed, errors.Join(err, oerr)
+		}
+		if now != nil && (before == nil || now.Token != before.Token) {
+			return packed, errors.Join(err, errors.New("somebody has begun to dispatch the run"))
 		}
 		n, perr := p.Pack(shard)
 		packed += n

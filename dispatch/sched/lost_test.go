@@ -481,3 +481,14 @@ func TestLostInASupervisorsHands(t *testing.T) {
 		})
 	}
 }
+
+// TestLongestLeaseCoversEveryHost checks that the time after which claims may go into packs covers the
+// longest lease of any host, and what is buffered (promise 2).
+func TestLongestLeaseCoversEveryHost(t *testing.T) {
+	slow := testHost("kiwi", 1)
+	slow.LostAfter = 5 * time.Minute
+	s := newStage(t, Config{}, testHost("melon", 1), slow)
+	want(t, "with a patient host", s.c.LongestLease(), 5*time.Minute+leaseMargin+OwnershipTime)
+	s = newStage(t, Config{Buffer: 10 * time.Minute}, testHost("melon", 1), slow)
+	want(t, "with a long buffer", s.c.LongestLease(), 10*time.Minute+leaseMargin+OwnershipTime)
+}

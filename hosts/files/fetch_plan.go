@@ -1,7 +1,6 @@
 package files
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -62,9 +61,7 @@ func PlanFetch(t *jobs.Table, ids []jobs.ID, apart func(host string) bool, here 
 	}
 	for _, host := range slices.Sorted(maps.Keys(of)) {
 		list := of[host]
-		slices.SortFunc(list, func(a, b jobs.AttemptID) int {
-			return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.N, b.N))
-		})
+		slices.SortFunc(list, jobs.AttemptID.Compare)
 		p.Hosts = append(p.Hosts, HostPlan{host, list})
 	}
 	return p

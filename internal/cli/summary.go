@@ -204,8 +204,8 @@ func (a *app) nextLine(command, text string) string {
 func logLines(run *rundir.Run, hasDispatcherLog bool) []string {
 	lines := []string{"logs: " + text.ShellWord(dirOf(run, rundir.AttemptsDir)) + "/*/JOB.ATTEMPT.out and .err"}
 	if attempts.HasPacks(run.Disk, run.Dir) {
-		lines = []string{"logs: dcs-tui logs " + refTo(run) + " JOB; most are in " + dirOf(run, rundir.AttemptsDir) +
-			"/*" + rundir.PackSuffix}
+		packs := text.ShellWord(dirOf(run, rundir.AttemptsDir)) + "/*" + rundir.PackSuffix
+		lines = []string{"logs: dcs-tui logs " + refTo(run) + " JOB; the packed ones are in " + packs}
 	}
 	if hasDispatcherLog {
 		lines = append(lines, "      "+dirOf(run, dispatcherLogFile)+" has the messages of the dispatcher")

@@ -136,11 +136,14 @@ func ReadFile(d Disk, path string) ([]byte, error) {
 	return b, err
 }
 
+// readFlags opens a file that somebody else may have replaced by a link or a pipe.
+const readFlags = os.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_NOFOLLOW
+
 // ReadPart reads at most limit bytes of a file from offset on, and returns its size. A
 // negative offset counts from the end. ReadPart follows no symbolic link and does not wait for
 // a pipe: a job may have put one there.
 func ReadPart(d Disk, path string, offset, limit int64) (b []byte, size int64, err error) {
-	f, err := d.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_NOFOLLOW, 0)
+	f, err := d.OpenFile(path, readFlags, 0)
 	if err != nil {
 		return nil, 0, err
 	}

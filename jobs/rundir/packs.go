@@ -14,8 +14,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // PackSuffix ends the name of a pack, a zip archive beside a directory of attempts: files of
@@ -54,7 +52,6 @@ const maxPacked = 1 << 20
 // packIndex locates the files in a pack.
 type packIndex struct {
 	path  string
-	size  int64 // of the pack
 	files map[string]packedFile
 }
 
@@ -78,8 +75,8 @@ func isShardDir(dir string) bool {
 	return isShard(filepath.Base(dir)) && filepath.Base(filepath.Dir(dir)) == AttemptsDir
 }
 
-// packs calls use for the packs of a directory of attempts until it returns true. The error says why
-// a pack could not be read.
+// packs calls use for the packs of a directory of attempts until it returns true. Packs that cannot
+// be read are left out, and reported in the error.
 func (d *packDisk) packs(shardDir string, use func(*packIndex) bool) error {
 	above, shard := filepath.Split(shardDir)
 	names, err := d.Disk.Names(above)
@@ -215,9 +212,6 @@ func (d *packDisk) stat(path string, plain func(string) (fs.FileInfo, error)) (f
 	return f, nil
 }
 
-// readFlags opens a file that somebody else may have replaced by a link or a pipe.
-const readFlags = os.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_NOFOLLOW
-
 // readPackIndex reads the index of a pack. Entries that no dcs-tui writes are left out.
 func readPackIndex(d Disk, path string) (*packIndex, error) {
 	f, err := d.OpenFile(path, readFlags, 0)
@@ -236,7 +230,7 @@ func readPackIndex(d Disk, path string) (*packIndex, error) {
 	if len(r.File) > maxPacked {
 		return nil, fmt.Errorf("%s has %d files: dcs-tui did not make it", path, len(r.File))
 	}
-	index := &packIndex{path: path, size: size, files: make(map[string]packedFile, len(r.File))}
+	index := &packIndex{path: path, files: make(map[string]packedFile, len(r.File))}
 	for _, e := range r.File {
 		at, err := e.DataOffset()
 		if err != nil {

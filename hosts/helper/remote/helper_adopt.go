@@ -51,7 +51,7 @@ func (h *helper) adoptSpool() {
 	}
 	h.mu.Unlock()
 	if len(started) > 0 {
-		slices.SortFunc(started, func(a, b hosts.StartedJob) int { return compareAttempts(a.Attempt, b.Attempt) })
+		slices.SortFunc(started, func(a, b hosts.StartedJob) int { return a.Attempt.Compare(b.Attempt) })
 		h.outbox.send(&hosts.Started{Jobs: started})
 	}
 }
@@ -95,7 +95,7 @@ func (h *helper) requeueLocked() {
 		}
 	}
 	slices.SortFunc(specs, func(a, b spec) int {
-		return cmp.Or(compareAttempts(a.id, b.id), strings.Compare(a.name, b.name))
+		return cmp.Or(a.id.Compare(b.id), strings.Compare(a.name, b.name))
 	})
 	for _, s := range specs {
 		job, err := h.wholeSpec(s.name, s.id)

@@ -3,7 +3,6 @@
 package remote
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -179,12 +178,8 @@ func (h *helper) takeAllBackLocked() (gone []jobs.AttemptID) {
 			gone = append(gone, id)
 		}
 	}
-	slices.SortFunc(gone, compareAttempts)
+	slices.SortFunc(gone, jobs.AttemptID.Compare)
 	return gone
-}
-
-func compareAttempts(a, b jobs.AttemptID) int {
-	return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.N, b.N))
 }
 
 // whyLapsed is the reason for attempts whose lease ran out.

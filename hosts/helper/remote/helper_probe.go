@@ -347,7 +347,7 @@ func (h *helper) listSpooled() ([]jobs.AttemptID, error) {
 			}
 		}
 	}
-	slices.SortFunc(ids, compareAttempts)
+	slices.SortFunc(ids, jobs.AttemptID.Compare)
 	return slices.Compact(ids), first
 }
 

@@ -19,7 +19,8 @@ import (
 // userLimits is what the administrators of this host allow our user.
 type userLimits struct{ hosts.UserLimits }
 
-const maxTrustedFile = 64 << 10 // bytes of a file in which root says what users may use
+// maxTrustedFile is the maximum size, in bytes, of a file in which root limits or weights users.
+const maxTrustedFile = 64 << 10
 
 // userLimits reads hosts.UserLimitsFile. The file counts only if it belongs to root and nobody else
 // can write it. problem is "" or a line about a file that does not count, or not in all parts.

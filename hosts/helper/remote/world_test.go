@@ -66,7 +66,7 @@ func newWorld(t testing.TB, env ...string) *world {
 	return w
 }
 
-// nothingLeft fails the test if processes of the world are left, and ends them (promise 4). It also
+// nothingLeft reports an error if processes of the world are left, and ends them (promise 4). It also
 // fails if a file is left that is not documented.
 func (w *world) nothingLeft() {
 	root := filepath.Dir(w.base)
