@@ -260,8 +260,8 @@ func TestKernelEndsJobsForTheirMemory(t *testing.T) {
 	var programs []*program
 	for _, bytes := range []string{"70000000", "40000000"} {
 		p := &program{gate: w.fifo("gate" + bytes), bytes: bytes}
-		p.cmd = exec.Command("sh", "-c", "read x; { head -c "+bytes+" /dev/zero; echo full > "+ready+"; read x < "+p.gate+
-			"; } | tail -c "+bytes+" | wc -c")
+		p.cmd = exec.Command("sh", "-c", "read x; { head -c "+bytes+" /dev/zero; echo full > "+ready+
+			"; read x < "+p.gate+"; } | tail -c "+bytes+" | wc -c")
 		start, err := p.cmd.StdinPipe()
 		must(t, err)
 		p.cmd.Stdout = &p.said
