@@ -103,9 +103,9 @@ bench: build ## throughput, gaps, efficiency, memory beside xargs -P; the screen
 	go run ./bench
 	go test ./dispatch/sched -run - -bench Fleet -benchtime 1x
 
-papers: build ## the papers' experiments at SCALE of their length (0.1); writes docs/papers.md
+papers: build ## the papers' experiments at SCALE of their length (0.1); writes docs/papers.md; goes on where it stopped
 	@scripts/need-sshd
-	go run ./bench -papers -rounds 1 -scale $(SCALE)
+	go run ./bench -papers -again=false -rounds 1 -scale $(SCALE)
 
 compare: build ## the same jobs through dcs-tui, GNU parallel, xargs, HyperQueue, dask, Parsl, and pools of Python; writes the table of docs/compare.md
 	@scripts/need-sshd

@@ -112,7 +112,7 @@ func (r *report) chart(charts ...*chart) error {
 		if err != nil || r.charts == "" {
 			return err
 		}
-		name := fmt.Sprintf("%s-%d.svg", r.sections[len(r.sections)-1].name, i+1)
+		name := fmt.Sprintf("%s-%d.svg", r.name, i+1)
 		r.say("![%s, against %s](%s)", c.title, c.x, filepath.Join(filepath.Base(r.charts), name))
 		if err := os.MkdirAll(r.charts, 0o755); err != nil {
 			return err

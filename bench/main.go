@@ -10,7 +10,8 @@
 //	                                measure one section of the report again
 //	go run ./bench -papers -scale 0.1
 //	                                the experiments of the papers, at a tenth of their length;
-//	                                writes docs/papers.md
+//	                                writes docs/papers.md; -again=false goes on where the
+//	                                last call stopped
 //	go run ./bench -compare -o docs/compare.md
 //	                                the same jobs through dcs-tui and other programs
 //	go run ./bench -bigrun N DIR    write a run of N ended jobs to DIR, to measure commands on it
@@ -61,6 +62,7 @@ type options struct {
 	hosts  []int
 	slots  []int
 	scale  float64
+	again  bool // measure again what the report has under the same conditions
 }
 
 // suite is a list of experiments and the report to which they write.
@@ -90,6 +92,8 @@ func main() {
 		"(default bench/results.md with all experiments, none with -only)")
 	ofPapers := flag.Bool("papers", false, "the experiments of the papers, and docs/papers.md, instead")
 	flag.Float64Var(&o.scale, "scale", 0.1, "length of the papers' experiments, as a part of theirs")
+	flag.BoolVar(&o.again, "again", true,
+		"measure again what the report has of this commit, scale, and number of rounds")
 	flag.StringVar(&o.bin, "bin", "./dcs-tui", "the program to measure")
 	withOthers := flag.Bool("compare", false,
 		"compare with other programs instead; -o is a page with the markers of the table")
@@ -173,12 +177,20 @@ func measure(o options, set *suite, only, out string) error {
 		return err
 	}
 	defer l.close()
-	r := &report{suite: set}
+	r := &report{suite: set, options: o}
 	if out == "" {
 		set.charts = ""
 	}
 	for _, e := range set.list {
 		if !isChosen(e.name, only) {
+			continue
+		}
+		before, err := kept(out)
+		if err != nil {
+			return err
+		}
+		if !o.again && strings.Contains(before[e.name], o.conditions()) {
+			fmt.Fprintf(os.Stderr, "== %s: %s has it\n", e.name, out)
 			continue
 		}
 		fmt.Fprintf(os.Stderr, "== %s: %s\n", e.name, e.what)
@@ -188,9 +200,12 @@ func measure(o options, set *suite, only, out string) error {
 			return fmt.Errorf("%s: %w", e.name, err)
 		}
 		fmt.Fprintf(os.Stderr, "   %.0f s\n", time.Since(start).Seconds())
+		if out == "" {
+			continue
+		}
+		if err := r.write(out); err != nil {
+			return err
+		}
 	}
-	if out == "" {
-		return nil
-	}
-	return r.write(out)
+	return nil
 }

@@ -13,40 +13,36 @@ import (
 	"time"
 )
 
-// report collects sections in Markdown and prints them as they are written.
+// report writes sections in Markdown and prints their rows as they are made.
 type report struct {
 	*suite
-	b        bytes.Buffer // the current section
-	sections []section
+	options
+	name string       // of the current section
+	b    bytes.Buffer // its text
 }
 
-// section is a part of the report. Its text describes when and where it was measured.
-type section struct{ name, text string }
-
-// measured returns a line that describes when, of which version, and where the measurement was
-// made.
-func measured() string {
+// conditions describes the version and the length of a measurement. Two measurements with the same
+// conditions may replace each other.
+func (o options) conditions() string {
 	commit, _ := exec.Command("git", "rev-parse", "--short", "HEAD").Output()
+	return fmt.Sprintf(" at commit %s, scale %v, rounds %d; ", strings.TrimSpace(string(commit)), o.scale, o.rounds)
+}
+
+// measured returns a line that describes when, under which conditions, and where a measurement was
+// made.
+func (o options) measured() string {
 	kernel, _ := exec.Command("uname", "-sr").Output()
 	load, _ := os.ReadFile("/proc/loadavg")
 	busy, _, _ := strings.Cut(string(load), " ")
-	return fmt.Sprintf("Measured on %s at commit %s; %s, %d cores, load %s at the beginning, %s.",
-		time.Now().UTC().Format("2006-01-02"),
-		strings.TrimSpace(string(commit)), strings.TrimSpace(string(kernel)), runtime.NumCPU(), busy, runtime.Version())
+	return fmt.Sprintf("Measured on %s%s%s, %d cores, load %s at the beginning, %s.",
+		time.Now().UTC().Format("2006-01-02"), o.conditions(),
+		strings.TrimSpace(string(kernel)), runtime.NumCPU(), busy, runtime.Version())
 }
 
 func (r *report) section(name, what string) {
-	r.end()
-	r.sections = append(r.sections, section{name: name})
-	fmt.Fprintf(&r.b, "## %s: %s\n\n%s\n\n", name, what, measured())
-}
-
-// end completes the current section.
-func (r *report) end() {
-	if n := len(r.sections); n > 0 {
-		r.sections[n-1].text = strings.TrimSpace(r.b.String())
-	}
+	r.name = name
 	r.b.Reset()
+	fmt.Fprintf(&r.b, "## %s: %s\n\n%s\n\n", name, what, r.measured())
 }
 
 // table writes a table header. row adds the rows.
@@ -63,26 +59,32 @@ func (r *report) row(cells ...string) {
 
 func (r *report) say(format string, args ...any) { fmt.Fprintf(&r.b, "\n"+format+"\n", args...) }
 
-// write puts the sections into the file and replaces those with the same names. The other sections
-// of the file are kept.
-func (r *report) write(path string) error {
-	r.end()
+// kept returns the sections of a report that was written before, by name. A file that does not
+// exist has none.
+func kept(path string) (map[string]string, error) {
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return nil, err
 	}
-	kept := map[string]string{}
+	all := map[string]string{}
 	for _, text := range strings.Split("\n"+string(old), "\n## ")[1:] {
 		name, _, _ := strings.Cut(text, ":")
-		kept[name] = "## " + strings.TrimSpace(text)
+		all[name] = "## " + strings.TrimSpace(text)
 	}
-	for _, s := range r.sections {
-		kept[s.name] = s.text
+	return all, nil
+}
+
+// write replaces the current section in the file. The other sections of the file are kept.
+func (r *report) write(path string) error {
+	all, err := kept(path)
+	if err != nil {
+		return err
 	}
+	all[r.name] = strings.TrimSpace(r.b.String())
 	text := r.heading
 	for _, e := range r.list {
-		if kept[e.name] != "" {
-			text += "\n" + kept[e.name] + "\n"
+		if all[e.name] != "" {
+			text += "\n" + all[e.name] + "\n"
 		}
 	}
 	return os.WriteFile(path, []byte(text), 0o644)
