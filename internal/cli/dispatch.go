@@ -123,6 +123,10 @@ func (f *runFlags) schedConfig() sched.Config {
 // runToEnd dispatches a run to its end and returns the exit code. After an error the run has been
 // released.
 func (d *dispatchSession) runToEnd(owned *run.Owned) (code int, err error) {
+	if d.flags.Speculate && d.flags.Tries == 1 && !d.opts.EndOnly {
+		d.app.warn("with --tries 1, --speculate makes no copies: a copy is one of the tries of a job; " +
+			"only jobs with tries= have copies")
+	}
 	switch flags := d.flags; {
 	case flags.hosts != "":
 		d.opts.InventoryFile, _ = filepath.Abs(flags.hosts)

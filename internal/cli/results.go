@@ -196,9 +196,9 @@ func (a *app) runResults(cmd *cobra.Command, args []string, flags *resultsFlags)
 		return err
 	}
 	columns := a.resultColumns(state.Run, flags.metrics)
-	params := len(paramNames(state.Table)) > 0
+	params, _ := paramNames(state.Table)
 	keep := jobs.JobState.Terminal
-	isTable := wants != "" || !flags.json && !flags.failed && (params || len(columns) > 0)
+	isTable := wants != "" || !flags.json && !flags.failed && len(params)+len(columns) > 0
 	if isTable { // unfinished jobs are missing in its numbers
 		keep = nil
 	}
@@ -377,9 +377,9 @@ func readResultTable(ctx context.Context, run *rundir.Run, table *jobs.Table, ro
 	for _, c := range slices.Concat(columns, others) {
 		names = append(names, c.Name)
 	}
-	return results.NewTable(results.TableInput{Rows: rows, Params: paramNames(table), Names: names,
-		Metrics: found.Values,
-		Suggest: metrics.Suggestions(columns)}), found.Notes, nil
+	params, areNamed := paramNames(table)
+	return results.NewTable(results.TableInput{Rows: rows, Params: params, AreNamed: areNamed, Names: names,
+		Metrics: found.Values, Suggest: metrics.Suggestions(columns)}), found.Notes, nil
 }
 
 // courseWidth is the number of steps of the course of a search that are shown.
@@ -506,16 +506,19 @@ func (a *app) writeTable(s *results.Table, flags *resultsFlags, notes results.No
 }
 
 // paramNames returns the names of the parameters of all jobs, also of jobs without a row, so that a
-// table has the same columns from the beginning of a run to its end.
-func paramNames(table *jobs.Table) []string {
-	var names []string
+// table has the same columns from the beginning of a run to its end. areNamed reports whether a job
+// with parameters has a name that says more than they do, such as the command of a template of several.
+func paramNames(table *jobs.Table) (names []string, areNamed bool) {
 	for j := range table.Rows() {
-		for k, p := range j.Spec.Params() {
+		params := j.Spec.Params()
+		for k, p := range params {
 			usual := k < len(names) && names[k] == p.Name
 			if !usual && !slices.Contains(names, p.Name) {
 				names = append(names, p.Name)
 			}
 		}
+		areNamed = areNamed || len(params) > 0 && j.Spec.Name != "" &&
+			!strings.HasPrefix(j.Spec.Name, params[0].Name+"=")
 	}
-	return names
+	return names, areNamed
 }

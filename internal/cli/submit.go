@@ -69,6 +69,24 @@ dcs-tui submit cluster --wait --option slots=4 -- make -j4 report.pdf`,
 	return cmd
 }
 
+// startTimeout is how long submit waits for a run that another command has just begun to make.
+const startTimeout = 2 * time.Second
+
+// openStarting opens a run. It waits a moment for its creation and its first dispatcher.
+func (a *app) openStarting(ref string) (*rundir.Run, error) {
+	for end := time.Now().Add(startTimeout); ; time.Sleep(startTimeout / 20) {
+		run, err := a.openRun([]string{ref})
+		if err == nil {
+			if owner, _ := journal.ReadOwner(run); owner != nil {
+				return run, nil
+			}
+		}
+		if time.Now().After(end) {
+			return run, err
+		}
+	}
+}
+
 func (a *app) runSubmit(flags *submitFlags, args []string) error {
 	files := args[1:]
 	switch {
@@ -84,7 +102,7 @@ func (a *app) runSubmit(flags *submitFlags, args []string) error {
 	case slices.Contains(files, stdinFile) && len(files) > 1 && !flags.wait:
 		return text.Errorf("- cannot be mixed with files").WithAdvice("cat FILE... | dcs-tui submit RUN -")
 	}
-	run, err := a.openRun(args[:1])
+	run, err := a.openStarting(args[0])
 	switch {
 	case err != nil:
 		return err

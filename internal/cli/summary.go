@@ -183,6 +183,10 @@ func (s *summary) advice() []string {
 		next("results --failed "+ref, "lists the jobs that failed")
 		next("requeue "+ref+" --failed && dcs-tui resume "+ref, "runs them again")
 	}
+	if hosts := s.hostsWithoutFiles(); len(hosts) > 0 {
+		lines = append(lines, text.List(hosts, maxNamedHosts)+" "+text.Verb(len(hosts), "does", "do")+
+			" not see this directory, and every job failed there: --send of run copies the files of jobs to such hosts")
+	}
 	// most are skipped because easier ones timed out
 	if s.Table.Counts[jobs.TimedOut] > 0 && s.Table.Counts[jobs.Skipped] > 0 {
 		next("requeue "+ref+" --where 'state=timed_out or state=skipped' --timeout TIME && dcs-tui resume "+ref,
@@ -192,6 +196,22 @@ func (s *summary) advice() []string {
 		next("results "+ref+" --best "+text.ShellWord(best), "shows the best trial")
 	}
 	return lines
+}
+
+// hostsWithoutFiles returns the hosts that do not share the run directory, got no files, and on which
+// attempts failed and none succeeded: a file that the jobs need is probably missing there.
+func (s *summary) hostsWithoutFiles() (hosts []string) {
+	if len(s.Run.Settings.Send) > 0 {
+		return nil
+	}
+	apart := s.Run.HostDirs()
+	for host, n := range runview.CountHosts(s.Table) {
+		if apart[host] != "" && n.Failed > 0 && n.Failed == n.Ended {
+			hosts = append(hosts, text.Line(host))
+		}
+	}
+	slices.Sort(hosts)
+	return hosts
 }
 
 // nextLine suggests a command.

@@ -14,11 +14,13 @@ const elapsedColumn = "elapsed_seconds"
 
 // TableInput holds the data of a table of jobs.
 type TableInput struct {
-	Jobs    []Result
-	Rows    *Rows      // the jobs, if it is not nil
-	Params  []string   // parameters that have a column even if none of Jobs has them
-	Names   []string   // of the metrics
-	Metrics [][]string // of each job its metrics, in the order of Names; nil: none
+	Jobs   []Result
+	Rows   *Rows    // the jobs, if it is not nil
+	Params []string // parameters that have a column even if none of Jobs has them
+	// AreNamed shows the names of the jobs also if there are parameters, which do not tell them apart.
+	AreNamed bool
+	Names    []string   // of the metrics
+	Metrics  [][]string // of each job its metrics, in the order of Names; nil: none
 	// Suggest returns a declaration of metric k that finds the number in a text, or ""; nil: none.
 	Suggest func(k int, text string) string
 	// Elsewhere is the number of further jobs of the run that are not over. They are missing in all
@@ -69,7 +71,7 @@ func NewTable(in TableInput) *Table {
 		taken = append(taken, c.Name)
 		switch i {
 		case 1: // the number comes first, then the parameters and the metrics
-			add(len(params) == 0, c)
+			add(in.AreNamed || len(params) == 0, c)
 			add(true, params...)
 			add(true, metrics...)
 		default:
@@ -112,7 +114,7 @@ func paramColumns(list *Rows, known []string) []Column {
 }
 
 // factColumns returns the columns that every job has, named as in `results --json`. The first five
-// are shown unless others are requested; name only if there are no parameters.
+// are shown unless others are requested; name only if there are no parameters, or if it says more.
 func factColumns(list *Rows) []Column {
 	fact := func(name string, t query.Type, f func(r *Result) query.Value) Column {
 		return Column{Name: name, Type: t, value: func(i int) query.Value { return f(list.facts(i)) }}
