@@ -50,7 +50,7 @@ func BenchmarkScreen(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		m.Update(snapshotMsg{snap: snap, at: time.Now()})
+		m.Update(snapshotMsg{snap: snap})
 		m.View()
 	}
 	for range 3 {

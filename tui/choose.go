@@ -5,7 +5,6 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -28,8 +27,8 @@ type ChoiceKey struct {
 
 // Choose shows a list below the text on the terminal, and reads it again every few seconds. It returns
 // when the user presses one of keys on a row, or leaves the list; key is then "".
-func Choose(ctx context.Context, o Options, load func() Choices, keys ...ChoiceKey) (id, key string, err error) {
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
+func Choose(o Options, load func() Choices, keys ...ChoiceKey) (id, key string, err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), endSignals...)
 	defer stop()
 	c := &chooser{m: newModel(o, time.Now), load: load, keys: keys, list: load()}
 	if _, err := tea.NewProgram(c, o.programOptions(ctx)...).Run(); err != nil && ctx.Err() == nil {

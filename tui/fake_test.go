@@ -131,7 +131,7 @@ func refresh(t *testing.T, m *model) {
 		redraw(m)
 		snap, err := m.src.(*fakeSource).snapshot(m.buildQuery())
 		m.frame = ""
-		m.handle(snapshotMsg{snap: snap, err: err, at: m.now()})
+		m.handle(snapshotMsg{snap: snap, err: err})
 		m.draw()
 		cmd := m.readVisibleOutput()
 		for _, x := range m.placed {
@@ -312,7 +312,7 @@ func sample() *fakeSource {
 
 func sampleSnapshot(ask runview.Query) *runview.Snapshot {
 	snap := &runview.Snapshot{
-		Version: 7, At: noon, Tries: 3, SlotsBusy: 126, Slots: 136, Usable: 131.5, Stragglers: 1,
+		Version: 7, MadeAt: noon, At: noon, Tries: 3, SlotsBusy: 126, Slots: 136, Stragglers: 1,
 		Run: runview.Run{Name: "sweep-20260314", UID: "01abc", Dir: "/nfs/data/proj/dcs-runs/sweep-20260314",
 			Lab: "lab", Owner: "ada on desk (pid 4711)", Machine: "desk", Epoch: 1},
 		RunProgress: runview.RunProgress{Total: 96_859, Rate: 41.0 / 60, ETA: 34*time.Hour + 10*time.Minute,

@@ -130,7 +130,7 @@ func TestAgeOfTheDataIsShown(t *testing.T) {
 		checkContains(t, row(), c.want, "after %v", c.age)
 	}
 	now = noon
-	m.Update(snapshotMsg{err: errors.New("the run directory does not answer"), at: noon})
+	m.Update(snapshotMsg{err: errors.New("the run directory does not answer")})
 	if !strings.Contains(row(), "not live") || !strings.Contains(plainScreen(m), "does not answer") {
 		t.Errorf("a run that cannot be read: %s", row())
 	}

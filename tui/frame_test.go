@@ -117,7 +117,7 @@ var states = map[string]func(*runview.Snapshot){
 		}
 	},
 	"empty": func(snap *runview.Snapshot) {
-		*snap = runview.Snapshot{Version: 7, At: noon, RunProgress: runview.RunProgress{More: true}}
+		*snap = runview.Snapshot{Version: 7, MadeAt: noon, At: noon, RunProgress: runview.RunProgress{More: true}}
 	},
 	"notlive": func(*runview.Snapshot) {},
 }
@@ -129,7 +129,7 @@ func TestStatesOfARun(t *testing.T) {
 		for _, s := range [][2]int{{40, 10}, {80, 24}, {160, 48}} {
 			m := newView(t, Options{Source: sampleWith(f)}, tabHosts, s[0], s[1])
 			if name == "notlive" {
-				m.receivedAt = noon.Add(-12 * time.Second)
+				m.snap.MadeAt = noon.Add(-12 * time.Second)
 				m.snapshotErr = errors.New("dial unix: connection refused")
 			}
 			checkGolden(t, m, fmt.Sprintf("state-%s-%dx%d", name, s[0], s[1]))
@@ -144,7 +144,7 @@ func TestNoStateBreaksTheLayout(t *testing.T) {
 		for _, ascii := range []bool{false, true} {
 			m := newScreenOf(t, Options{Source: sampleWith(f), ASCII: ascii}, 80, 24)
 			m.handleSnapshot(snapshotMsg{snap: sampleSnapshot(runview.Query{Groups: true,
-				Events: &runview.EventsWindow{Rows: 9}}), at: noon})
+				Events: &runview.EventsWindow{Rows: 9}})})
 			f(m.snap)
 			all := append(sizes[:len(sizes):len(sizes)], [2]int{39, 9}, [2]int{1, 1}, [2]int{80, 15}, [2]int{80, 60},
 				[2]int{119, 12}, [2]int{300, 10})
@@ -195,7 +195,7 @@ func TestEmptyPanesSayWhatTheyWaitFor(t *testing.T) {
 		checkSize(t, m, "before the first snapshot")
 		shows(t, m, "reading the run")
 	}
-	m.Update(snapshotMsg{err: errors.New("no such run"), at: noon})
+	m.Update(snapshotMsg{err: errors.New("no such run")})
 	m.w, m.h = 80, 24
 	shows(t, m, "no answer", "no such run")
 }

@@ -372,7 +372,7 @@ func TestTheCursorOfAHeatMapSticks(t *testing.T) {
 	}
 	p := *m.snap
 	p.Table = &runview.Table{Ready: true, Heat: &x, Columns: m.results.table.Columns}
-	m.handle(snapshotMsg{snap: &p, at: noon})
+	m.handle(snapshotMsg{snap: &p})
 	m.frame = ""
 	shows(t, m, "C=0.1 gamma=0.5: 0.2955")
 }

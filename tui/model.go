@@ -34,7 +34,6 @@ type model struct {
 	requestKey string // key of the snapshotter's current request
 
 	snap        *runview.Snapshot // the newest snapshot; nil before the first
-	receivedAt  time.Time         // when it arrived
 	drawnAt     time.Time         // when the screen was last drawn
 	snapshotErr error             // why there is no newer snapshot; nil: no error
 
@@ -123,7 +122,7 @@ func (m *model) snapshotAge() time.Duration {
 	if m.snap == nil {
 		return 0
 	}
-	return max(0, m.now().Sub(m.receivedAt))
+	return max(0, m.now().Sub(m.snap.MadeAt))
 }
 
 // dispatcherNow returns the current time of the dispatcher's clock, as far as it is known.
@@ -131,7 +130,7 @@ func (m *model) dispatcherNow() time.Time {
 	if m.snap == nil {
 		return m.now()
 	}
-	return m.snap.At.Add(m.now().Sub(m.receivedAt))
+	return m.snap.At.Add(m.now().Sub(m.snap.MadeAt))
 }
 
 // showMessage shows a message for a while; showError shows an error.
@@ -392,7 +391,7 @@ func (m *model) handleSnapshot(msg snapshotMsg) {
 	if m.snap != nil && m.snap.Paused != msg.snap.Paused && m.message.action == undone {
 		m.message = message{} // another screen has changed it again
 	}
-	m.snap, m.receivedAt, m.snapshotErr = msg.snap, msg.at, nil
+	m.snap, m.snapshotErr = msg.snap, nil
 	m.summaryHidden = m.summaryHidden && m.isUndispatched()
 	m.noteOthersLoad()
 	m.groupTrouble()

@@ -63,14 +63,14 @@ func TestOnlyNewsIsDrawn(t *testing.T) {
 		msg   func(m *model, p *outputPane) tea.Msg
 	}{
 		{"an unchanged snapshot", false,
-			func(m *model, p *outputPane) tea.Msg { return snapshotMsg{snap: m.snap, at: m.now(), unchanged: true} }},
-		{"a snapshot", true, func(m *model, p *outputPane) tea.Msg { return snapshotMsg{snap: m.snap, at: m.now()} }},
+			func(m *model, p *outputPane) tea.Msg { return snapshotMsg{snap: m.snap, unchanged: true} }},
+		{"a snapshot", true, func(m *model, p *outputPane) tea.Msg { return snapshotMsg{snap: m.snap} }},
 		{"no answer", true, func(m *model, p *outputPane) tea.Msg {
-			return snapshotMsg{err: errors.New("no"), at: m.now()}
+			return snapshotMsg{err: errors.New("no")}
 		}},
 		{"a question that had to wait", true, func(m *model, p *outputPane) tea.Msg {
 			m.snap.Question = &live.Question{ID: 1, Text: "passphrase"}
-			return snapshotMsg{snap: m.snap, at: m.now(), unchanged: true}
+			return snapshotMsg{snap: m.snap, unchanged: true}
 		}},
 		{"a second, when all was just drawn", false, func(m *model, p *outputPane) tea.Msg { return clockTick{} }},
 		{"time to read", false, func(m *model, p *outputPane) tea.Msg { return readDue{p, p.timerAt} }},
@@ -135,8 +135,8 @@ func TestClocksOfAnIdleScreenRun(t *testing.T) {
 		every := func(d, from time.Duration) bool { return at%d == from }
 		if every(1250*time.Millisecond, 0) {
 			snap := *s.snap
-			snap.At = s.now
-			s.update(snapshotMsg{snap: &snap, at: s.now, unchanged: true})
+			snap.MadeAt, snap.At = s.now, s.now
+			s.update(snapshotMsg{snap: &snap, unchanged: true})
 		}
 		if every(2*time.Second, 150*time.Millisecond) {
 			s.update(readDue{s.under, s.under.timerAt})
@@ -182,7 +182,7 @@ func TestSnapshotsMoveTheClocks(t *testing.T) {
 			due = s.now.Add(wait)
 		}
 		s.now = snapshot
-		s.update(snapshotMsg{snap: s.snap, at: s.now})
+		s.update(snapshotMsg{snap: s.snap})
 	}
 	if s.draws > 61 {
 		t.Errorf("drawn %d times in 60 s", s.draws)
@@ -202,7 +202,6 @@ func TestAnUnchangedSnapshotIsKnown(t *testing.T) {
 		return &runview.Snapshot{Version: version}, nil
 	}}
 	l := newSnapshotter(t.Context(), src)
-	defer l.end()
 	l.nextDelay = 0
 	var same []bool
 	next := func() {

@@ -16,7 +16,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
 	"golang.org/x/sys/unix"
-	"golang.org/x/term"
 
 	"dcs-tui/internal/platform"
 	"dcs-tui/internal/text"
@@ -26,7 +25,7 @@ import (
 // Options configure the screen.
 type Options struct {
 	Source  runview.Source
-	In, Out *os.File // the terminal; nil: standard input and output
+	In, Out *os.File // the terminal
 	ASCII   bool     // the terminal has no UTF-8
 	NoColor bool
 	Colors  string              // "none", "16", or "256"; "auto" or "": what the terminal can show
@@ -34,7 +33,6 @@ type Options struct {
 	Keys    map[string][]string // keys by their name in keyTable, instead of its keys
 	View    string              // the first view: one of viewNames; "": the jobs
 	Columns map[string][]string // headings of the columns by view; nil: those that fit
-	Signals bool                // end the screen on SIGTERM, SIGHUP, SIGINT, and SIGQUIT
 
 	// Suspended is called with true when the terminal is returned for a while (ctrl+z), and with
 	// false when the screen has it again. It is called by the screen's goroutine. It may be nil.
@@ -45,60 +43,29 @@ type Options struct {
 	Shell func(host string) (*exec.Cmd, error)
 }
 
-// Exit describes how the screen ended.
-type Exit struct {
-	Undispatched bool              // the run had no dispatcher
-	Signal       os.Signal         // the signal that ended the screen; nil: the user left it
-	Last         *runview.Snapshot // the newest snapshot; may be nil
-}
+// endSignals are the signals that end the screen.
+var endSignals = []os.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT}
 
-// ErrTerminal is returned when the terminal cannot show the screen.
-var ErrTerminal = errors.New("this terminal cannot show the screen")
-
-// Run shows the screen until the user leaves it, ctx ends, or a signal arrives. It restores the
-// terminal.
-func Run(ctx context.Context, o Options) (Exit, error) {
-	if o.In == nil {
-		o.In = os.Stdin
-	}
-	if o.Out == nil {
-		o.Out = os.Stdout
-	}
-	for _, f := range []*os.File{o.In, o.Out} {
-		if !term.IsTerminal(int(f.Fd())) {
-			return Exit{}, fmt.Errorf("%w: %s is not one", ErrTerminal, f.Name())
-		}
-	}
-	if t := os.Getenv("TERM"); t == "" || t == "dumb" {
-		return Exit{}, fmt.Errorf("%w: TERM is %q", ErrTerminal, t)
-	}
-	return runModel(ctx, newModel(o, time.Now))
-}
+// Run shows the screen until the user leaves it or a signal arrives. It restores the terminal, and
+// returns the newest snapshot, which may be nil.
+func Run(o Options) (*runview.Snapshot, error) { return runModel(newModel(o, time.Now)) }
 
 // runModel runs the screen of a model.
-func runModel(ctx context.Context, m *model) (Exit, error) {
+func runModel(m *model) (*runview.Snapshot, error) {
 	o := &m.opt
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	caught := func() os.Signal { // the signal that ended ctx; nil: none
-		var s caughtSignal
-		errors.As(context.Cause(ctx), &s)
-		return s.Signal
-	}
-	if o.Signals {
-		signals := make(chan os.Signal, 4)
-		signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
-		defer func() { signal.Stop(signals); close(signals) }()
-		go func() {
-			for s := range signals {
-				typed := s == syscall.SIGINT || s == syscall.SIGQUIT
-				if typed && m.outside.Load() != nil { // typed for the program that has the terminal
-					continue
-				}
-				cancel(caughtSignal{s})
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, endSignals...)
+	defer func() { signal.Stop(signals); close(signals) }()
+	go func() {
+		for s := range signals {
+			typed := s == syscall.SIGINT || s == syscall.SIGQUIT
+			if !typed || m.outside.Load() == nil { // otherwise for the program that has the terminal
+				cancel()
 			}
-		}()
-	}
+		}
+	}()
 	m.snapshots = newSnapshotter(ctx, o.Source)
 	m.fillsCells = o.colorProfile(os.Environ()) == colorprofile.ANSI256
 	w := &panicCatcher{model: m, end: cancel}
@@ -109,31 +76,16 @@ func runModel(ctx context.Context, m *model) (Exit, error) {
 		ended <- err
 	}()
 	err, stuck := awaitEnd(ctx, ended)
-	m.snapshots.end()
 	switch {
 	case stuck: // the terminal accepts no output any more; its goroutine still uses the model
-		return Exit{Signal: caught()}, nil
+		return nil, nil
 	case w.crash != nil:
-		return Exit{Undispatched: m.isUndispatched(), Last: m.snap}, w.crash
+		return m.snap, w.crash
+	case err != nil && ctx.Err() == nil && !errors.Is(err, errHungUp):
+		return m.snap, fmt.Errorf("this terminal cannot show the screen: %w", err)
 	}
-	left := Exit{Undispatched: m.isUndispatched(), Last: m.snap}
-	switch {
-	case ctx.Err() != nil && err != nil: // a signal, or the caller has canceled ctx
-		left.Signal = caught()
-		return left, nil
-	case errors.Is(err, errHungUp):
-		left.Signal = syscall.SIGHUP
-		return left, nil
-	case err != nil:
-		return left, fmt.Errorf("%w: %w", ErrTerminal, err)
-	}
-	return left, nil
+	return m.snap, nil
 }
-
-// caughtSignal is the cause of the end of a context.
-type caughtSignal struct{ os.Signal }
-
-func (s caughtSignal) Error() string { return s.String() }
 
 // awaitEnd waits for the screen to end. Once ctx has ended, it waits for at most restoreTimeout.
 func awaitEnd(ctx context.Context, ended <-chan error) (err error, stuck bool) {
@@ -247,9 +199,9 @@ func (c *Crash) Error() string {
 // ends the screen, which restores the terminal as usual.
 type panicCatcher struct {
 	model *model
-	end   func(error)
+	end   func()
 	once  sync.Once
-	crash *Crash // the panic that was passed to end
+	crash *Crash // the first panic
 }
 
 // catchPanic records a panic. It must be deferred.
@@ -261,7 +213,7 @@ func (w *panicCatcher) catchPanic() {
 	stack := debug.Stack()
 	w.once.Do(func() {
 		w.crash = &Crash{text.Clean(fmt.Sprint(r), 1000), string(stack)}
-		w.end(w.crash)
+		w.end()
 	})
 }
 

@@ -24,7 +24,6 @@ const (
 type snapshotMsg struct {
 	snap *runview.Snapshot
 	err  error
-	at   time.Time // the snapshot is of this time or later, by the local clock
 	// Nothing has changed since the previous snapshot, and the request is the same.
 	unchanged bool
 }
@@ -33,7 +32,6 @@ type snapshotMsg struct {
 // the one in progress, so that it does not wait for its answer.
 type snapshotter struct {
 	ctx  context.Context
-	end  context.CancelFunc
 	src  runview.Source
 	wake chan struct{} // capacity 1: the request has changed
 
@@ -45,12 +43,10 @@ type snapshotter struct {
 	version   uint64 // of the newest snapshot
 	lastAt    time.Time
 	nextDelay time.Duration // before the next request that no key needs
-	offset    clockOffset
 }
 
 func newSnapshotter(ctx context.Context, src runview.Source) *snapshotter {
-	ctx, end := context.WithCancel(ctx)
-	return &snapshotter{ctx: ctx, end: end, src: src, wake: make(chan struct{}, 1)}
+	return &snapshotter{ctx: ctx, src: src, wake: make(chan struct{}, 1)}
 }
 
 // setQuery changes the request. The model calls it after each update.
@@ -107,29 +103,12 @@ func (s *snapshotter) next() tea.Msg {
 		}
 		if err != nil {
 			s.version, s.nextDelay = 0, retryDelay
-			return snapshotMsg{err: err, at: s.lastAt}
+			return snapshotMsg{err: err}
 		}
 		same := ask.After != 0 && snap.Version == ask.After
 		s.version, s.nextDelay = snap.Version, minInterval
-		return snapshotMsg{snap: snap, at: s.offset.snapshotTime(asking, s.lastAt, snap.At), unchanged: same}
+		return snapshotMsg{snap: snap, unchanged: same}
 	}
-}
-
-// clockOffset estimates the age of snapshots, which may have been long in transit. Another
-// machine's clock dates them, so the difference to the local clock is needed. Its bounds follow
-// from the fact that a snapshot was made after it was requested.
-type clockOffset struct {
-	ahead time.Duration // minimum by which the local clock is ahead of the other clock
-	known bool
-}
-
-// snapshotTime returns a local time that is not after the time at which a snapshot was made.
-func (c *clockOffset) snapshotTime(asked, got, at time.Time) time.Time {
-	low, high := asked.Sub(at), got.Sub(at)
-	if !c.known || low > c.ahead || c.ahead > high { // above high: a clock was set
-		c.ahead, c.known = low, true
-	}
-	return got.Add(c.ahead - high)
 }
 
 // waitFor waits. It returns true early if the request has changed.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -86,7 +85,7 @@ func (a *app) runWithoutCommand(cmd *cobra.Command, args []string) error {
 			return err
 		}
 		o.In, o.Out = keys, a.stdout
-		name, key, err := tui.Choose(context.Background(), o, a.others().runChoices,
+		name, key, err := tui.Choose(o, a.others().runChoices,
 			tui.ChoiceKey{Key: "enter", Help: "show the screen of the run"},
 			tui.ChoiceKey{Key: "R", Help: "resume the run: start a dispatcher"},
 			tui.ChoiceKey{

@@ -266,9 +266,9 @@ func (a *app) showScreen(s *runScreen, keys *os.File, o tui.Options) error {
 func (a *app) drawScreen(s *runScreen, keys *os.File, o tui.Options) (last *runview.Snapshot, err error) {
 	// Without a guard only this process restores the terminal.
 	endGuard, _ := ttyguard.Start(keys, a.stdout)
-	o.Source, o.In, o.Out, o.Signals, o.Suspended = s, keys, a.stdout, true, ttyguard.SetSuspended
+	o.Source, o.In, o.Out, o.Suspended = s, keys, a.stdout, ttyguard.SetSuspended
 	o.Shell = func(host string) (*exec.Cmd, error) { return shellCommand(s.run, host) }
-	left, err := tui.Run(context.Background(), o)
+	last, err = tui.Run(o)
 	endGuard()
 	var crash *tui.Crash
 	if errors.As(err, &crash) { // a report of the defect needs the stack
@@ -276,7 +276,7 @@ func (a *app) drawScreen(s *runScreen, keys *os.File, o tui.Options) (last *runv
 			a.con.Line(text.Line(strings.TrimRight(line, "\n")))
 		}
 	}
-	return left.Last, err
+	return last, err
 }
 
 // Do implements runview.Source.

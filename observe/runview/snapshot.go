@@ -208,7 +208,7 @@ func (v *View) explain(ctx context.Context, p *Snapshot) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	if why, err := conn.Why(ctx, p.Detail.Row.ID); err == nil {
-		p.Detail.Why, p.Detail.Asked = why, true
+		p.Detail.Why = why
 	}
 }
 

@@ -154,8 +154,9 @@ func (p Phase) Terminal() bool { return p == Failed || p == TimedOut || p >= Suc
 
 // Snapshot is the state of the run at one instant.
 type Snapshot struct {
-	Version uint64 // grows with each change
-	At      time.Time
+	Version uint64    // grows with each change
+	MadeAt  time.Time // by the clock of this process
+	At      time.Time // the same by the clock of the dispatcher, as far as it is known
 	Run     Run
 	RunProgress
 	Over string // how it ended, in a sentence; "" while it lasts
@@ -167,9 +168,7 @@ type Snapshot struct {
 	Tries      int // of a job that does not set the number
 
 	SlotsBusy, Slots int
-	// Slots of hosts that accept new jobs, less what others use there.
-	Usable float64
-	Rates  []float64 // RunProgress.Rate of the last minutes, oldest first: a sparkline
+	Rates            []float64 // RunProgress.Rate of the last minutes, oldest first: a sparkline
 
 	// Why no host starts a job though jobs are ready, to follow "nothing can start: "; "": one may.
 	Stuck    string
@@ -283,7 +282,6 @@ type Detail struct {
 	// Expected run time: the user's estimate, or mean + 2 deviations; 0: not known.
 	Estimate time.Duration
 	Why      string // one sentence: why it is not running, or its current activity
-	Asked    bool   // the dispatcher gave the reason
 	Attempts []Attempt
 }
 

@@ -323,7 +323,8 @@ func (v *View) pastHosts() []live.Host {
 // fill sets the parts of a snapshot that describe the run as a whole. mu is held.
 func (v *View) fill(p *Snapshot) {
 	f := &v.facts
-	p.At = v.now()
+	p.MadeAt = time.Now()
+	p.At = p.MadeAt.Add(v.clockOffset)
 	p.Run = Run{Name: v.run.Name(), UID: v.run.UID(), Dir: v.run.Dir, Lab: v.opt.Lab, Created: v.run.Settings.Created,
 		Epoch: v.table.Epoch, Best: metrics.Best(v.run.Settings)}
 	if f.dispatched {
@@ -335,7 +336,6 @@ func (v *View) fill(p *Snapshot) {
 	for i := range p.Hosts {
 		p.SlotsBusy += p.Hosts[i].Running
 		p.Slots += p.Hosts[i].Slots
-		p.Usable += p.Hosts[i].Usable
 	}
 	p.Total, p.Phases, p.Stragglers = len(v.rows), v.phases, v.stragglers // of the same version
 	if s := v.state; s != nil {
