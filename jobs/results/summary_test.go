@@ -114,6 +114,16 @@ func TestWhichAttemptsAreCounted(t *testing.T) {
 	same(t, "attempts in the result", resultOf(table.Job(4)).Attempts, 1)
 }
 
+// TestUnknownRunTimeIsNotShown checks that the summary does not state the run time of attempts that
+// did not count if it is not known.
+func TestUnknownRunTimeIsNotShown(t *testing.T) {
+	s := Summarize(table(jobOf(jobs.Succeeded, &jobs.Attempt{Host: "a", State: jobs.AttemptLost},
+		exited("a", jobs.Outcome{Started: 100 * second, Ended: 103 * second}))))
+	if got := textOf(t, s, 80); !strings.Contains(got, "1 attempt lost with a host\n") {
+		t.Errorf("got %q", got)
+	}
+}
+
 // TestLargestJobOfASummary checks that memory that cannot be distinguished from the supervisor's
 // own is not attributed to a job (X4). The summary then gives a bound and names no job.
 func TestLargestJobOfASummary(t *testing.T) {

@@ -85,9 +85,12 @@ func (s *Summary) writeCost(b *strings.Builder) {
 		fmt.Fprintf(b, "%s avoided: at least as hard as one that had timed out\n", text.Plural(s.Avoided, "job"))
 	}
 	if s.Retried > 0 || s.Lost > 0 {
-		fmt.Fprintf(b, "%s in all; %s more than once, %s lost with a host; %s of known run time did not count\n",
-			text.Plural(s.Attempts, "attempt"), text.Plural(s.Retried, "job"), text.Plural(s.Lost, "attempt"),
-			text.Duration(s.Wasted))
+		fmt.Fprintf(b, "%s in all; %s more than once, %s lost with a host", text.Plural(s.Attempts, "attempt"),
+			text.Plural(s.Retried, "job"), text.Plural(s.Lost, "attempt"))
+		if s.Wasted > 0 { // the run time of lost attempts is not known
+			fmt.Fprintf(b, "; %s of known run time did not count", text.Duration(s.Wasted))
+		}
+		b.WriteByte('\n')
 	}
 }
 
