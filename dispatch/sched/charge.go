@@ -32,7 +32,7 @@ func (c *Core) applyQueueOptions(s *jobs.Spec) {
 	}
 	if o.QueueSlots > 0 && o.QueueSlots != st.slotPool.limit {
 		st.slotPool.limit = o.QueueSlots
-		c.queue.capacityChanged()
+		c.queue.epoch++
 	}
 }
 

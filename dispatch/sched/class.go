@@ -36,16 +36,17 @@ type class struct {
 	numReady  int // ready jobs
 	ranks     map[rank]*bucket
 	heap      heap.Heap[*bucket]
+	first     jobs.ID // the next job, if it is known; 0: not known
+	firstRank rank
 	listIndex int // in queue.list; -1: not there
 
-	epoch         int    // value of queue.epoch for which the following was computed
-	numChanges    int    // number of changes of hosts that are included (queue.changed)
-	canRun        []bool // by host index: whether the host has what it needs
-	numCanRun     int    // number of hosts in canRun
-	fits          []bool // by host index: canRun without the excluded hosts
-	avoid         []bool // by host index; nil: none
-	exceeds       string // why it needs more than a pool has; "": it does not
-	unsatisfiable string // why no host of the inventory can ever run it; "": one can
+	version       fitsVersion // of the following; epoch -1: not computed
+	canRun        []bool      // by column of the host: whether it has what the class needs
+	numCanRun     int         // number of hosts in canRun
+	fits          []bool      // by column: canRun without the excluded hosts
+	avoid         []bool      // by column; nil: none
+	exceeds       string      // why it needs more than a pool has; "": it does not
+	unsatisfiable string      // why no host of the inventory can ever run it; "": one can
 
 	stuckSince time.Duration // since when its next job has fit on no host; 0: it fits
 }
@@ -107,7 +108,7 @@ func (c *Core) keyOf(j *jobs.Job) classKey {
 func (c *Core) newClass(j *jobs.Job) *class {
 	key := c.keyOf(j)
 	return &class{key: key, stats: c.statsOf(j.Spec), spec: j.Spec, tags: j.Spec.Tags, ranks: make(map[rank]*bucket),
-		listIndex: -1, epoch: -1}
+		listIndex: -1, version: fitsVersion{epoch: -1}}
 }
 
 // excludedHosts returns the hosts that the job avoids, and those where an attempt of it is open or
@@ -171,9 +172,9 @@ func (cl *class) add(c *Core, id jobs.ID, j *jobs.Job) {
 	}
 	b.ids.Push(queuedID(id))
 	cl.numReady++
+	cl.first = 0
 	if cl.listIndex < 0 {
-		cl.listIndex = len(c.queue.list)
-		c.queue.list = append(c.queue.list, cl)
+		c.queue.addToList(cl)
 	}
 }
 
@@ -182,14 +183,11 @@ func (cl *class) add(c *Core, id jobs.ID, j *jobs.Job) {
 func (cl *class) remove(c *Core) {
 	q := &c.queue
 	cl.numReady--
+	cl.first = 0
 	if cl.numReady > 0 {
 		return
 	}
-	last := q.list[len(q.list)-1]
-	q.list[cl.listIndex] = last
-	last.listIndex = cl.listIndex
-	q.list = q.list[:len(q.list)-1]
-	cl.listIndex = -1
+	q.removeFromList(cl)
 	delete(q.classes, cl.key)
 	if c.keeper == cl {
 		c.setKeeper(nil)
@@ -204,6 +202,13 @@ func (cl *class) remove(c *Core) {
 
 // head returns the class's next job and its rank. The job is 0 if there is none.
 func (cl *class) head(c *Core) (jobs.ID, rank) {
+	if cl.first == 0 {
+		cl.first, cl.firstRank = cl.findHead(c)
+	}
+	return cl.first, cl.firstRank
+}
+
+func (cl *class) findHead(c *Core) (jobs.ID, rank) {
 	for len(cl.heap) > 0 {
 		b := cl.heap[0]
 		if len(b.ids) == 0 {
@@ -228,18 +233,22 @@ func (cl *class) head(c *Core) (jobs.ID, rank) {
 // never run on any. It only visits the hosts whose capacities have changed since the last call.
 func (c *Core) updateFits(cl *class) {
 	q := &c.queue
-	last := q.firstChange + len(q.changed)
-	switch {
-	case cl.epoch == q.epoch && cl.numChanges == last:
+	now := q.fitsVersion()
+	if cl.version == now {
 		return
-	case cl.epoch == q.epoch && cl.numChanges >= q.firstChange:
-		for _, h := range q.changed[cl.numChanges-q.firstChange:] {
-			cl.updateFit(h)
-		}
-	default:
-		c.resetFits(cl)
 	}
-	cl.numChanges, cl.unsatisfiable = last, ""
+	if cl.version.epoch >= 0 && cl.version.numChanges >= q.firstChange {
+		cl.addColumns(len(q.columns))
+		for _, column := range q.changed[cl.version.numChanges-q.firstChange:] {
+			q.updateFit(cl, column)
+		}
+	} else {
+		q.resetFits(cl)
+	}
+	if cl.version.epoch != now.epoch {
+		cl.exceeds = c.whyExceedsPools(cl)
+	}
+	cl.version, cl.unsatisfiable = now, ""
 	if c.failUnsatisfiableAt > 0 {
 		return
 	}
@@ -252,34 +261,41 @@ func (c *Core) updateFits(cl *class) {
 	default:
 		cl.unsatisfiable = c.whyUnsatisfiable(cl, c.hosts[0].whyCannotRun(cl))
 	}
+	q.noteUnsatisfiable(cl)
 }
 
-// resetFits computes the fits of the class for all hosts.
-func (c *Core) resetFits(cl *class) {
-	cl.epoch = c.queue.epoch
+// resetFits computes on which hosts the class could run, for all hosts.
+func (q *queue) resetFits(cl *class) {
+	cl.canRun, cl.fits, cl.avoid, cl.numCanRun = nil, nil, nil, 0
+	cl.addColumns(len(q.columns))
+	for column := range q.columns {
+		q.updateFit(cl, column)
+	}
+}
+
+// addColumns gives the class at least n columns.
+func (cl *class) addColumns(n int) {
+	more := n - len(cl.canRun)
+	if more <= 0 {
+		return
+	}
+	cl.canRun = append(cl.canRun, make([]bool, more)...)
 	if cl.key.avoid != "" {
-		cl.avoid = make([]bool, len(c.hosts))
-		for name := range strings.SplitSeq(cl.key.avoid, "\n") {
-			if h := c.byName[name]; h != nil {
-				cl.avoid[h.index] = true
-			}
-		}
+		cl.avoid = append(cl.avoid, make([]bool, more)...)
 	}
-	cl.canRun, cl.numCanRun = make([]bool, len(c.hosts)), 0
-	cl.fits = cl.canRun
-	if cl.key.excluded != "" {
-		cl.fits = make([]bool, len(c.hosts))
+	if cl.key.excluded == "" {
+		cl.fits = cl.canRun
+	} else {
+		cl.fits = append(cl.fits, make([]bool, more)...)
 	}
-	for h := range c.everyHost() {
-		cl.updateFit(h)
-	}
-	cl.exceeds = c.whyExceedsPools(cl)
 }
 
-// updateFit computes whether the class could run on a host.
-func (cl *class) updateFit(h *host) {
-	can := h.lackFor(cl) == lacksNothing
-	switch is := &cl.canRun[h.index]; {
+// updateFit computes whether the class could run on the host of a column.
+func (q *queue) updateFit(cl *class, column int) {
+	q.numFitChecks++
+	h := q.columns[column]
+	can := h != nil && h.lackFor(cl) == lacksNothing
+	switch is := &cl.canRun[column]; {
 	case can && !*is:
 		*is = true
 		cl.numCanRun++
@@ -287,8 +303,11 @@ func (cl *class) updateFit(h *host) {
 		*is = false
 		cl.numCanRun--
 	}
+	if cl.key.avoid != "" {
+		cl.avoid[column] = h != nil && slices.Contains(strings.Split(cl.key.avoid, "\n"), h.spec.Name)
+	}
 	if cl.key.excluded != "" {
-		cl.fits[h.index] = can && !slices.Contains(strings.Split(cl.key.excluded, "\n"), h.spec.Name)
+		cl.fits[column] = can && !slices.Contains(strings.Split(cl.key.excluded, "\n"), h.spec.Name)
 	}
 }
 
@@ -410,9 +429,14 @@ func (c *Core) whyUnsatisfiable(cl *class, first string) string {
 // refuseUnsatisfiable fails the ready jobs of classes that no host can run, at most maxPerStep in
 // a Step.
 func (c *Core) refuseUnsatisfiable() {
-	n := 0
-	for i := 0; i < len(c.queue.list); i++ {
-		cl := c.queue.list[i]
+	q, n := &c.queue, 0
+	version := q.fitsVersion()
+	if version == q.checked && !q.hasUnsatisfiable {
+		return
+	}
+	q.checked, q.hasUnsatisfiable = version, false
+	for i := 0; i < len(q.list); i++ {
+		cl := q.list[i]
 		c.updateFits(cl)
 		for cl.unsatisfiable != "" && cl.numReady > 0 && n < maxPerStep {
 			id, _ := cl.head(c)
@@ -421,7 +445,9 @@ func (c *Core) refuseUnsatisfiable() {
 		}
 		if cl.numReady == 0 {
 			i-- // another class now has this position in the list
+		} else if cl.unsatisfiable != "" {
+			q.hasUnsatisfiable = true
 		}
 	}
-	c.queue.forgetChanges()
+	q.forgetChanges()
 }

@@ -139,7 +139,7 @@ func (c *Core) launchCopy(j *jobs.Job, why string) bool {
 	h := c.chooseHost(cl)
 	if h == nil && c.cfg.CopyOn == CopyOnAny && cl.key.excluded != "" {
 		cl.key.excluded = c.orphanHosts(j)
-		c.resetFits(cl)
+		c.queue.resetFits(cl)
 		h = c.chooseHost(cl)
 	}
 	if h == nil {

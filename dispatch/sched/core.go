@@ -166,6 +166,7 @@ func New(cfg Config, t *jobs.Table, inv *hosts.Inventory) *Core {
 		h.machine = t.At[s.Name]
 		c.hosts = append(c.hosts, h)
 		c.byName[s.Name] = h
+		c.queue.addColumn(h)
 	}
 	c.rebuild()
 	return c

@@ -148,7 +148,7 @@ func (c *Core) isAnythingPossible() bool {
 		}
 		c.updateFits(cl)
 		for h := range c.everyHost() {
-			if cl.fits[h.index] && h.isAnswering() && !h.removed && !h.retiring && !h.isUnfit() {
+			if cl.fits[h.column] && h.isAnswering() && !h.removed && !h.retiring && !h.isUnfit() {
 				return true
 			}
 		}

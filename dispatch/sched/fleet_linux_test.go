@@ -85,7 +85,8 @@ func measureFleet(b *testing.B, numHosts, slots, shapes int) {
 	longest = 0
 	var up, starts, ends, beats time.Duration
 	for _, h := range list {
-		up += step(HostUp{Host: h.Name, Hello: &hosts.Hello{Slots: slots, Cores: slots + 1, MemBytes: 64 << 30}})
+		up += step(HostUp{Host: h.Name, Hello: &hosts.Hello{Machine: h.Name,
+			Slots: slots, Cores: slots + 1, MemBytes: 64 << 30}})
 	}
 	for i, h := range list {
 		s := &hosts.Started{}

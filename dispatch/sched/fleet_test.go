@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -132,4 +133,56 @@ func TestLaunchesOfAStepAreBounded(t *testing.T) {
 func VisitAllHosts(c *Core) string {
 	c.touchAll()
 	return ""
+}
+
+// TestFitsAreComputedPerHost checks that whether a class of jobs could run on a host is computed at
+// most twice until the host is up, and again only after a change of this host. The number of
+// computations is thus proportional to classes times hosts, and an event about one host costs one per
+// class.
+func TestFitsAreComputedPerHost(t *testing.T) {
+	for _, n := range []int{8, 64} {
+		var list []*hosts.Host
+		var options []*jobs.Options
+		for i := range n {
+			list = append(list, testHost(fmt.Sprint("h", i), 1))
+			for range 3 {
+				options = append(options, &jobs.Options{MemBytes: int64(i+1) << 20})
+			}
+		}
+		s := newStage(t, Config{}, list...)
+		checks := func(what string, least, most int, do func()) {
+			s.c.queue.numFitChecks = 0
+			do()
+			s.step(Tick{})
+			s.c.Next()
+			wantBetween(t, fmt.Sprintf("computations with %d hosts and classes: %s", n, what), s.c.queue.numFitChecks,
+				least, most)
+		}
+		checks("submit, and connect all hosts", n*n, 2*n*n, func() {
+			s.submit(true, options...)
+			for _, h := range list {
+				s.connectAs(h.Name, h.Name)
+			}
+		})
+		checks("a host is back", 1, n, func() {
+			s.step(HostDown{Host: "h3"})
+			s.connectAs("h3", "h3")
+		})
+		checks("a job starts and ends", 0, 0, func() {
+			id := s.attemptsOn("h3")[0]
+			s.started("h3", id.String())
+			s.ended("h3", id.String(), succeeded)
+		})
+		checks("a heartbeat", 0, 0, func() {
+			s.step(HostHeartbeat{Host: "h1", Heartbeat: &hosts.Heartbeat{MemFree: -1}})
+		})
+		checks("a host gets another number of slots", 1, n, func() {
+			s.step(Request{Name: "a", Text: "asked", Do: []Event{SetSlots{Host: "h1", Slots: 3}}})
+		})
+		list = append(slices.Delete(list, 2, 3), testHost("new", 1))
+		checks("a host leaves, and another one is added", 1, 4*n, func() {
+			s.step(setHosts(list...))
+			s.connectAs("new", "new")
+		})
+	}
 }

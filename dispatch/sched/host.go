@@ -14,10 +14,11 @@ import (
 // host holds what the core knows about one host. Its parts are declared in the files of the
 // policies that use them. Instants are Time.Mono.
 type host struct {
-	spec  *hosts.Host
-	index int                 // in Core.hosts; -1: not in the inventory
-	hello *hosts.Hello        // bounded; nil before the first connection
-	parts []hosts.NetworkPart // that lead to it (outage.go)
+	spec   *hosts.Host
+	index  int                 // in Core.hosts; -1: not in the inventory
+	column int                 // in queue.columns; -1: not in the inventory
+	hello  *hosts.Hello        // bounded; nil before the first connection
+	parts  []hosts.NetworkPart // that lead to it (outage.go)
 
 	fleetState // fleet.go
 	membership // hostset.go
@@ -45,7 +46,7 @@ type host struct {
 }
 
 func newHost(s *hosts.Host, index int) *host {
-	h := &host{spec: s, index: index, parts: s.NetworkParts(), linkState: linkState{state: jobs.HostConnecting}}
+	h := &host{spec: s, index: index, column: -1, parts: s.NetworkParts(), linkState: linkState{state: jobs.HostConnecting}}
 	h.sentLimit, h.maxLostAfter = -1, s.LostAfterOrDefault()
 	h.setHeartbeat(s)
 	h.setGPUs(s.GPUNumbers(nil))

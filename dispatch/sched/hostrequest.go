@@ -190,7 +190,7 @@ func (e SetSlots) carryOut(c *Core) (refused string) {
 		c.logf(h.spec.Name, 0, "%s gets %s instead of %d%s", h.spec.Name, text.Plural(n, "slot"), was, by)
 	}
 	c.recordHostRequest(h)
-	c.queue.capacityChanged()
+	c.queue.capacityChanged(h)
 	return ""
 }
 

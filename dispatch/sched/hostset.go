@@ -3,6 +3,7 @@ package sched
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -122,7 +123,7 @@ func (c *Core) updateHosts() {
 			c.logf("", 0, "%v", err)
 		}
 	}
-	c.reclassify(hasAttempts, func() { c.applyHostSet(set) })
+	c.reclassifyTried(func() { c.applyHostSet(set) })
 }
 
 func (c *Core) applyHostSet(set []*hosts.Host) {
@@ -166,25 +167,34 @@ func (c *Core) handleHostSetChange() {
 		h.index = i
 	}
 	c.rebuild()
-	c.queue.capacityChanged()
 	for _, cl := range c.queue.list {
 		c.updateFits(cl)
 	}
 	// Classes include estimates only in a hybrid run.
 	if hybrid := hasLocalAndRemote(c.HostSpecs()); hybrid != c.hybrid {
-		c.reclassify(allJobs, func() { c.hybrid = hybrid })
+		c.reclassify(func() { c.hybrid = hybrid })
 	}
 }
 
-// reclassify calls change, which affects the classes of some ready jobs, and puts those jobs into
-// their new classes.
-func (c *Core) reclassify(depends func(*jobs.Job) bool, change func()) {
-	var again []jobs.ID
-	for i, spot := range c.queue.states {
-		if id := jobs.ID(i + 1); spot == stateReady && depends(c.table.Job(id)) {
-			again = append(again, id)
+// reclassify calls change, which affects the classes of all ready jobs, and puts them into their new
+// classes.
+func (c *Core) reclassify(change func()) {
+	var ready []jobs.ID
+	for i, state := range c.queue.states {
+		if state == stateReady {
+			ready = append(ready, jobs.ID(i+1))
 		}
 	}
+	c.moveToNewClasses(ready, change)
+}
+
+// reclassifyTried is reclassify for a change that affects only the classes of jobs with attempts,
+// which depend on the hosts of these (excludedHosts). Its cost does not grow with the other jobs.
+func (c *Core) reclassifyTried(change func()) {
+	c.moveToNewClasses(slices.Sorted(maps.Keys(c.queue.tried)), change)
+}
+
+func (c *Core) moveToNewClasses(again []jobs.ID, change func()) {
 	anywhere := make(map[jobs.ID]bool)
 	for _, id := range again {
 		anywhere[id] = c.queue.avoidanceOver[id]
@@ -201,11 +211,6 @@ func (c *Core) reclassify(depends func(*jobs.Job) bool, change func()) {
 		}
 	}
 }
-
-// allJobs and hasAttempts select jobs for reclassify: all jobs, or those whose classes depend on
-// the hosts of their attempts (excludedHosts).
-func allJobs(*jobs.Job) bool       { return true }
-func hasAttempts(j *jobs.Job) bool { return len(j.Attempts) > 0 }
 
 // HostSpecs returns the hosts that are not removed. The caller must not change them.
 func (c *Core) HostSpecs() []*hosts.Host {
@@ -236,6 +241,7 @@ func (c *Core) addHost(s *hosts.Host) {
 	c.hosts = append(c.hosts, h)
 	c.byName[s.Name] = h
 	h.index = len(c.hosts) - 1
+	c.queue.addColumn(h)
 	c.applyHostRequest(h)
 	c.logf(s.Name, 0, "%s is added to the hosts of the run", s.Name)
 	h.outbox.configure = true
@@ -244,6 +250,7 @@ func (c *Core) addHost(s *hosts.Host) {
 
 func (c *Core) removeHost(h *host) {
 	h.removed, h.leaveBy, h.nextSpec, h.reserved = true, c.now.Mono+waitLostTime, nil, nil
+	c.queue.capacityChanged(h)
 	goesOn := ""
 	switch {
 	case h.numOpen > 0 && !h.linked:
@@ -263,6 +270,7 @@ func (c *Core) changeHost(h *host, s *hosts.Host) bool {
 	}
 	if h.removed {
 		h.removed = false
+		c.queue.capacityChanged(h)
 		c.logf(s.Name, 0, "%s is added to the hosts of the run again, and stays", s.Name)
 	}
 	if is.Equal(s) {
@@ -310,6 +318,7 @@ func (c *Core) setHostSpec(h *host, s *hosts.Host) {
 		}
 		h.storeHello(&hello)
 	}
+	c.queue.capacityChanged(h)
 	if len(s.Quiet) == 0 && h.isQuiet {
 		h.isQuiet, h.quietChangeAt = false, 0
 	}
@@ -324,8 +333,9 @@ func (c *Core) moveHosts() {
 		case h.nextSpec != nil:
 			c.moveHost(h)
 		case h.removed && (!h.linked || len(h.orphans) == 0 || c.now.Mono >= h.leaveBy):
-			c.reclassify(hasAttempts, func() {
+			c.reclassifyTried(func() {
 				c.hosts = slices.Delete(c.hosts, h.index, h.index+1)
+				c.queue.removeColumn(h)
 				c.endHostUse(h)
 				c.handleHostSetChange()
 			})
@@ -334,7 +344,7 @@ func (c *Core) moveHosts() {
 	c.absent = slices.DeleteFunc(c.absent, func(h *host) bool { return h.numOpen == 0 && len(h.orphans) == 0 })
 	if c.failUnsatisfiableAt > 0 && c.now.Mono >= c.failUnsatisfiableAt {
 		c.failUnsatisfiableAt = 0
-		c.queue.capacityChanged()
+		c.queue.epoch++
 	}
 }
 
@@ -430,7 +440,7 @@ func (c *Core) identifyMachine(h *host, id string) {
 		return
 	}
 	if machine := c.table.At[name]; h.machine != machine {
-		c.reclassify(hasAttempts, func() { c.changeMachine(h, machine) })
+		c.reclassifyTried(func() { c.changeMachine(h, machine) })
 	}
 }
 

@@ -159,7 +159,7 @@ func (c *Core) beginProviding() {
 
 // setProviders follows the inventory. A provider that is not in it any more creates no more
 // instances, but still terminates its own.
-func (c *Core) setProviders() { c.reclassify(allJobs, c.updateProviders) }
+func (c *Core) setProviders() { c.reclassify(c.updateProviders) }
 
 func (c *Core) updateProviders() {
 	for _, p := range c.provisions.providers {
@@ -179,7 +179,12 @@ func (c *Core) updateProviders() {
 			p.startup = spec.Startup
 		}
 	}
-	c.queue.capacityChanged()
+	c.queue.epoch++
+	for h := range c.everyHost() {
+		if h.instance != nil {
+			c.queue.capacityChanged(h)
+		}
+	}
 }
 
 // adoptInstances takes over the instances that a provider has created according to the table.

@@ -57,7 +57,7 @@ func Inconsistency(c *Core) string {
 	if total != c.total {
 		return fmt.Sprintf("the totals of the hosts are %+v, and should be %+v", c.total, total)
 	}
-	waiting, avoiding := map[queueState]int{}, 0
+	waiting, avoiding, tried := map[queueState]int{}, 0, 0
 	queued := map[*queueStats][2]int{} // jobs and their slots
 	running := c.Running()
 	for i := range c.table.Jobs {
@@ -68,6 +68,9 @@ func Inconsistency(c *Core) string {
 		if j.State == jobs.Queued {
 			n := queued[c.statsOf(j.Spec)]
 			queued[c.statsOf(j.Spec)] = [2]int{n[0] + 1, n[1] + j.Spec.SlotCount()}
+		}
+		if state == stateReady && len(j.Attempts) > 0 {
+			tried++
 		}
 		if state == stateReady && c.classOf(j).avoid != nil {
 			avoiding++
@@ -83,9 +86,32 @@ func Inconsistency(c *Core) string {
 				queued[st])
 		}
 	}
-	inClasses := 0
+	inClasses, wide := 0, 0
 	for _, cl := range c.queue.list {
 		inClasses += cl.numReady
+		c.updateFits(cl)
+		known, _ := cl.head(c)
+		if id, r := cl.findHead(c); id != known || r != cl.firstRank {
+			return fmt.Sprintf("the next job of %+v is %d, want %d", cl.key, known, id)
+		}
+		if cl.isWide() {
+			wide++
+		}
+		can := 0
+		for _, h := range c.hosts {
+			fits := h.lackFor(cl) == lacksNothing
+			if fits {
+				can++
+			}
+			fits = fits && !slices.Contains(strings.Split(cl.key.excluded, "\n"), h.spec.Name)
+			if c.queue.columns[h.column] != h || cl.fits[h.column] != fits {
+				return fmt.Sprintf("%s in column %d fits %+v: %v, want %v", h.spec.Name, h.column, cl.key,
+					cl.fits[h.column], fits)
+			}
+		}
+		if can != cl.numCanRun {
+			return fmt.Sprintf("%d hosts can run %+v, want %d", cl.numCanRun, cl.key, can)
+		}
 	}
 	for _, x := range []struct {
 		what      string
@@ -94,6 +120,8 @@ func Inconsistency(c *Core) string {
 		{"timers", len(c.queue.timerAt), waiting[stateRetrying] + avoiding},
 		{"jobs that wait for others", c.dependencies.numWaiting, waiting[stateWaitingForJobs]},
 		{"ready jobs", c.queue.ready, waiting[stateReady]},
+		{"ready jobs with attempts", len(c.queue.tried), tried},
+		{"classes of wide jobs", c.queue.numWide, wide},
 		{"jobs in classes", inClasses, waiting[stateReady]},
 		{"jobs beyond the ready ones that may run anywhere", max(0, len(c.queue.avoidanceOver)-waiting[stateReady]), 0},
 	} {

@@ -118,7 +118,7 @@ func (e HostUp) apply(c *Core) {
 		Suspended: h.heartbeat.Suspended}
 	h.isMeasured, h.diskFree, h.reportedHold = false, -1, jobs.NotHeld
 	if learn := func() { h.storeHello(e.Hello) }; c.cfg.MemGrowth > 1 {
-		c.reclassify(hasAttempts, learn) // memory that grows is bounded by the largest host
+		c.reclassifyTried(learn) // memory that grows is bounded by the largest host
 	} else {
 		learn()
 	}
@@ -136,7 +136,7 @@ func (e HostUp) apply(c *Core) {
 	}
 	c.probeAll(h)
 	c.requestList(h)
-	c.queue.changed = append(c.queue.changed, h)
+	c.queue.capacityChanged(h)
 }
 
 func (e HostHeartbeat) apply(c *Core) {

@@ -22,7 +22,7 @@ func (c *Core) place() {
 		return
 	}
 	c.launchCopies()
-	wide := c.hasWideJob()
+	wide := c.queue.numWide > 0
 	if c.hasFreeSlot() || wide {
 		line := c.candidates()
 		c.launchShortest(&line)
@@ -273,7 +273,7 @@ func (c *Core) spaceOn(h *host, cl *class) (slots int, why passReason) {
 // whyClosedTo returns why the host takes no job of the class for now, or notPassed.
 func (h *host) whyClosedTo(cl *class) passReason {
 	switch {
-	case !cl.fits[h.index]:
+	case !cl.fits[h.column]:
 		return passedUnfit
 	case !h.acceptsJobs():
 		return passedClosed
@@ -284,7 +284,7 @@ func (h *host) whyClosedTo(cl *class) passReason {
 // whyBarredFrom returns why the class is kept from the host even if there is space, or notPassed.
 func (c *Core) whyBarredFrom(h *host, cl *class, picky bool) passReason {
 	switch {
-	case picky && cl.avoid[h.index]:
+	case picky && cl.avoid[h.column]:
 		return passedAvoided
 	case !c.hasTimeFor(h, cl.key.maxRunTime):
 		return passedTime
@@ -309,6 +309,6 @@ func (cl *class) isAvoidingHosts(c *Core) bool { return cl.avoid != nil && cl.ha
 // as a slot is free, and has not failed any of its jobs.
 func (cl *class) hasUsableHost(c *Core, but *host) bool {
 	return c.anyHost(func(h *host) bool {
-		return h != but && h.acceptsJobs() && h.limit > 0 && cl.fits[h.index] && !(cl.avoid != nil && cl.avoid[h.index])
+		return h != but && h.acceptsJobs() && h.limit > 0 && cl.fits[h.column] && !(cl.avoid != nil && cl.avoid[h.column])
 	})
 }

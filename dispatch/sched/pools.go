@@ -53,7 +53,7 @@ func (c *Core) setTokens() {
 		// A job may need more tokens than exist now.
 		c.failUnsatisfiableAt = c.now.Mono + unsatisfiableWait
 	}
-	c.queue.capacityChanged()
+	c.queue.epoch++
 }
 
 // isSlotLimitBinding reports whether the hosts may have more slots together than --max-slots

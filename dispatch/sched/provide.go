@@ -423,7 +423,7 @@ func (st *queueStats) meanOr(known bool, oldest float64) float64 {
 func (c *Core) hasHostFor(cl *class) bool {
 	c.updateFits(cl)
 	return c.anyHost(func(h *host) bool {
-		return cl.fits[h.index] && h.acceptsJobs() && c.hasTimeFor(h, cl.key.maxRunTime)
+		return cl.fits[h.column] && h.acceptsJobs() && c.hasTimeFor(h, cl.key.maxRunTime)
 	})
 }
 

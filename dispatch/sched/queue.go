@@ -2,6 +2,7 @@ package sched
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"dcs-tui/dispatch/sched/hardness"
@@ -28,12 +29,17 @@ type queue struct {
 	ready   int          // number of ready jobs
 	classes map[classKey]*class
 	list    []*class // classes with ready jobs, in no meaningful order
-	// Version of the hosts' capacities; a class of an older one computes fits again.
-	epoch int
-	// Hosts whose capacities have changed in this epoch, without the first ones that were forgotten.
-	// firstChange is the number of those of all epochs.
-	changed     []*host
-	firstChange int
+	// Version of what all classes depend on besides hosts: pools, providers, whether jobs wait for hosts.
+	epoch            int
+	checked          fitsVersion // of the last refuseUnsatisfiable
+	hasUnsatisfiable bool        // a class of the list may be unsatisfiable
+	numWide          int         // number of classes of the list whose jobs need several slots or GPUs
+	// The hosts, each in a column of its own that it keeps as long as it is in the inventory. nil: free.
+	columns []*host
+	// Columns whose hosts have changed, without the first firstChange ones, which were forgotten.
+	changed      []int
+	firstChange  int
+	numFitChecks int // how often it was computed whether a class could run on a host, for tests
 	// When the timer of a job fires, which ends the wait for a retry or for another host.
 	timerAt map[jobs.ID]time.Duration
 	// Ready jobs that have waited long enough for hosts where they have not failed.
@@ -42,11 +48,13 @@ type queue struct {
 	lastOpts        *jobs.Options // options of the last lookup, which neighbors usually share
 	lastKey         classKey
 	hasStaleEntries bool // a job was edited, so a class may have entries of jobs that have left it
+	// Ready jobs with attempts: their classes depend on the hosts of these (excludedHosts).
+	tried map[jobs.ID]bool
 }
 
 func newQueue() queue {
 	return queue{classes: make(map[classKey]*class), timerAt: make(map[jobs.ID]time.Duration),
-		avoidanceOver: make(map[jobs.ID]bool)}
+		avoidanceOver: make(map[jobs.ID]bool), tried: make(map[jobs.ID]bool)}
 }
 
 func (q *queue) grow(n int) {
@@ -55,12 +63,65 @@ func (q *queue) grow(n int) {
 	}
 }
 
-// capacityChanged makes classes compute again on which hosts they fit.
-func (q *queue) capacityChanged() {
-	q.epoch++
-	q.firstChange += len(q.changed)
-	q.changed = q.changed[:0]
+// fitsVersion is the version of all that decides where classes could run.
+type fitsVersion struct {
+	epoch      int // queue.epoch
+	numChanges int // number of changes of hosts (queue.changed)
 }
+
+func (q *queue) fitsVersion() fitsVersion {
+	return fitsVersion{q.epoch, q.firstChange + len(q.changed)}
+}
+
+// addToList adds a class that has its first ready job.
+func (q *queue) addToList(cl *class) {
+	cl.listIndex = len(q.list)
+	q.list = append(q.list, cl)
+	if cl.isWide() {
+		q.numWide++
+	}
+	q.noteUnsatisfiable(cl)
+}
+
+// removeFromList removes a class that has no ready jobs any more.
+func (q *queue) removeFromList(cl *class) {
+	last := q.list[len(q.list)-1]
+	q.list[cl.listIndex] = last
+	last.listIndex = cl.listIndex
+	q.list = q.list[:len(q.list)-1]
+	cl.listIndex = -1
+	if cl.isWide() {
+		q.numWide--
+	}
+}
+
+// noteUnsatisfiable makes refuseUnsatisfiable look at a class of the list if it is unsatisfiable.
+func (q *queue) noteUnsatisfiable(cl *class) {
+	if cl.listIndex >= 0 && cl.unsatisfiable != "" {
+		q.hasUnsatisfiable = true
+	}
+}
+
+// addColumn gives a host that has none a column.
+func (q *queue) addColumn(h *host) {
+	h.column = slices.Index(q.columns, nil)
+	if h.column < 0 {
+		h.column = len(q.columns)
+		q.columns = append(q.columns, nil)
+	}
+	q.columns[h.column] = h
+	q.capacityChanged(h)
+}
+
+// removeColumn frees the column of a host that leaves the inventory.
+func (q *queue) removeColumn(h *host) {
+	q.capacityChanged(h)
+	q.columns[h.column] = nil
+	h.column = -1
+}
+
+// capacityChanged makes each class compute again whether it could run on the host.
+func (q *queue) capacityChanged(h *host) { q.changed = append(q.changed, h.column) }
 
 // maxChanges is the number of changes of hosts that are remembered for classes without ready jobs.
 const maxChanges = 1024
@@ -123,6 +184,9 @@ func (c *Core) makeReady(id jobs.ID, j *jobs.Job) {
 	q.ready++
 	cl := c.classOf(j)
 	cl.add(c, id, j)
+	if len(j.Attempts) > 0 {
+		q.tried[id] = true
+	}
 	if cl.avoid != nil {
 		q.setTimer(id, c.now.Mono+c.avoidanceTime(j))
 	}
@@ -153,6 +217,7 @@ func (c *Core) removeFromQueue(id jobs.ID) {
 		c.classOf(c.table.Job(id)).remove(c)
 		delete(q.timerAt, id)
 		delete(q.avoidanceOver, id)
+		delete(q.tried, id)
 	case stateRetrying:
 		delete(q.timerAt, id)
 	case stateWaitingForJobs:

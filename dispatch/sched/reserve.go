@@ -52,11 +52,6 @@ func (c *Core) reserve(stuck []*class, rest candidates) {
 // isWide reports whether jobs of the class need several slots or GPUs at once.
 func (cl *class) isWide() bool { return cl.key.slots > 1 || cl.key.gpus.Devices() > 1 }
 
-// hasWideJob reports whether a ready job needs several slots or GPUs.
-func (c *Core) hasWideJob() bool {
-	return slices.ContainsFunc(c.queue.list, (*class).isWide)
-}
-
 func (c *Core) hasReserved(cl *class) bool {
 	return c.anyHost(func(h *host) bool { return h.reserved == cl })
 }
@@ -100,7 +95,7 @@ func (h *host) limitFor(cl *class) int {
 // isWantedBefore reports whether one of the classes before could use the host.
 func (c *Core) isWantedBefore(h *host, before []*class) bool {
 	return slices.ContainsFunc(before, func(cl *class) bool {
-		return cl.numReady > 0 && cl.fits[h.index] && !c.waitsForPool(cl)
+		return cl.numReady > 0 && cl.fits[h.column] && !c.waitsForPool(cl)
 	})
 }
 

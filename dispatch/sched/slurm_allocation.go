@@ -23,7 +23,10 @@ func (c *Core) linkInstancesWithHosts() {
 		in.hosts = in.hosts[:0]
 	}
 	for h := range c.everyHost() {
-		h.instance = c.instanceOf(h.spec.Name)
+		if in := c.instanceOf(h.spec.Name); h.instance != in {
+			h.instance = in
+			c.queue.capacityChanged(h)
+		}
 		if h.instance != nil && c.byName[h.spec.Name] == h {
 			h.instance.hosts = append(h.instance.hosts, h)
 		}

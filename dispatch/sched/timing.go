@@ -67,18 +67,18 @@ func (c *Core) Next() (time.Duration, bool) {
 	if c.hasLaunchedMost() || c.hardness.IsPending() && !c.mustDelaySkipping() {
 		next.add(c.now.Mono + 1)
 	}
-	for _, cl := range c.queue.list {
-		if cl.unsatisfiable != "" {
-			next.add(c.now.Mono + 1)
-		}
+	if c.queue.hasUnsatisfiable {
+		next.add(c.now.Mono + 1)
 	}
 	if !c.isLaunchingClosed() {
 		if c.queue.ready > 0 {
 			next.add(c.launchAfter)
 		}
-		for _, cl := range c.queue.list {
-			if cl.stuckSince > 0 {
-				next.add(cl.stuckSince + reserveAfter)
+		if c.queue.numWide > 0 {
+			for _, cl := range c.queue.list {
+				if cl.stuckSince > 0 {
+					next.add(cl.stuckSince + reserveAfter)
+				}
 			}
 		}
 	}

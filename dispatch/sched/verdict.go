@@ -128,7 +128,7 @@ func (c *Core) hasFailedOn(j *jobs.Job, h *host) bool {
 // canTry reports whether the host can run the class, and accepts jobs, or will without a person's
 // doing.
 func (c *Core) canTry(h *host, cl *class) bool {
-	if !cl.fits[h.index] || !c.hasTimeFor(h, cl.key.maxRunTime) {
+	if !cl.fits[h.column] || !c.hasTimeFor(h, cl.key.maxRunTime) {
 		return false
 	}
 	switch {
@@ -159,7 +159,7 @@ func (c *Core) isExpected(h *host) bool {
 // hasUntriedHost reports whether jobs of the class can be tried on a host that they do not avoid.
 func (cl *class) hasUntriedHost(c *Core) bool {
 	return c.anyHost(func(h *host) bool {
-		return !(cl.avoid != nil && cl.avoid[h.index]) && c.canTry(h, cl)
+		return !(cl.avoid != nil && cl.avoid[h.column]) && c.canTry(h, cl)
 	})
 }
 

@@ -108,7 +108,7 @@ var mutations = []mutation{
 			"	h.withdrawAll()\n	for h.oldest != nil {\n" +
 				"		c.loseAttempt(h.oldest, \"its host is removed\")\n	}\n}\n\n// changeHost"}}},
 	{name: "settled by the machine at the new address", file: "dispatch/sched/hostset.go", edits: []edit{
-		{"		c.reclassify(hasAttempts, func() { c.changeMachine(h, machine) })", "		h.machine = machine"},
+		{"		c.reclassifyTried(func() { c.changeMachine(h, machine) })", "		h.machine = machine"},
 		{"	return h.spec.Name == name && (machine == 0 || h.machine == machine)",
 			"	return h.spec.Name == name"}}},
 	{name: "a reload forgets a host added by request", file: "hosts/inventory.go", edits: []edit{
