@@ -46,7 +46,8 @@ type host struct {
 }
 
 func newHost(s *hosts.Host, index int) *host {
-	h := &host{spec: s, index: index, column: -1, parts: s.NetworkParts(), linkState: linkState{state: jobs.HostConnecting}}
+	h := &host{spec: s, index: index, column: -1, parts: s.NetworkParts()}
+	h.state = jobs.HostConnecting
 	h.sentLimit, h.maxLostAfter = -1, s.LostAfterOrDefault()
 	h.setHeartbeat(s)
 	h.setGPUs(s.GPUNumbers(nil))

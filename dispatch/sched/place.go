@@ -119,8 +119,10 @@ func (w *candidate) before(o *candidate) bool {
 	if w.rank.IsUrgent != o.rank.IsUrgent {
 		return w.rank.IsUrgent
 	}
-	if d := w.class.stats.share.Compare(o.class.stats.share); d != 0 {
-		return d < 0
+	if w.class.stats != o.class.stats {
+		if d := w.class.stats.share.Compare(o.class.stats.share); d != 0 {
+			return d < 0
+		}
 	}
 	if d := w.rank.compare(o.rank); d != 0 {
 		return d < 0
@@ -153,10 +155,11 @@ func (l candidates) sort() {
 	})
 }
 
-// candidates returns the classes with ready jobs.
+// candidates returns the classes with ready jobs. The result is valid until the next call.
 func (c *Core) candidates() candidates {
 	c.updateShares()
-	l := make(candidates, 0, len(c.queue.list))
+	clear(c.queue.candidates)
+	l := c.queue.candidates[:0]
 	for _, cl := range c.queue.list {
 		c.updateFits(cl)
 		if id, r := cl.head(c); id > 0 {
@@ -165,6 +168,7 @@ func (c *Core) candidates() candidates {
 			c.Defects++ // a class without jobs is not in the list
 		}
 	}
+	c.queue.candidates = l
 	return l
 }
 
@@ -309,6 +313,7 @@ func (cl *class) isAvoidingHosts(c *Core) bool { return cl.avoid != nil && cl.ha
 // as a slot is free, and has not failed any of its jobs.
 func (cl *class) hasUsableHost(c *Core, but *host) bool {
 	return c.anyHost(func(h *host) bool {
-		return h != but && h.acceptsJobs() && h.limit > 0 && cl.fits[h.column] && !(cl.avoid != nil && cl.avoid[h.column])
+		avoids := cl.avoid != nil && cl.avoid[h.column]
+		return h != but && h.acceptsJobs() && h.limit > 0 && cl.fits[h.column] && !avoids
 	})
 }

@@ -29,6 +29,8 @@ type queue struct {
 	ready   int          // number of ready jobs
 	classes map[classKey]*class
 	list    []*class // classes with ready jobs, in no meaningful order
+	// Memory of Core.candidates.
+	candidates candidates
 	// Version of what all classes depend on besides hosts: pools, providers, whether jobs wait for hosts.
 	epoch            int
 	checked          fitsVersion // of the last refuseUnsatisfiable
