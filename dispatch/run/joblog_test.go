@@ -12,6 +12,7 @@ import (
 	"dcs-tui/dispatch"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/rundir/disktest"
 )
 
@@ -25,7 +26,7 @@ func TestJobLogKeepsItsLinesOnAFullDisk(t *testing.T) {
 	run := disktest.NewRun(t)
 	path, real := filepath.Join(dir, "log"), filepath.Join(dir, "real")
 	must(t, os.Symlink("/dev/full", path))
-	l, err := openJobLog(path, run, &jobs.Table{}, func(error) {})
+	l, err := openJobLog(path, 0, run, &jobs.Table{}, func(error) {})
 	must(t, err)
 	for i := range 3 {
 		l.Add(&dispatch.Result{Job: jobs.ID(i + 1), Command: "true", Attempts: 1})
@@ -50,6 +51,34 @@ func TestJobLogKeepsItsLinesOnAFullDisk(t *testing.T) {
 	}
 }
 
+// TestJobLogOfTheRunStaysInItsDirectory checks that the job log of a run directory, where a job may
+// have put a link or a pipe, changes no other file and waits for nobody.
+func TestJobLogOfTheRunStaysInItsDirectory(t *testing.T) {
+	run := disktest.NewRun(t)
+	other := filepath.Join(t.TempDir(), "other")
+	must(t, os.WriteFile(other, []byte("mine"), 0o600))
+	path := run.Path(rundir.JobLogFile)
+	for name, put := range map[string]func() error{
+		"link": func() error { return os.Symlink(other, path) },
+		"pipe": func() error { return syscall.Mkfifo(path, 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			_ = os.Remove(path)
+			must(t, put())
+			r := &Run{dir: run, table: &jobs.Table{}, messages: newMessages()}
+			must(t, r.openJobLogs())
+			if l := r.jobLogs[0]; l.failure == nil {
+				t.Error("it was opened")
+			}
+			must(t, os.Remove(path))
+			if b, err := os.ReadFile(other); err != nil || string(b) != "mine" {
+				t.Errorf("the file that the link names: %q, %v", b, err)
+			}
+			must(t, r.jobLogs[0].Close())
+		})
+	}
+}
+
 // TestJobLogIsContinued checks that a later dispatcher writes only what a job log lacks, and that the
 // log then equals one that was written at once.
 func TestJobLogIsContinued(t *testing.T) {
@@ -66,7 +95,7 @@ func TestJobLogIsContinued(t *testing.T) {
 	}
 	write := func(path, had string) (string, int) {
 		must(t, os.WriteFile(path, []byte(had), 0o600))
-		l, err := openJobLog(path, run, table, func(err error) { t.Error(err) })
+		l, err := openJobLog(path, 0, run, table, func(err error) { t.Error(err) })
 		must(t, err)
 		kept := int(l.kept)
 		must(t, l.Close())
@@ -92,7 +121,7 @@ func TestJobLogIsContinued(t *testing.T) {
 	}
 	old := time.Now().Add(-time.Hour).Truncate(time.Second)
 	must(t, os.Chtimes(path, old, old))
-	l, err := openJobLog(path, run, table, func(err error) { t.Error(err) })
+	l, err := openJobLog(path, 0, run, table, func(err error) { t.Error(err) })
 	must(t, errors.Join(err, l.Close()))
 	if info, err := os.Stat(path); err != nil || !info.ModTime().Equal(old) {
 		t.Errorf("a log that lacks nothing was written again: %v", err)

@@ -193,7 +193,7 @@ func (l *hostLogs) write() {
 		if f == nil {
 			// Host names have neither slashes nor leading dots (hosts.Parse).
 			var err error
-			f, err = os.OpenFile(l.run.Path(rundir.HostsDir, t.host+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+			f, err = l.run.OpenLog(rundir.HostsDir, t.host+".log")
 			if err != nil {
 				continue
 			}

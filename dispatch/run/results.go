@@ -199,7 +199,8 @@ func haveComeUp(views []sched.HostView, names []string) bool {
 // on. Lines that cannot be written wait in memory, so a job log never ends a run. It is safe for
 // concurrent use. Only callers that add lines wait for the disk.
 type jobLog struct {
-	path string
+	path  string
+	flags int // flags of open, such as rundir.OwnFile
 	// Called with the first of several failures, and with nil when writing works again.
 	report func(err error)
 
@@ -222,11 +223,11 @@ const retryInterval = time.Second
 
 // openJobLog opens a log and writes the earlier results that it lacks. If it returns an error, the
 // path is wrong, but the log can be used.
-func openJobLog(path string, run *rundir.Run, t *jobs.Table, report func(error)) (*jobLog, error) {
-	l := &jobLog{path: path, report: report}
+func openJobLog(path string, flags int, run *rundir.Run, t *jobs.Table, report func(error)) (*jobLog, error) {
+	l := &jobLog{path: path, flags: flags, report: report}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	had := readJobLog(path)
+	had := readJobLog(path, flags)
 	defer had.Close()
 	old := bufio.NewReaderSize(had, 1<<20)
 	add := func(line []byte) {
@@ -262,10 +263,10 @@ func openJobLog(path string, run *rundir.Run, t *jobs.Table, report func(error))
 
 // readJobLog opens an existing log for reading. A file that is not regular, such as a pipe, is not
 // read.
-func readJobLog(path string) io.ReadCloser {
+func readJobLog(path string, flags int) io.ReadCloser {
 	info, err := os.Stat(path)
 	if err == nil && info.Mode().IsRegular() {
-		if f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0); err == nil {
+		if f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|flags, 0); err == nil {
 			return f
 		}
 	}
@@ -312,11 +313,11 @@ func (l *jobLog) flush() {
 func (l *jobLog) write() {
 	if l.f == nil {
 		// A pipe may have lost its reader.
-		flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND | syscall.O_NONBLOCK
+		flags := os.O_APPEND | syscall.O_NONBLOCK
 		if !l.isTruncated && l.kept == 0 {
-			flags = os.O_CREATE | os.O_WRONLY | os.O_TRUNC
+			flags = os.O_TRUNC
 		}
-		l.f, l.failure = os.OpenFile(l.path, flags, 0o600)
+		l.f, l.failure = os.OpenFile(l.path, os.O_CREATE|os.O_WRONLY|flags|l.flags, 0o600)
 		if l.failure == nil && !l.isTruncated && l.kept > 0 {
 			l.failure = l.truncate()
 		}
@@ -382,11 +383,15 @@ func (l *jobLog) Close() error {
 
 // openJobLogs opens the job log of the run, and the one that the user asked for.
 func (r *Run) openJobLogs() error {
-	for _, file := range []string{r.dir.Path(rundir.JobLogFile), r.opts.JobLog} {
+	for i, file := range []string{r.dir.Path(rundir.JobLogFile), r.opts.JobLog} {
 		if file == "" {
 			continue
 		}
-		l, err := openJobLog(file, r.dir, r.table, func(err error) {
+		flags := 0 // the user's file may be a link or a pipe
+		if i == 0 {
+			flags = rundir.OwnFile
+		}
+		l, err := openJobLog(file, flags, r.dir, r.table, func(err error) {
 			if err == nil {
 				r.printText("the job log " + file + " can be written again")
 			} else {

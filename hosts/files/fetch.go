@@ -199,7 +199,7 @@ func asDiskError(err error) error {
 func (f *Fetcher) createFile(path string, size int64, fill func(io.WriterAt) error) error {
 	disk := f.Run.Disk
 	tmp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+tempMark+rand.Text()[:12]+"."+thisProcess())
-	file, err := disk.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
+	file, err := disk.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return asDiskError(err)
 	}

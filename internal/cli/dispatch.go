@@ -374,7 +374,7 @@ const dispatcherLogFile = "dispatcher.log"
 
 // openDispatcherLog opens dispatcher.log of the run.
 func openDispatcherLog(run *rundir.Run) (*os.File, error) {
-	f, err := os.OpenFile(run.Path(dispatcherLogFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	f, err := run.OpenLog(dispatcherLogFile)
 	if err != nil {
 		return nil, fmt.Errorf("open the log of the dispatcher: %w", err)
 	}

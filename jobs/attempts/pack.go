@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"dcs-tui/jobs"
@@ -134,7 +133,7 @@ type filed struct {
 // write writes a pack with the files of attempts, and makes its content durable. The files of an
 // attempt are in their order of removal: its status file, which shows that it has run, is the last.
 func (p *Packer) write(l *listing, path string, ids []jobs.AttemptID) (files []filed, packed int, err error) {
-	f, err := l.d.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
+	f, err := l.d.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -202,7 +201,7 @@ func (p *Packer) read(l *listing, id jobs.AttemptID) (all []content, ok bool) {
 
 // verify reads a pack again, and compares it with what was to be written.
 func verify(d rundir.Disk, path string, files []filed) error {
-	f, err := d.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+	f, err := d.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"dcs-tui/jobs"
@@ -107,8 +106,7 @@ func (l *SampleLog) Record(s *State) {
 }
 
 func (l *SampleLog) append(host string, line []byte) error {
-	f, err := l.run.Disk.OpenFile(l.run.Path(rundir.HostsDir, host+SampleSuffix),
-		os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	f, err := l.run.Disk.OpenFile(l.run.Path(rundir.HostsDir, host+SampleSuffix), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}

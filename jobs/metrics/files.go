@@ -108,7 +108,7 @@ func openFile(d rundir.Disk, path string, flag int) (openedFile, error) {
 
 // openOwn opens a file of the run directory that this package has written.
 func openOwn(d rundir.Disk, path string, flag int) (openedFile, error) {
-	o, err := openFile(d, path, flag|syscall.O_NOFOLLOW)
+	o, err := openFile(d, path, flag)
 	if err == nil && o.size > maxOwn {
 		err = errors.Join(fmt.Errorf("%s has %d bytes: it is not ours", path, o.size), o.Close())
 	}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"dcs-tui/jobs"
@@ -67,7 +66,7 @@ func (w *worker) searchStdout(res *results.Result, values []string) bool {
 // searchLocal searches a standard output on this file system. It reads the end of the file first,
 // and the rest only if a metric is missing. If complete is set, the result is stored.
 func (w *worker) searchLocal(res *results.Result, path string, values []string, complete bool) bool {
-	f, ok := w.open(path, res, syscall.O_NOFOLLOW)
+	f, ok := w.open(path, path, res)
 	if !ok {
 		return false
 	}
@@ -150,7 +149,11 @@ func (w *worker) searchWritten(file string, res *results.Result, cwd string, val
 	if !strings.ContainsAny(file, "{[") {
 		w.problems.addSharedFile(res, path)
 	}
-	f, ok := w.open(path, res, 0)
+	target, err := filepath.EvalSymlinks(path) // a job may write a link to its newest file
+	if err != nil {
+		target = path // opening it shows the error
+	}
+	f, ok := w.open(path, target, res)
 	if !ok {
 		return false
 	}
@@ -185,14 +188,14 @@ func (w *worker) mayHaveReturned(res *results.Result, path string) bool {
 	return err == nil && shown
 }
 
-// open opens a file if a listing of its directory contains it.
-func (w *worker) open(path string, res *results.Result, flag int) (f openedFile, ok bool) {
+// open opens target, to which path leads, if a listing of the directory of path contains it.
+func (w *worker) open(path, target string, res *results.Result) (f openedFile, ok bool) {
 	shown, err := w.names.isListed(path)
 	if err == nil && !shown {
 		err = fs.ErrNotExist
 	}
 	if err == nil {
-		f, err = openFile(w.disk, path, os.O_RDONLY|flag)
+		f, err = openFile(w.disk, target, os.O_RDONLY)
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

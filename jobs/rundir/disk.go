@@ -40,9 +40,18 @@ type File interface {
 	Close() error
 }
 
-// OS is the real Disk. It opens only regular files, and does not wait for a pipe: a job, or root on a
-// host that shares the directory, may have put one there.
+// OS is the real Disk. It opens only regular files, follows no symbolic link at the end of a path, and
+// does not wait for a pipe: a job, or root on a host that shares the directory, may have put one there.
 var OS = WithPacks(osDisk{})
+
+// OwnFile are the flags with which a file of the run directory is opened: a job may have put a link or
+// a pipe in its place.
+const OwnFile = unix.O_NOFOLLOW | unix.O_NONBLOCK
+
+// OpenLog opens a file of the run directory for appending.
+func (r *Run) OpenLog(elem ...string) (*os.File, error) {
+	return os.OpenFile(r.Path(elem...), os.O_CREATE|os.O_APPEND|os.O_WRONLY|OwnFile, 0o600)
+}
 
 // ErrNotRegular is the error of OS for a pipe, a directory, or a device. It follows the path.
 var ErrNotRegular = errors.New("is not a regular file")
@@ -56,7 +65,7 @@ func (osDisk) Rename(from, to string) error              { return os.Rename(from
 func (osDisk) Remove(path string) error                  { return os.Remove(path) }
 
 func (osDisk) OpenFile(path string, flag int, perm fs.FileMode) (File, error) {
-	f, err := os.OpenFile(path, flag|unix.O_NONBLOCK|unix.O_NOCTTY, perm)
+	f, err := os.OpenFile(path, flag|unix.O_NOCTTY|OwnFile, perm)
 	if err != nil {
 		return nil, openError(path, err)
 	}
@@ -127,7 +136,7 @@ func (f osFile) Close() error {
 // file of any size.
 const maxWhole = 256 << 20
 
-// ReadFile reads a whole file, of at most maxWhole bytes. It follows no symbolic link.
+// ReadFile reads a whole file, of at most maxWhole bytes.
 func ReadFile(d Disk, path string) ([]byte, error) {
 	b, size, err := ReadPart(d, path, 0, maxWhole)
 	if err == nil && size > maxWhole {
@@ -136,14 +145,10 @@ func ReadFile(d Disk, path string) ([]byte, error) {
 	return b, err
 }
 
-// readFlags opens a file that somebody else may have replaced by a link or a pipe.
-const readFlags = os.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_NOFOLLOW
-
 // ReadPart reads at most limit bytes of a file from offset on, and returns its size. A
-// negative offset counts from the end. ReadPart follows no symbolic link and does not wait for
-// a pipe: a job may have put one there.
+// negative offset counts from the end.
 func ReadPart(d Disk, path string, offset, limit int64) (b []byte, size int64, err error) {
-	f, err := d.OpenFile(path, readFlags, 0)
+	f, err := d.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -37,9 +37,9 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"pipe", "dir", "device"} {
+	for _, name := range []string{"pipe", "dir", "device", "link"} {
 		t.Run(name, func(t *testing.T) {
-			for _, flag := range []int{os.O_RDONLY, os.O_RDWR, os.O_WRONLY} {
+			for _, flag := range []int{os.O_RDONLY, os.O_RDWR, os.O_WRONLY, os.O_WRONLY | os.O_CREATE} {
 				if f, err := OS.OpenFile(path(name), flag, 0); err == nil {
 					t.Errorf("%s was opened with %#x", name, flag)
 					f.Close()

@@ -166,7 +166,7 @@ func (d *packDisk) OpenFile(path string, flag int, perm fs.FileMode) (File, erro
 	if err != nil {
 		return nil, err
 	}
-	pack, err := d.Disk.OpenFile(index.path, readFlags, 0)
+	pack, err := d.Disk.OpenFile(index.path, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +214,7 @@ func (d *packDisk) stat(path string, plain func(string) (fs.FileInfo, error)) (f
 
 // readPackIndex reads the index of a pack. Entries that no dcs-tui writes are left out.
 func readPackIndex(d Disk, path string) (*packIndex, error) {
-	f, err := d.OpenFile(path, readFlags, 0)
+	f, err := d.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -87,7 +87,7 @@ func (r *Run) readChecked(path string, limit int64) ([]byte, error) {
 // content or the new. The file is not durable and has mode 0600. It is written as tmp, which must
 // be in the same directory, and is renamed after check has returned nil; check may be nil.
 func ReplaceVolatile(d Disk, path, tmp string, content []byte, check func() error) error {
-	f, err := d.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, 0o600)
+	f, err := d.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}

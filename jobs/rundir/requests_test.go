@@ -169,6 +169,17 @@ func TestEachKindOfRequestHasItsFields(t *testing.T) {
 	}
 }
 
+// TestRequestsOfAnotherDirectoryAreIgnored checks that a link in place of the directory for requests is
+// reported, so that nothing in the directory that it names is taken, renamed, or removed.
+func TestRequestsOfAnotherDirectoryAreIgnored(t *testing.T) {
+	r, other := newRun(t), t.TempDir()
+	must(t, errors.Join(os.WriteFile(other+"/notes.txt", nil, 0o600), os.Symlink(other, r.Path(rundir.RequestsDir))))
+	names, strangers, err := r.RequestNames()
+	if len(names)+len(strangers) > 0 || err == nil || !strings.Contains(err.Error(), "symbolic link") {
+		t.Errorf("got %q, %q, %v", names, strangers, err)
+	}
+}
+
 // TestInvalidRequestIsRefused checks that a file that is not a valid request is refused by name
 // with the reason and never carried out: an unknown version, another program's file, a link, or a
 // pipe.
