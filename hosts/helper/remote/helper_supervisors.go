@@ -75,11 +75,11 @@ func (h *helper) startSupervisorsLocked() {
 	}
 }
 
-// spawn starts this program in a session of its own. It executes the running file, whose name
-// may be gone.
+// spawn starts this program in a session of its own, with one processor (see smallEnv). It executes
+// the running file, whose name may be gone.
 func spawn(files []uintptr, args ...string) (pid int, err error) {
 	return syscall.ForkExec("/proc/self/exe", append([]string{"dcs-tui"}, args...), &syscall.ProcAttr{
-		Dir: "/", Env: os.Environ(), Files: files, Sys: &syscall.SysProcAttr{Setsid: true},
+		Dir: "/", Env: smallEnv(os.Environ()), Files: files, Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 }
 

@@ -58,6 +58,28 @@ func TestEnvironmentOfAJob(t *testing.T) {
 	}
 }
 
+// TestSupervisorHasOneProcessor checks that the Go runtime of a supervisor reserves memory for one
+// processor, however many the machine has, and that its jobs see what the user has set.
+func TestSupervisorHasOneProcessor(t *testing.T) {
+	for _, c := range []struct{ name, user, want string }{
+		{"not set", "", "GOMAXPROCS=1\n\n"},
+		{"set by the user", "5", "GOMAXPROCS=1\n5\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv("GOMAXPROCS", c.user)
+			if c.user == "" {
+				os.Unsetenv("GOMAXPROCS")
+			}
+			f := newWorld(t).startWith(1)
+			f.launch(job("1.1", `tr '\0' '\n' </proc/$PPID/environ | grep ^GOMAXPROCS; echo "$GOMAXPROCS"`))
+			f.succeeds("1.1")
+			if got := f.w.content("1.1", jobs.FileOut); got != c.want {
+				t.Errorf("the supervisor and its job have %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 // stepEnv makes the wall clock of supervisors and helpers step at each look at it.
 const stepEnv = "DCS_TEST_CLOCK_STEP"
 

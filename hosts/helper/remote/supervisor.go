@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"strconv"
 	"sync/atomic"
@@ -90,10 +89,8 @@ func slotMain(args []string, limits limits) error {
 // open initializes the process.
 func (s *slot) open(index int) error {
 	keepDescriptors()
-	// Keep the process small, because its size is the minimum of the peak memory that is
-	// measured for jobs. With one processor instead of two, the runtime would take it away from
-	// each blocking call at once and wake its monitor for each return.
-	runtime.GOMAXPROCS(2)
+	// Keep the process small: there are many, and its size is the minimum of the peak memory that
+	// is measured for jobs.
 	debug.SetGCPercent(20)
 	relaxTimers(supervisorSlack) // while there are few threads, because later ones inherit it
 	reserveThreads(supervisorThreads)

@@ -12,13 +12,33 @@ import (
 	"dcs-tui/jobs"
 )
 
+// procsVar is the variable that sets the number of processors of a Go program. The runtime reserves
+// memory for each processor when it starts, by default for each core of the machine: with 64 cores,
+// a supervisor would have three times the memory that it has with one.
+const procsVar = "GOMAXPROCS="
+
+// jobsOwnPrefix precedes a variable of the login shell that jobs get but our processes do not.
+const jobsOwnPrefix = "DCS_JOBS_OWN_"
+
+// smallEnv returns the environment of a supervisor or a suspender, which gets one processor.
+func smallEnv(inherited []string) []string {
+	env := slices.Clone(inherited)
+	for i, kv := range env {
+		if strings.HasPrefix(kv, procsVar) {
+			env[i] = jobsOwnPrefix + kv
+		}
+	}
+	return append(env, procsVar+"1")
+}
+
 // baseEnv returns the environment that all jobs of a supervisor begin with: what the login
 // shell gave the helper, the variables of the run, and ours that are the same for all jobs.
 // Of several entries for one variable the last one counts.
 func baseEnv(inherited []string, cfg *slotConfig, slot int) (env []string) {
 	for _, kv := range inherited {
-		if strings.Contains(kv, "=") && !strings.HasPrefix(kv, "DCS_") {
-			env = append(env, kv)
+		own, isOwn := strings.CutPrefix(kv, jobsOwnPrefix)
+		if isOwn || strings.Contains(kv, "=") && !strings.HasPrefix(kv, "DCS_") && !strings.HasPrefix(kv, procsVar) {
+			env = append(env, own)
 		}
 	}
 	for _, v := range cfg.Env {
