@@ -103,7 +103,7 @@ bench: build ## throughput, gaps, efficiency, memory beside xargs -P; the screen
 	go run ./bench
 	go test ./dispatch/sched -run - -bench Fleet -benchtime 1x
 
-papers: build ## the papers' experiments at SCALE of their length (0.1); writes docs/papers.md; goes on where it stopped
+papers: build ## the papers' experiments at SCALE of their length (0.1); writes docs/internals/papers.md; goes on where it stopped
 	@scripts/need-sshd
 	go run ./bench -papers -again=false -rounds 1 -scale $(SCALE)
 

@@ -10,7 +10,7 @@
 //	                                measure one section of the report again
 //	go run ./bench -papers -scale 0.1
 //	                                the experiments of the papers, at a tenth of their length;
-//	                                writes docs/papers.md; -again=false goes on where the
+//	                                writes docs/internals/papers.md; -again=false goes on where the
 //	                                last call stopped
 //	go run ./bench -compare -o docs/compare.md
 //	                                the same jobs through dcs-tui and other programs
@@ -78,7 +78,7 @@ var papersHeading string
 var suites = map[bool]suite{
 	false: {experiments, "bench/results.md", "",
 		"# Results\n\nWritten by `make bench`. The machine is shared: look at the ratios, which are of one run.\n"},
-	true: {papers, "docs/papers.md", "docs/papers", papersHeading},
+	true: {papers, "docs/internals/papers.md", "docs/internals/papers", papersHeading},
 }
 
 func main() {
@@ -90,7 +90,7 @@ func main() {
 	slots := flag.String("slots", "1,4,16", "numbers of slots in all of the throughput experiment")
 	out := flag.String("o", "", "file of the report, whose other sections are kept "+
 		"(default bench/results.md with all experiments, none with -only)")
-	ofPapers := flag.Bool("papers", false, "the experiments of the papers, and docs/papers.md, instead")
+	ofPapers := flag.Bool("papers", false, "the experiments of the papers, and docs/internals/papers.md, instead")
 	flag.Float64Var(&o.scale, "scale", 0.1, "length of the papers' experiments, as a part of theirs")
 	flag.BoolVar(&o.again, "again", true,
 		"measure again what the report has of this commit, scale, and number of rounds")

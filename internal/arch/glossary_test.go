@@ -86,5 +86,5 @@ func glossaryUse(text, begin, end string, offset int) bool {
 // isGuide reports whether a page is for users: those of docs/ itself, and the README.
 func isGuide(page string) bool {
 	return page == "README.md" || strings.HasPrefix(page, "docs/") && strings.Count(page, "/") == 1 &&
-		page != "docs/README.md" && page != "docs/glossary.md" && page != "docs/papers.md" && page != "docs/compare.md"
+		page != "docs/README.md" && page != "docs/glossary.md" && page != "docs/compare.md"
 }
