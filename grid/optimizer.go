@@ -13,7 +13,7 @@ import (
 )
 
 // optimizer is a program of the user's that proposes trials: a co-process that reads and
-// writes lines of JSON (docs/search.md).
+// writes lines of JSON (docs/reference/protocol.md).
 type optimizer struct {
 	search *Search
 	params []search.Param

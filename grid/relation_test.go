@@ -26,7 +26,7 @@ func answersOf(n int, atMost func(a, b int) bool) []byte {
 	return answers
 }
 
-// comparedAs compares tuples (docs/hardness.md): numbers as numbers, and texts only with
+// comparedAs compares tuples (docs/search.md): numbers as numbers, and texts only with
 // themselves. first reports whether a precedes b lexicographically.
 func comparedAs(t *testing.T, a, b []string) (atMost, first bool) {
 	t.Helper()

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestUserLimitsAreAsDocumented checks the limits that docs/hosts.md shows.
+// TestUserLimitsAreAsDocumented checks the limits that docs/sharing.md shows.
 func TestUserLimitsAreAsDocumented(t *testing.T) {
-	page, err := os.ReadFile("../docs/hosts.md")
+	page, err := os.ReadFile("../docs/sharing.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -216,7 +216,7 @@ func TestDominoAfterRestart(t *testing.T) {
 
 // TestTimeOfATimedOutJob checks how much time a job that timed out had. The run's own timeout may
 // have been raised since then, and even a slightly longer timeout counts as more
-// (docs/hardness.md). The host's clock, which measured the run time, is slewed by less than a
+// (docs/search.md). The host's clock, which measured the run time, is slewed by less than a
 // thousandth.
 func TestTimeOfATimedOutJob(t *testing.T) {
 	const end = 2 * time.Second // it takes a moment to stop a job

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Lets Optuna choose the parameters of a run: dcs-tui grid --ask examples/optuna/optimizer.py ...
 
-Needs Optuna: apt-get install --no-install-recommends python3-optuna. docs/search.md has the protocol.
+Needs Optuna: apt-get install --no-install-recommends python3-optuna. docs/reference/protocol.md has the protocol.
 """
 
 import json

@@ -27,7 +27,7 @@ const (
 type directive struct {
 	name    string // as ssh_config(5) writes it
 	support support
-	// For docs/ssh.md. Of a warned directive: what happens or what to do instead.
+	// For docs/reference/ssh.md. Of a warned directive: what happens or what to do instead.
 	note    string
 	matters func(value string) bool // of a warned directive; value may be in the spelling of `ssh -G`
 }

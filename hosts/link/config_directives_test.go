@@ -14,12 +14,12 @@ import (
 	"dcs-tui/hosts/hosttest"
 )
 
-var updatePage = flag.Bool("update", false, "write the tables of docs/ssh.md")
+var updatePage = flag.Bool("update", false, "write the tables of docs/reference/ssh.md")
 
-// TestSettingsAreDocumented checks that docs/ssh.md has the table of directives. Directives with the
+// TestSettingsAreDocumented checks that docs/reference/ssh.md has the table of directives. Directives with the
 // same note share a row.
 func TestSettingsAreDocumented(t *testing.T) {
-	const file, begin, end = "../../docs/ssh.md", "<!-- keys of ssh_config -->\n", "<!-- end of keys -->\n"
+	const file, begin, end = "../../docs/reference/ssh.md", "<!-- keys of ssh_config -->\n", "<!-- end of keys -->\n"
 	page := read(t, file)
 	before, rest, found := strings.Cut(page, begin)
 	_, after, closed := strings.Cut(rest, end)

@@ -174,7 +174,7 @@ var manFiles = [][2]string{
 		"the inventory; the first one that exists is used (dcs-tui help hosts.toml)"},
 	{"./dcs-runs/NAME", "the directory of a run, with its journal, results, and outputs (dcs-tui help run-directory)"},
 	{"~/.local/state/dcs-tui/runs", "the index of your runs, for dcs-tui runs list --all (dcs-tui help run-directory)"},
-	{".dcsignore", "what --send does not copy, in the syntax of .gitignore (dcs-tui help files)"},
+	{".dcsignore", "what --send does not copy, in the syntax of .gitignore (dcs-tui help environments)"},
 	{"~/.ssh/config, ~/.ssh/known_hosts", "how hosts are reached, and their keys, as for ssh (dcs-tui help ssh)"},
 	{"~/.dcs-tui", "on a host: the program, and what running jobs need; work_dir in the inventory names another place"},
 	{"~/.dcs-busy, ~/.dcs-suspend", "on a host: files with which its owner keeps jobs away (dcs-tui help sharing)"},
