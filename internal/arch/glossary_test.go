@@ -10,13 +10,15 @@ import (
 var glossaryTerms = map[string]*regexp.Regexp{
 	"run": regexp.MustCompile(`(?i)\b(?:a|an?other|the|this|each|every|of|your|old|other|several|all|two|` +
 		`whole|such) (runs?)\b`),
-	"job":     regexp.MustCompile(`(?i)\b(jobs?)\b`),
-	"try":     regexp.MustCompile(`(?i)\b(?:a|one|no|next|last|each|of|three|that|its|many|current) (try|tries)\b`),
-	"attempt": regexp.MustCompile(`(?i)\b(attempts?)\b`),
-	"round":   regexp.MustCompile(`(?i)\b(?:a|the|this|new|next|each|newest|one) (rounds?)\b`),
-	"slot":    regexp.MustCompile(`(?i)\b(slots?)\b`),
-	"epoch":   regexp.MustCompile(`(?i)\b(epochs?)\b`),
-	"mirror":  regexp.MustCompile(`(?i)\b(mirrors?)\b`),
+	"dispatcher": regexp.MustCompile(`(?i)\b(dispatchers?)\b`),
+	"inventory":  regexp.MustCompile(`(?i)\b(inventor(?:y|ies))\b`),
+	"job":        regexp.MustCompile(`(?i)\b(jobs?)\b`),
+	"try":        regexp.MustCompile(`(?i)\b(?:a|one|no|next|last|each|of|three|that|its|many|current) (try|tries)\b`),
+	"attempt":    regexp.MustCompile(`(?i)\b(attempts?)\b`),
+	"round":      regexp.MustCompile(`(?i)\b(?:a|the|this|new|next|each|newest|one) (rounds?)\b`),
+	"slot":       regexp.MustCompile(`(?i)\b(slots?)\b`),
+	"epoch":      regexp.MustCompile(`(?i)\b(epochs?)\b`),
+	"mirror":     regexp.MustCompile(`(?i)\b(mirrors?)\b`),
 }
 
 var (
