@@ -107,19 +107,16 @@ func (a *app) runCancel(cmd *cobra.Command, flags *runFlags, args []string, sel 
 		return err
 	}
 	var asked *ask.TrackedRequest
+	hasDispatcher := owner.Liveness() != journal.Dead && !flags.force
 	switch {
-	case owner.Liveness() == journal.Dead || flags.force:
+	case !hasDispatcher:
 		request.By, request.At = dispatch.Asker(), time.Now()
 		if asked, err = ask.Leave(run, request); err != nil {
 			return err
 		}
 	case request.All:
-		ended := false
-		if asked, ended, err = a.askOwnerToCancel(cmd.Context(), run, request, owner); err != nil {
+		if asked, hasDispatcher, err = a.askOwnerToCancel(cmd.Context(), run, request, owner); err != nil {
 			return err
-		}
-		if ended {
-			return a.reportAllCanceled(run, asked, table, opt.json)
 		}
 		flags.force = true // its heartbeats have stopped
 	default:
@@ -127,20 +124,15 @@ func (a *app) runCancel(cmd *cobra.Command, flags *runFlags, args []string, sel 
 		if err != nil {
 			return err
 		}
-		asked = sent.requests[0]
-		if sent.hasDispatcher {
-			if !asked.Answered {
-				a.con.Line("  " + forceText(run))
-			}
-			return a.reportCanceled(run, request, asked, opt.json)
+		asked, hasDispatcher, flags.force = sent.requests[0], sent.hasDispatcher, true
+		if hasDispatcher && !asked.Answered {
+			a.con.Line("  " + forceText(run))
 		}
-		flags.force = true
 	}
-	if err := a.cancelWithoutDispatcher(cmd, flags, run, asked, table); err != nil {
-		return err
-	}
-	if request.All {
-		return a.reportAllCanceled(run, asked, table, opt.json)
+	if !hasDispatcher {
+		if err := a.cancelWithoutDispatcher(cmd, flags, run, asked, table); err != nil {
+			return err
+		}
 	}
 	return a.reportCanceled(run, request, asked, opt.json)
 }
@@ -184,45 +176,10 @@ func forceText(run *rundir.Run) string {
 	return "dcs-tui cancel --force " + refTo(run) + "  takes the run over from it and ends every job"
 }
 
-// reportAllCanceled prints, as JSON, what became of the jobs of a cancel of all jobs. The journal
-// decides, because the dispatcher has ended. before is the table from before the cancel.
-func (a *app) reportAllCanceled(run *rundir.Run, asked *ask.TrackedRequest, before *jobs.Table, asJSON bool) error {
-	if !asJSON {
-		return nil
-	}
-	after, err := replayTable(run)
-	if err != nil {
-		return err
-	}
-	trace := traceOfAll(before, after)
-	trace.Name = asked.Name
-	return a.printRequestJSON(run, action.Cancel, &ask.TrackedRequest{Trace: trace})
-}
-
-// traceOfAll compares the jobs before a cancel of all jobs with those after it.
-func traceOfAll(before, after *jobs.Table) ask.Trace {
-	t := ask.Trace{Answered: true, Ending: map[jobs.ID]bool{}}
-	for id := jobs.ID(1); int(id) <= before.NumJobs(); id++ {
-		was, is := before.Job(id).State, after.Job(id).State
-		if was.Terminal() && is == was {
-			t.Left++
-			continue
-		}
-		t.Done++
-		switch {
-		case !is.Terminal():
-			t.Ending[id] = true
-		case is != jobs.Canceled:
-			t.EndedItself++
-		}
-	}
-	return t
-}
-
-// askOwnerToCancel asks the dispatcher to cancel all jobs and waits until it has ended. ended is
+// askOwnerToCancel asks the dispatcher to cancel all jobs and waits until it has ended. isDone is
 // false if the dispatcher is dead and has left jobs, which the caller must end.
 func (a *app) askOwnerToCancel(ctx context.Context, run *rundir.Run, request *action.Request,
-	owner *journal.Owner) (asked *ask.TrackedRequest, ended bool, err error) {
+	owner *journal.Owner) (asked *ask.TrackedRequest, isDone bool, err error) {
 	request.By, request.At = dispatch.Asker(), time.Now()
 	asked, err = ask.Prepare(run, request)
 	if err != nil {
@@ -251,6 +208,7 @@ func (a *app) askOwnerToCancel(ctx context.Context, run *rundir.Run, request *ac
 		a.con.Line("  " + forceText(run))
 		return asked, true, nil
 	}
+	asked.Poll()
 	table, err := replayTable(run)
 	if err != nil {
 		return nil, false, err
@@ -350,16 +308,16 @@ func awaitCancel(ctx context.Context, asked *ask.TrackedRequest) string {
 	return "the requested jobs have ended"
 }
 
-// reportCanceled reports the result of a cancel.
+// reportCanceled reports the result of a cancel. What became of all jobs was printed before.
 func (a *app) reportCanceled(run *rundir.Run, request *action.Request, asked *ask.TrackedRequest, asJSON bool) error {
 	outcome := asked.Outcome()
-	if len(outcome.Ending) > 0 {
+	if len(outcome.Ending) > 0 && !request.All {
 		a.exitCode = exitLeft
 	}
 	switch {
 	case asJSON:
 		return a.printRequestJSON(run, request.Do, asked)
-	case asked.Answered: // otherwise it was reported
+	case asked.Answered && !request.All: // otherwise it was reported
 		a.con.Line(request.Answer(outcome))
 	}
 	return nil

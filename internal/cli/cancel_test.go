@@ -4,14 +4,12 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"dcs-tui/internal/polltest"
-	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/rundir/disktest"
@@ -103,25 +101,5 @@ func TestCancelOfARunWhoseDispatcherDiedElsewhere(t *testing.T) {
 	}
 	if _, err := os.Stat("/proc/" + strings.TrimSpace(readFile(dir, "ran"))); err == nil {
 		t.Error("the job is alive")
-	}
-}
-
-// TestCancelOfAllJobsIsCounted checks that jobs that had ended before a cancel of all jobs, canceled
-// ones too, are left alone, and that no job is counted twice.
-func TestCancelOfAllJobsIsCounted(t *testing.T) {
-	table := func(states ...jobs.JobState) *jobs.Table {
-		table := &jobs.Table{}
-		for _, s := range states {
-			table.Jobs = append(table.Jobs, jobs.Job{State: s})
-		}
-		return table
-	}
-	trace := traceOfAll(
-		table(jobs.Canceled, jobs.Canceled, jobs.Failed, jobs.Running, jobs.Running, jobs.Queued, jobs.Queued),
-		table(jobs.Canceled, jobs.Canceled, jobs.Failed, jobs.Succeeded, jobs.Running, jobs.Canceled, jobs.Canceled))
-	o := trace.Outcome()
-	if o.NumChanged() != 2 || o.Left != 3 || o.EndedItself != 1 || !slices.Equal(o.Ending, []jobs.ID{5}) {
-		t.Errorf("%d jobs canceled, %d left alone, %d ended themselves, %v are alive; want 2, 3, 1, [5]",
-			o.NumChanged(), o.Left, o.EndedItself, o.Ending)
 	}
 }

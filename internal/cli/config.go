@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"maps"
@@ -20,9 +21,8 @@ import (
 func (a *app) screenOptions(flags screenFlags) (tui.Options, error) {
 	o := tui.Options{NoColor: os.Getenv("NO_COLOR") != ""}
 	err := readScreenConfig(filepath.Join(hosts.ConfigDir(), "dcs-tui", "config.toml"), &o)
-	flags.ascii.apply(&o.ASCII)
-	flags.mouse.apply(&o.Mouse)
-	o.ASCII = o.ASCII || a.con.ascii
+	o.ASCII = *cmp.Or(flags.ascii, &o.ASCII) || a.con.ascii
+	o.Mouse = *cmp.Or(flags.mouse, &o.Mouse)
 	return o, err
 }
 

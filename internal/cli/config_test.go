@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"dcs-tui/hosts"
 	"dcs-tui/tui"
 )
 
@@ -48,14 +49,16 @@ func TestScreenConfig(t *testing.T) {
 // TestScreenFlagsOverrideTheFile checks that a flag that is given counts instead of the setting, also
 // if it turns something off.
 func TestScreenFlagsOverrideTheFile(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	must(t, os.Mkdir(filepath.Join(hosts.ConfigDir(), "dcs-tui"), 0o700))
+	writeFile(t, hosts.ConfigDir(), "dcs-tui/config.toml", "mouse = true\n")
 	for flag, want := range map[string]bool{"": true, "--mouse": true, "--mouse=false": false} {
 		var flags screenFlags
 		fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 		flags.addFlags(fs)
-		mouse := true
-		err := fs.Parse(strings.Fields(flag))
-		if flags.mouse.apply(&mouse); err != nil || mouse != want {
-			t.Errorf("%q: the mouse is %v, want %v (%v)", flag, mouse, want, err)
-		}
+		must(t, fs.Parse(strings.Fields(flag)))
+		o, err := newApp().screenOptions(flags)
+		must(t, err)
+		same(t, "the mouse with "+flag, o.Mouse, want)
 	}
 }

@@ -3,9 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
-	"debug/elf"
 	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path"
@@ -131,35 +129,15 @@ func (a *app) sshOpener(o *options) hosts.Opener {
 		Warn: warnOnce})
 }
 
-// warnDynamicBinary warns if this program is copied to hosts and is linked dynamically, because
-// a host with an older C library cannot start it. go build links dynamically where a C compiler is
-// installed.
+// warnDynamicBinary warns if this program is copied to hosts and was built with cgo, because a host
+// with an older C library cannot start it. go build uses cgo where a C compiler is installed.
 func (a *app) warnDynamicBinary(hs []*hosts.Host) {
-	if !slices.ContainsFunc(hs, func(h *hosts.Host) bool { return h.Link != "local" }) {
-		return
-	}
-	if !platform.RunsJobs || carried.HasAny() {
-		return // hosts get another program
-	}
-	program, err := platform.Executable()
-	if err != nil {
-		return // copying the program fails, too, and is reported for each host
-	}
-	f, err := os.Open(program)
-	if err != nil {
-		return
-	}
-	defer f.Close()
-	if needsLibraries(f) {
+	isCopied := slices.ContainsFunc(hs, func(h *hosts.Host) bool { return h.Link != "local" }) &&
+		platform.RunsJobs && !carried.HasAny() // otherwise hosts get another program
+	if isCopied && buildSetting("CGO_ENABLED") == "1" {
 		a.warn("this dcs-tui is not a static program and may not start on hosts with another C library: " +
 			"`make build` makes one that does")
 	}
-}
-
-// needsLibraries reports whether an ELF program needs a dynamic linker (elf(5), PT_INTERP).
-func needsLibraries(program io.ReaderAt) bool {
-	f, err := elf.NewFile(program)
-	return err == nil && slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
 }
 
 // hostCommandLine returns the command line that runs a command on a host of the run. It reaches the

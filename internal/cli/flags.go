@@ -13,6 +13,7 @@ import (
 	"dcs-tui/dispatch/sched/fairshare"
 	"dcs-tui/hosts"
 	"dcs-tui/internal/text"
+	"dcs-tui/internal/trust"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/rundir"
@@ -125,7 +126,7 @@ func (f *runFlags) addSlotFlags(fs *pflag.FlagSet) {
 		"slots of each host, instead of those in the inventory: N, or -N for all cores but N")
 	fs.Var(newFlag(&f.MaxSlots, "N", parseCount), "max-slots",
 		"use at most N slots at once, over all hosts (default: no limit)")
-	fs.Var((*tokenCounts)(&f.Tokens), "tokens",
+	fs.Var(newCommaFlag(&f.Tokens, "NAME=N,...", addToken), "tokens",
 		"let jobs hold at most N tokens of a kind, such as licenses, over all hosts "+
 			"(default: [tokens] of the inventory)")
 	fs.Var(newFlag(&f.HalfLife, "TIME", jobs.ParseDuration), "half-life",
@@ -150,7 +151,7 @@ func addHostsFlag(fs *pflag.FlagSet, file *string) {
 
 // addSSHFlags adds the flags of every command that connects to hosts.
 func addSSHFlags(fs *pflag.FlagSet, config *string, acceptNew *bool) {
-	fs.Var((*pathFlag)(config), "ssh-config", "read `FILE` instead of ~/.ssh/config")
+	fs.Var(newFlag(config, "string", absolutePath), "ssh-config", "read `FILE` instead of ~/.ssh/config")
 	fs.BoolVar(acceptNew, "accept-new", false,
 		"accept and store the key of a host that is not known yet (a changed key is always refused)")
 	addTrustFlag(fs)
@@ -158,7 +159,8 @@ func addSSHFlags(fs *pflag.FlagSet, config *string, acceptNew *bool) {
 
 // addTrustFlag adds the flag of every command that reads files with commands in them.
 func addTrustFlag(fs *pflag.FlagSet) {
-	fs.Var(new(trustFlag), "trust-owner",
+	trusted := appending(func(name string) (string, error) { return name, trust.AddOwner(name) })
+	fs.Var(newCommaFlag(new([]string), "string", trusted), "trust-owner",
 		"also use an inventory, jobs file, or ssh configuration that belongs to `USER` "+
 			"(default: only yours and root's)")
 }
@@ -258,7 +260,7 @@ func (f *runFlags) addOutputFlags(fs *pflag.FlagSet) {
 	fs.Var(newFlag(&f.maxOutput, "SIZE", jobs.ParseSize), "output-max",
 		"with --json --output: leave an output larger than SIZE out of the result, "+
 			"which has its size instead (default 32M)")
-	fs.Var((*pathFlag)(&f.joblog), "joblog", "write a job log in GNU parallel's format to `FILE`")
+	fs.Var(newFlag(&f.joblog, "string", absolutePath), "joblog", "write a job log in GNU parallel's format to `FILE`")
 	f.PackFiles = 20000
 	fs.Var(newFlag(&f.PackFiles, "N|off", parsePackFiles), "pack-files",
 		"in a run of at least N jobs, move the small outputs of jobs that have ended into archives, attempts/*.zip")
@@ -335,22 +337,21 @@ func (o *options) checkCopies(flag string) error {
 // queueFlags holds the settings of queues on the command line. They become options of the jobs, as
 // if the files had them.
 type queueFlags struct {
-	share, priority, slots perQueue
+	share, priority, slots map[string]int
 }
 
 func (q *queueFlags) addFlags(fs *pflag.FlagSet) {
-	q.share, q.priority = perQueue{low: 1, high: jobs.MaxShare}, perQueue{low: math.MinInt32, high: math.MaxInt32}
-	q.slots = perQueue{low: 1, high: jobs.MaxSlots}
-	fs.Var(&q.share, "share",
+	fs.Var(newPerQueue(&q.share, 1, jobs.MaxShare), "share",
 		"give the queue slot time in proportion to N (default 1); each of several files is a queue of its name")
-	fs.Var(&q.priority, "queue-priority",
+	fs.Var(newPerQueue(&q.priority, math.MinInt32, math.MaxInt32), "queue-priority",
 		"start jobs of queues with a smaller N first, whatever the shares are (default 0)")
-	fs.Var(&q.slots, "queue-slots", "use at most N slots for the queue, over all hosts (default: no limit)")
+	fs.Var(newPerQueue(&q.slots, 1, jobs.MaxSlots), "queue-slots",
+		"use at most N slots for the queue, over all hosts (default: no limit)")
 	endGroup(fs, "Queues")
 }
 
 func (q *queueFlags) isEmpty() bool {
-	return len(q.share.byQueue)+len(q.priority.byQueue)+len(q.slots.byQueue) == 0
+	return len(q.share)+len(q.priority)+len(q.slots) == 0
 }
 
 // apply sets the options of jobs in these queues.
@@ -359,13 +360,13 @@ func (q *queueFlags) apply(specs []*jobs.Spec) {
 		return
 	}
 	jobs.ChangeOptions(specs, func(o *jobs.Options) {
-		if n, ok := q.share.byQueue[o.Queue]; ok {
+		if n, ok := q.share[o.Queue]; ok {
 			o.Share = n
 		}
-		if n, ok := q.priority.byQueue[o.Queue]; ok {
+		if n, ok := q.priority[o.Queue]; ok {
 			o.QueuePriority = &n
 		}
-		if n, ok := q.slots.byQueue[o.Queue]; ok {
+		if n, ok := q.slots[o.Queue]; ok {
 			o.QueueSlots = n
 		}
 	})
@@ -384,8 +385,8 @@ func (q *queueFlags) applyToEach(next func() (jobs.Line, error)) func() (jobs.Li
 
 // check refuses flags for queues that no job is in.
 func (q *queueFlags) check(queues []string) error {
-	check := func(flag string, names []string) error {
-		for _, name := range names {
+	check := func(flag string, given map[string]int) error {
+		for _, name := range slices.Sorted(maps.Keys(given)) {
 			if slices.Contains(queues, name) {
 				continue
 			}
@@ -397,8 +398,7 @@ func (q *queueFlags) check(queues []string) error {
 		}
 		return nil
 	}
-	return cmp.Or(check("share", q.share.names()), check("queue-priority", q.priority.names()),
-		check("queue-slots", q.slots.names()))
+	return cmp.Or(check("share", q.share), check("queue-priority", q.priority), check("queue-slots", q.slots))
 }
 
 // queueList returns the names of queues for a message.

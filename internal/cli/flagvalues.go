@@ -5,11 +5,11 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,7 +20,6 @@ import (
 	"dcs-tui/dispatch/sched/halt"
 	"dcs-tui/hosts"
 	"dcs-tui/internal/text"
-	"dcs-tui/internal/trust"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/query"
 	"dcs-tui/jobs/results"
@@ -28,10 +27,11 @@ import (
 
 // flagValue is a pflag.Value that stores what parse returns in *to.
 type flagValue[T any] struct {
-	to    *T
-	kind  string // name of the value in the help
-	parse func(string) (T, error)
-	given string // what was parsed, which run.toml keeps
+	to     *T
+	kind   string // name of the value in the help, or what it may be: drain|cancel
+	parse  func(string) (T, error)
+	isList bool     // each value adds to those before
+	given  []string // what was parsed, which run.toml keeps
 }
 
 func newFlag[T any](to *T, kind string, parse func(string) (T, error)) *flagValue[T] {
@@ -40,18 +40,29 @@ func newFlag[T any](to *T, kind string, parse func(string) (T, error)) *flagValu
 
 // String returns the value that was given or, for the help, the default: "" is the zero value.
 func (v *flagValue[T]) String() string {
-	if v.given != "" || v.to == nil || reflect.ValueOf(v.to).Elem().IsZero() {
-		return v.given
+	switch s, isText := any(v.to).(*string); {
+	case v.to == nil:
+		return ""
+	case isText:
+		return *s
+	case v.given != nil:
+		return strings.Join(v.given, ",")
+	case reflect.ValueOf(v.to).Elem().IsZero():
+		return ""
 	}
 	return fmt.Sprint(*v.to)
 }
 func (v *flagValue[T]) Type() string { return v.kind }
 func (v *flagValue[T]) Set(s string) error {
 	t, err := v.parse(s)
-	if err == nil {
-		*v.to, v.given = t, s
+	if err != nil {
+		return err
 	}
-	return err
+	if !v.isList {
+		v.given = nil
+	}
+	*v.to, v.given = t, append(v.given, s)
+	return nil
 }
 
 // newListFlag returns the value of a flag that may be given several times. It stores what parse
@@ -64,23 +75,28 @@ func newListFlag[T any](to *[]T, parse func(string) (T, error)) *flagValue[[]T] 
 }
 
 // newCommaFlag is newListFlag for a flag whose values may be lists with commas, like those of
-// pflag.
-func newCommaFlag[T any](to *[]T, parse func(string) (T, error)) *flagValue[[]T] {
-	return newFlag(to, "stringArray", func(s string) ([]T, error) {
+// pflag. add adds what a word means to a list.
+func newCommaFlag[T any](to *[]T, kind string, add func(list []T, word string) ([]T, error)) *flagValue[[]T] {
+	v := newFlag(to, kind, func(s string) ([]T, error) {
 		words, err := csv.NewReader(strings.NewReader(s)).Read()
 		if err != nil && err != io.EOF {
 			return nil, err
 		}
 		list := *to
 		for _, word := range words {
-			t, err := parse(word)
-			if err != nil {
+			if list, err = add(list, word); err != nil {
 				return nil, err
 			}
-			list = append(list, t)
 		}
 		return list, nil
 	})
+	v.isList = true
+	return v
+}
+
+// appending returns a function that appends what parse returns for a word to a list.
+func appending[T any](parse func(string) (T, error)) func([]T, string) ([]T, error) {
+	return func(list []T, word string) ([]T, error) { t, err := parse(word); return append(list, t), err }
 }
 
 // plainFlag refuses a text with characters that are not what they look like; see jobs.AmbiguousWord.
@@ -121,33 +137,12 @@ func (p *plainFlag) Set(s string) error {
 	return refused
 }
 
-// pathFlag is the value of a flag that names a file. It is an absolute path, because resume may be
-// called from another directory.
-type pathFlag string
-
-func (p *pathFlag) String() string { return string(*p) }
-func (p *pathFlag) Type() string   { return "string" }
-func (p *pathFlag) Set(s string) (err error) {
-	if s != "" {
-		s, err = filepath.Abs(s)
+// absolutePath returns an absolute path, because resume may be called from another directory.
+func absolutePath(path string) (string, error) {
+	if path == "" {
+		return "", nil
 	}
-	*p = pathFlag(s)
-	return err
-}
-
-// trustFlag is the value of --trust-owner. This process trusts the accounts from then on.
-type trustFlag []string
-
-func (t *trustFlag) String() string { return strings.Join(*t, ",") }
-func (t *trustFlag) Type() string   { return "string" }
-func (t *trustFlag) Set(s string) error {
-	for name := range strings.SplitSeq(s, ",") {
-		if err := trust.AddOwner(name); err != nil {
-			return err
-		}
-		*t = append(*t, name)
-	}
-	return nil
+	return filepath.Abs(path)
 }
 
 // optional returns a function like parse that returns a pointer, for a flag that is nil if it is
@@ -253,72 +248,46 @@ func parseSlots(s string) (hosts.SlotRule, error) {
 	return hosts.SlotRule{Fixed: n}, nil
 }
 
-// choiceFlag takes one of words, which setUpArguments completes.
-type choiceFlag struct {
-	flagValue[string]
-	words []string
-}
+// choices matches the kind of a flag that takes one of some words, which setUpArguments completes.
+var choices = regexp.MustCompile(`^[a-z]+(\|[a-z]+)+$`)
 
-func newChoice(to *string, words ...string) *choiceFlag {
-	parse := func(s string) (string, error) {
+// newChoice returns the value of a flag that takes one of some words.
+func newChoice(to *string, words ...string) *flagValue[string] {
+	return newFlag(to, strings.Join(words, "|"), func(s string) (string, error) {
 		if !slices.Contains(words, s) {
 			return "", text.Errorf("%q is not one of %s", text.Shorten(s), strings.Join(words, ", "))
 		}
 		return s, nil
-	}
-	return &choiceFlag{*newFlag(to, strings.Join(words, "|"), parse), words}
+	})
 }
 
-// perQueue is the value of a flag QUEUE=N that may be given several times.
-type perQueue struct {
-	low, high int
-	byQueue   map[string]int
-}
-
-// names returns the queues that were given.
-func (v *perQueue) names() []string { return slices.Sorted(maps.Keys(v.byQueue)) }
-
-func (v *perQueue) String() string {
-	var parts []string
-	for _, name := range v.names() {
-		parts = append(parts, fmt.Sprintf("%s=%d", name, v.byQueue[name]))
-	}
-	return strings.Join(parts, ",")
-}
-func (v *perQueue) Type() string { return "QUEUE=N" }
-func (v *perQueue) Set(s string) error {
-	i := strings.LastIndexByte(s, '=')
-	if i < 0 {
-		return text.Errorf("%q is not QUEUE=N", text.Shorten(s))
-	}
-	n, err := strconv.Atoi(s[i+1:])
-	if err != nil || n < v.low || n > v.high {
-		return text.Errorf("%q is not a whole number from %d to %d", text.Shorten(s[i+1:]), v.low, v.high)
-	}
-	if v.byQueue == nil {
-		v.byQueue = map[string]int{}
-	}
-	v.byQueue[s[:i]] = n
-	return nil
-}
-
-// tokenCounts is the value of a flag NAME=N,... that may be given several times.
-type tokenCounts []jobs.Token
-
-func (v *tokenCounts) Type() string { return "NAME=N,..." }
-func (v *tokenCounts) String() string {
-	return strings.ReplaceAll((&jobs.Options{Tokens: *v}).TokenText(), ":", "=")
-}
-func (v *tokenCounts) Set(s string) error {
-	for part := range strings.SplitSeq(s, ",") {
-		name, n, ok := strings.Cut(part, "=")
-		t, err := jobs.ParseToken(name + ":" + n)
-		if !ok || err != nil {
-			return text.Errorf("%q is not NAME=N, such as matlab=5", text.Shorten(part))
+// newPerQueue returns the value of a flag QUEUE=N that may be given several times.
+func newPerQueue(to *map[string]int, low, high int) *flagValue[map[string]int] {
+	return newFlag(to, "QUEUE=N", func(s string) (map[string]int, error) {
+		i := strings.LastIndexByte(s, '=')
+		if i < 0 {
+			return nil, text.Errorf("%q is not QUEUE=N", text.Shorten(s))
 		}
-		*v = append(slices.DeleteFunc(*v, func(had jobs.Token) bool { return had.Name == t.Name }), t)
+		n, err := strconv.Atoi(s[i+1:])
+		if err != nil || n < low || n > high {
+			return nil, text.Errorf("%q is not a whole number from %d to %d", text.Shorten(s[i+1:]), low, high)
+		}
+		if *to == nil {
+			*to = map[string]int{}
+		}
+		(*to)[s[:i]] = n
+		return *to, nil
+	})
+}
+
+// addToken adds NAME=N to tokens, in place of an earlier one of this name.
+func addToken(list []jobs.Token, word string) ([]jobs.Token, error) {
+	name, n, ok := strings.Cut(word, "=")
+	t, err := jobs.ParseToken(name + ":" + n)
+	if !ok || err != nil {
+		return nil, text.Errorf("%q is not NAME=N, such as matlab=5", text.Shorten(word))
 	}
-	return nil
+	return append(slices.DeleteFunc(list, func(had jobs.Token) bool { return had.Name == t.Name }), t), nil
 }
 
 // notShared is the value of --run-share off.

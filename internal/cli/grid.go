@@ -27,6 +27,7 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/shell"
 )
 
 // gridFlags holds the flags of grid, which include those of run.
@@ -160,7 +161,7 @@ func (a *app) parseTemplate(flags *gridFlags, file string) (*grid.Template, erro
 	checkResult := func(name, from string) error { _, err := metrics.New(name, from); return err }
 	config := grid.Config{Dir: cwd, Search: flags.searchLine(), Limit: flags.limit,
 		OtherShell: !hosts.IsBourneShell(flags.Shell), Return: flags.returns,
-		CheckResult: checkResult, CheckCommand: a.newCommandCheck(flags.Shell).checkEnd}
+		CheckResult: checkResult, CheckCommand: shell.Checker(flags.Shell)}
 	template, err := config.Parse(ctx, in, name)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -397,7 +398,7 @@ func (a *app) parseJobsFile(flags *gridFlags, file string) ([]*jobs.Spec, error)
 			text.Shorten(file), kind).
 			WithAdvice("a jobs file has one command per line, or, with a name that ends in .jsonl, one JSON object")
 	}
-	return jobs.NewScanner(f, file, jobs.IsJSONLines(file), 1).CheckCommands(a.newCommandCheck(flags.Shell).check).All()
+	return jobs.NewScanner(f, file, jobs.IsJSONLines(file), 1).CheckCommands(a.newCommandCheck(flags.Shell)).All()
 }
 
 // openTrusted opens a file with commands, and warns if a group can write it. what names the kind of
@@ -438,7 +439,7 @@ func (a *app) readStdinJobs(flags *gridFlags) ([]*jobs.Spec, []string, error) {
 		return a.readTemplateJobs(flags, stdinFile)
 	}
 	specs, err := jobs.NewScanner(a.stdin, "standard input",
-		false, 1).CheckCommands(a.newCommandCheck(flags.Shell).check).All()
+		false, 1).CheckCommands(a.newCommandCheck(flags.Shell)).All()
 	return specs, nil, err
 }
 
@@ -459,12 +460,12 @@ func (a *app) readTemplateJobs(flags *gridFlags, file string) ([]*jobs.Spec, []s
 // the run, and shellPath is the shell that runs them.
 func (a *app) stdinLines(shellPath string, earlier []*jobs.Spec) func() (jobs.Line, error) {
 	return jobs.NewScanner(a.stdin, "standard input",
-		false, 1).CheckCommands(a.newCommandCheck(shellPath).check).Stream(earlier).NextLine
+		false, 1).CheckCommands(a.newCommandCheck(shellPath)).Stream(earlier).NextLine
 }
 
 // stdinJobs returns a function that yields the jobs of standard input.
 func (a *app) stdinJobs(shellPath string) func() (*jobs.Spec, error) {
-	scan := jobs.NewScanner(a.stdin, "standard input", false, 1).CheckCommands(a.newCommandCheck(shellPath).check)
+	scan := jobs.NewScanner(a.stdin, "standard input", false, 1).CheckCommands(a.newCommandCheck(shellPath))
 	return func() (*jobs.Spec, error) {
 		spec, err := scan.Next()
 		if err == nil && grid.IsParameterLine(spec.Command) {

@@ -88,8 +88,8 @@ func (r *roff) item(label, placeholder, text string) {
 func manPage(cmd *cobra.Command) string {
 	var r roff
 	name := manName(cmd)
-	fmt.Fprintf(&r, ".TH %s 1 %q %q \"User Commands\"\n",
-		roffEscaper.Replace(strings.ToUpper(name)), buildDate(), "dcs-tui")
+	date, _, _ := strings.Cut(buildSetting("vcs.time"), "T")
+	fmt.Fprintf(&r, ".TH %s 1 %q %q \"User Commands\"\n", roffEscaper.Replace(strings.ToUpper(name)), date, "dcs-tui")
 	r.section("NAME")
 	r.text(name + " - " + cmd.Short)
 	r.section("SYNOPSIS")

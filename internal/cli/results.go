@@ -42,7 +42,7 @@ type resultsFlags struct {
 }
 
 func (a *app) resultsCmd() *cobra.Command {
-	flags := &resultsFlags{format: string(results.TableFormat)}
+	flags := &resultsFlags{format: results.TableFormat}
 	cmd := &cobra.Command{
 		Use:   "results [flags] [RUN]",
 		Short: "Print the results of the jobs of a run",
@@ -103,13 +103,14 @@ func (f *resultsFlags) addTableFlags(cmd *cobra.Command) {
 	f.pivot.flags = fs
 	fs.Var(newListFlag(&f.metrics, metrics.Parse), "result", resultHelp)
 	fs.StringSliceVar(&f.columns, "columns", nil, "show these `COLUMNS`; with --group: summarize these metrics")
-	fs.Var(newCommaFlag(&f.order, results.ParseSort), "sort", "sort by `COLUMN`, or by COLUMN:desc in descending order")
+	fs.Var(newCommaFlag(&f.order, "stringArray", appending(results.ParseSort)), "sort",
+		"sort by `COLUMN`, or by COLUMN:desc in descending order")
 	fs.Var(newFlag(&f.best, "", optional(results.ParseBest)), "best",
 		"show only the best job or group: `COLUMN:max` or COLUMN:min")
 	endGroup(fs, "Columns and order")
 	fs.StringSliceVar(&f.group, "group", nil,
 		"show one row for all jobs with the same values in `COLUMNS`, with measures of each metric")
-	fs.Var(newCommaFlag(&f.measures, results.ParseMeasure), "stats",
+	fs.Var(newCommaFlag(&f.measures, "stringArray", appending(results.ParseMeasure)), "stats",
 		"show these `MEASURES` of groups: count,mean,sd,min,max,median (default: all)")
 	fs.Var(&f.pivot, "pivot",
 		"show a metric over two columns: ROWS COLUMNS METRIC, or ROWS,COLUMNS,METRIC:MEASURE (default mean)")
@@ -434,7 +435,7 @@ func (a *app) printRows(s *results.Table, flags *resultsFlags, having []*query.Q
 		s = s.Show(shown)
 		more = s.MissingValues(slices.DeleteFunc(s.Metrics(), func(c int) bool { return !slices.Contains(shown, c) }))
 	default:
-		if flags.format == string(results.JSONLFormat) { // for programs
+		if flags.format == results.JSONLFormat { // for programs
 			s = s.AlsoShow("exit", "signal", "reason")
 		}
 		more = s.MissingValues(s.Metrics())
@@ -480,7 +481,7 @@ func (a *app) printPivot(s *results.Table, flags *resultsFlags, notes results.No
 	if !flags.strict || len(notes.Basis) == 0 {
 		a.printNotes(p.Title())
 	}
-	return a.writeTable(p.Table(results.Format(flags.format).IsForPrograms()), flags, notes)
+	return a.writeTable(p.Table(flags.format != results.TableFormat && flags.format != results.MarkdownFormat), flags, notes)
 }
 
 // writeTable prints a table, and then notes about it. With --strict, it returns an error instead if
@@ -490,11 +491,10 @@ func (a *app) writeTable(s *results.Table, flags *resultsFlags, notes results.No
 		return err
 	}
 	out := newConsole(a.stdout)
-	format := results.Format(flags.format)
-	if format == results.CSVFormat || format == results.TSVFormat {
+	if flags.format == results.CSVFormat || flags.format == results.TSVFormat {
 		notes.Others = append(notes.Others, s.FormulaWarning()...)
 	}
-	o := results.Options{Format: format, Terminal: out.tty, Color: out.color}
+	o := results.Options{Format: flags.format, Terminal: out.tty, Color: out.color}
 	if out.tty {
 		o.Width = out.Width()
 	}

@@ -242,14 +242,41 @@ func firstLine(s string) string {
 // taggedVersion is the version of a release, which its build sets with -ldflags -X.
 var taggedVersion string
 
+// buildSetting returns what the build has recorded under a key, or "".
+func buildSetting(key string) string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, kv := range info.Settings {
+			if kv.Key == key {
+				return kv.Value
+			}
+		}
+	}
+	return ""
+}
+
 // version describes the program for run.toml: its version, and the commit unless the version names
 // it.
 func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return cmp.Or(taggedVersion, "unknown")
+	v := taggedVersion
+	if info, ok := debug.ReadBuildInfo(); ok {
+		v = cmp.Or(v, info.Main.Version)
 	}
-	return versionOf(info, taggedVersion)
+	return versionOf(v, buildSetting("vcs.revision"), buildSetting("vcs.modified") == "true")
+}
+
+// versionOf describes a version of the program, which is "" or (devel) if the build knows none.
+func versionOf(v, commit string, isChanged bool) string {
+	if v == "" || v == "(devel)" {
+		v = "(development build)"
+	}
+	commit = commit[:min(12, len(commit))]
+	if commit == "" || strings.Contains(v, commit) {
+		return v
+	}
+	if isChanged {
+		commit += ", changed"
+	}
+	return v + ", commit " + commit
 }
 
 // fullVersion describes the program for a bug report.
@@ -271,39 +298,6 @@ func versionCmd() *cobra.Command {
 		},
 		DisableFlagsInUseLine: true,
 	}
-}
-
-// buildDate returns the date of the commit from which the program was built, or "".
-func buildDate() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, kv := range info.Settings {
-			if kv.Key == "vcs.time" {
-				date, _, _ := strings.Cut(kv.Value, "T")
-				return date
-			}
-		}
-	}
-	return ""
-}
-
-func versionOf(info *debug.BuildInfo, tagged string) string {
-	v := cmp.Or(tagged, info.Main.Version)
-	if v == "" || v == "(devel)" {
-		v = "(development build)"
-	}
-	commit, changed := "", ""
-	for _, kv := range info.Settings {
-		switch {
-		case kv.Key == "vcs.revision":
-			commit = kv.Value[:min(12, len(kv.Value))]
-		case kv.Key == "vcs.modified" && kv.Value == "true":
-			changed = ", changed"
-		}
-	}
-	if commit != "" && !strings.Contains(v, commit) {
-		v += ", commit " + commit + changed
-	}
-	return v
 }
 
 // The exit codes.

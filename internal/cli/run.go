@@ -131,7 +131,7 @@ func (a *app) argumentsSource(flags *runFlags, command string) (jobSource, error
 	}
 	check := a.newCommandCheck(flags.Shell)
 	for _, s := range specs {
-		if err := check.check(s.Command, false); err != nil {
+		if err := check(s.Command, false); err != nil {
 			return jobSource{}, fmt.Errorf("job %d: %w", s.ID, err)
 		}
 	}

@@ -248,8 +248,9 @@ func setUpArguments(cmd *cobra.Command) {
 	shared := map[string]cobra.CompletionFunc{"hosts": toml, "cwd": dirs, "run-dir": dirs, "env": completeEnv,
 		"where": completeWhere}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if c, ok := f.Value.(*choiceFlag); ok {
-			cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(c.words, cobra.ShellCompDirectiveNoFileComp))
+		if kind := f.Value.Type(); choices.MatchString(kind) {
+			words := cobra.FixedCompletions(strings.Split(kind, "|"), cobra.ShellCompDirectiveNoFileComp)
+			cmd.RegisterFlagCompletionFunc(f.Name, words)
 		} else if complete := shared[f.Name]; complete != nil {
 			cmd.RegisterFlagCompletionFunc(f.Name, complete)
 		}

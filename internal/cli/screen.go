@@ -30,38 +30,18 @@ import (
 	"dcs-tui/tui"
 )
 
-// screenFlags are the flags of every command that has a screen.
+// screenFlags are the flags of every command that has a screen. They override settings, which may be
+// true, only if they are given.
 type screenFlags struct {
-	ascii toggle
-	mouse toggle
+	ascii, mouse *bool
 }
 
 func (o *screenFlags) addFlags(fs *pflag.FlagSet) {
-	o.ascii.addTo(fs, "ascii", "draw the screen with ASCII characters only")
-	o.mouse.addTo(fs, "mouse", "use the mouse on the screen (text can then not be selected)")
-}
-
-// toggle is the value of a flag that overrides a setting, which may be true, only if it is given.
-type toggle struct{ isSet, value bool }
-
-func (v *toggle) addTo(fs *pflag.FlagSet, name, usage string) {
-	fs.VarPF(v, name, "", usage).NoOptDefVal = "true"
-}
-
-// apply changes a setting if the flag was given.
-func (v *toggle) apply(setting *bool) {
-	if v.isSet {
-		*setting = v.value
+	add := func(to **bool, name, usage string) {
+		fs.VarPF(newFlag(to, "bool", optional(strconv.ParseBool)), name, "", usage).NoOptDefVal = "true"
 	}
-}
-
-func (v *toggle) String() string { return strconv.FormatBool(v.value) }
-func (v *toggle) Type() string   { return "bool" }
-
-func (v *toggle) Set(text string) (err error) {
-	v.isSet = true
-	v.value, err = strconv.ParseBool(text)
-	return err
+	add(&o.ascii, "ascii", "draw the screen with ASCII characters only")
+	add(&o.mouse, "mouse", "use the mouse on the screen (text can then not be selected)")
 }
 
 func (a *app) attachCmd() *cobra.Command {

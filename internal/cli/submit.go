@@ -258,7 +258,7 @@ func (a *app) runCommand(flags *submitFlags, run *rundir.Run, words []string) er
 	if err != nil {
 		return err
 	}
-	if err := a.newCommandCheck(run.Settings.Shell).check(spec.Command, false); err != nil {
+	if err := a.newCommandCheck(run.Settings.Shell)(spec.Command, false); err != nil {
 		return err
 	}
 	requests, err := ask.SubmitRequests([]*jobs.Spec{spec})

@@ -133,24 +133,6 @@ func TestNothingIsAddedTwice(t *testing.T) {
 	checkContains(t, fmt.Sprint(checkStillSettled(run, table)), "1 job was added to the run meanwhile")
 }
 
-// FuzzPerQueue checks that no value of --share causes a panic, and that accepted values format to
-// the same text.
-func FuzzPerQueue(f *testing.F) {
-	for _, s := range []string{"a=1", "a=b=2", "=3", "a", "a=0", "a=-1", "a=99999999999999999999"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		v := perQueue{low: 1, high: jobs.MaxShare}
-		if v.Set(s) != nil {
-			return
-		}
-		again := perQueue{low: 1, high: jobs.MaxShare}
-		if err := again.Set(v.String()); err != nil || again.String() != v.String() || v.byQueue[v.names()[0]] < 1 {
-			t.Fatalf("%q became %q, %v", s, v.String(), err)
-		}
-	})
-}
-
 // endlessReader is a reader without an end. It counts the bytes that were read.
 type endlessReader struct{ n int }
 

@@ -18,28 +18,21 @@ import (
 	"dcs-tui/jobs/query"
 )
 
-// Format is a way to write a table.
-type Format string
-
-// The formats.
+// The formats of a table.
 const (
-	TableFormat    Format = "table"
-	CSVFormat      Format = "csv"      // RFC 4180 with \n at the end of lines
-	TSVFormat      Format = "tsv"      // a tab, a line break and \ in a cell as \t, \n, \\
-	JSONLFormat    Format = "jsonl"    // one object per row
-	MarkdownFormat Format = "markdown" // GitHub's tables
+	TableFormat    = "table"
+	CSVFormat      = "csv"      // RFC 4180 with \n at the end of lines
+	TSVFormat      = "tsv"      // a tab, a line break and \ in a cell as \t, \n, \\
+	JSONLFormat    = "jsonl"    // one object per row
+	MarkdownFormat = "markdown" // GitHub's tables
 )
 
-// IsForPrograms reports whether programs read the format. Cells then hold nothing but their values.
-func (f Format) IsForPrograms() bool { return f == CSVFormat || f == TSVFormat || f == JSONLFormat }
-
 // Formats holds all formats, in the order in which they are explained.
-var Formats = []string{string(TableFormat), string(CSVFormat), string(TSVFormat), string(JSONLFormat),
-	string(MarkdownFormat)}
+var Formats = []string{TableFormat, CSVFormat, TSVFormat, JSONLFormat, MarkdownFormat}
 
 // Options describe how a table is written.
 type Options struct {
-	Format Format
+	Format string // one of Formats
 	// Terminal reports whether w is a terminal. If so, CSV and TSV are also cleaned of control
 	// characters. Otherwise their cells are unchanged.
 	Terminal bool
@@ -64,9 +57,6 @@ func Write(w io.Writer, s *Table, o Options) error {
 		t.writeJSONLines()
 	case MarkdownFormat:
 		t.writeMarkdown()
-	default:
-		return fmt.Errorf("there is no format %q; there are %s", text.Clean(string(o.Format), 40),
-			strings.Join(Formats, ", "))
 	}
 	return b.Flush()
 }

@@ -52,7 +52,7 @@ func TestFormatsAreGolden(t *testing.T) {
 	for name, s := range map[string]*Table{"jobs": s, "groups": grouped} {
 		t.Run(name, func(t *testing.T) {
 			for _, format := range Formats {
-				golden(t, name+"."+format, write(t, s, Options{Format: Format(format)}))
+				golden(t, name+"."+format, write(t, s, Options{Format: format}))
 			}
 		})
 	}
@@ -79,16 +79,12 @@ func golden(t *testing.T, name, got string) {
 // TestEmptyTableHasAHeading checks each format without jobs.
 func TestEmptyTableHasAHeading(t *testing.T) {
 	s := NewTable(TableInput{})
-	for format, want := range map[Format]string{
+	for format, want := range map[string]string{
 		TableFormat: "job  name  state  time  host\n", CSVFormat: "job,name,state,elapsed_seconds,host\n",
 		TSVFormat: "job\tname\tstate\telapsed_seconds\thost\n", JSONLFormat: "",
 		MarkdownFormat: "| job | name | state | elapsed\\_seconds | host |\n| --- | --- | --- | --- | --- |\n",
 	} {
 		same(t, format, write(t, s, Options{Format: format}), want)
-	}
-	if err := Write(&bytes.Buffer{}, s, Options{Format: "excel"}); err == nil ||
-		!strings.Contains(err.Error(), "table, csv, tsv, jsonl, markdown") {
-		t.Error(err)
 	}
 }
 
@@ -99,7 +95,7 @@ func (full) Write([]byte) (int, error) { return 0, errors.New("full") }
 // TestWriteSaysThatTheDiskIsFull checks that every format returns an error of the writer.
 func TestWriteSaysThatTheDiskIsFull(t *testing.T) {
 	for _, format := range Formats {
-		if err := Write(full{}, run(), Options{Format: Format(format)}); err == nil || err.Error() != "full" {
+		if err := Write(full{}, run(), Options{Format: format}); err == nil || err.Error() != "full" {
 			t.Errorf("%s: %v", format, err)
 		}
 	}
@@ -151,7 +147,7 @@ func FuzzWrite(f *testing.F) {
 			strings.ToValidUTF8(cell, "") == cell {
 			t.Fatalf("JSON: %q became %q", cell, v)
 		}
-		for format, want := range map[Format]int{TableFormat: 2, MarkdownFormat: 3, CSVFormat: 2, TSVFormat: 2} {
+		for format, want := range map[string]int{TableFormat: 2, MarkdownFormat: 3, CSVFormat: 2, TSVFormat: 2} {
 			msg := write(t, s, Options{Format: format, Terminal: true})
 			if strings.Count(msg, "\n") != want ||
 				text.Clean(strings.ReplaceAll(msg, "\n", ""),
@@ -212,7 +208,7 @@ func TestPythonReadsIt(t *testing.T) {
 	s = s.Show([]int{columnIndex(t, s, "job"), columnIndex(t, s, "C"), columnIndex(t, s, "acc"),
 		columnIndex(t, s, "note")})
 	dir := t.TempDir()
-	for _, f := range []Format{CSVFormat, TSVFormat, JSONLFormat} {
+	for _, f := range []string{CSVFormat, TSVFormat, JSONLFormat} {
 		if err := os.WriteFile(filepath.Join(dir, string(f)), []byte(write(t, s, Options{Format: f})),
 			0o600); err != nil {
 			t.Fatal(err)
