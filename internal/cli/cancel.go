@@ -29,12 +29,10 @@ func (a *app) cancelCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cancel [flags] RUN [JOBS...]",
 		Short: "Cancel jobs of a run, or all of them",
-		Long: `Cancel jobs of a run: queued jobs will not run, running jobs are ended with all their processes, and
-finished jobs stay as they are. JOBS are numbers and ranges, such as 3 9-17. Without JOBS and --where, all
-jobs are canceled, and the dispatcher ends. If nobody dispatches the run, this command takes it over, ends
-the jobs, and exits.`,
-		Example: `dcs-tui cancel sweep-20260314-1502 --yes
-dcs-tui cancel sweep-20260314-1502 3 9-17
+		Long: `Cancel jobs of a run: queued jobs will not run, and running jobs are ended with all their processes. JOBS
+are numbers and ranges, such as 3 9-17; without JOBS and --where, all jobs are canceled. If nobody
+dispatches the run, this command takes it over, ends the jobs, and exits.`,
+		Example: `dcs-tui cancel sweep-20260314-1502 3 9-17
 dcs-tui cancel sweep-20260314-1502 --where state=queued,name='big*'`,
 		Args: requireRun,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -38,8 +38,7 @@ func (a *app) eventsCmd() *cobra.Command {
 		Long: `Print the recorded events of a run, one per line, in the order in which they were recorded: its
 dispatchers, attempts of jobs, changes of hosts, and requests of people. It works with and without a
 dispatcher. ` + runHelp,
-		Example: `dcs-tui events --job 17
-dcs-tui events --host ws04 --since 2h
+		Example: `dcs-tui events --host ws04 --since 2h
 dcs-tui events --follow --json | jq -r .text`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return a.runEvents(args, &filter, asJSON, follow) },

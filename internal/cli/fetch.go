@@ -36,11 +36,9 @@ func (a *app) fetchCmd() *cobra.Command {
 		Use:   "fetch [flags] [RUN] [JOBS...]",
 		Short: "Copy outputs from hosts into the run directory",
 		Long: `Copy the outputs and exit statuses of attempts into the run directory from hosts that do not see that
-directory. JOBS are numbers and ranges, such as 3 9-17; by default all finished attempts are copied. Files
-that are already here are not copied again, so the same command continues an interrupted fetch. ` + runHelp,
+directory. JOBS are numbers and ranges, such as 3 9-17; by default all finished attempts are copied. The
+same command continues an interrupted fetch. ` + runHelp,
 		Example: `dcs-tui fetch
-dcs-tui fetch sweep-20260314-1502 --failed
-dcs-tui fetch sweep-20260314-1502 3 9-17
 dcs-tui fetch sweep-20260314-1502 --where 'host=ws*' --json`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runFetch(cmd, args, &flags, &o) },
 	}

@@ -47,25 +47,18 @@ func (a *app) gridCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "grid [flags] TEMPLATE",
 		Short: "Run a command for all combinations of parameters",
-		Long: `Run a command for all combinations of parameters. A template has a command with parameters in brackets,
-such as [C] or [1], and a line with the values of each; - reads the template from standard input. With
---search, or an @search line, a search chooses some points of continuous ranges instead. Everything else
-works as in dcs-tui run. dcs-tui help grid.md and dcs-tui help search explain templates and searches.`,
+		Long: `Run a command for all combinations of parameters: of a template that has a command with parameters in
+brackets, and a line with the values of each; - reads it from standard input. With --search, a search
+chooses some points of continuous ranges instead. See dcs-tui help grid.md and dcs-tui help search.`,
 		Example: `# svm.txt, 30 jobs:
 #   svm -train -kernel rbf -C [1] -gamma [2]
 #   [1] 0.001, 0.01, 0.1, 1, 10, 100
 #   [2] 0 0.25 0.5 0.75 1
 dcs-tui grid svm.txt
-
-# print the first commands, and the number of jobs
 dcs-tui grid --dry-run svm.txt | head
-dcs-tui grid --count svm.txt
 
 # 100 trials that make the metric loss small
-dcs-tui grid --search tpe --trials 100 --minimize loss train.txt
-
-# on the hosts of an inventory
-dcs-tui grid --hosts hosts.toml --timeout 2h --tries 1 svm.txt`,
+dcs-tui grid --search tpe --trials 100 --minimize loss train.txt`,
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runGrid(cmd, &flags, args) },
 	}

@@ -22,10 +22,9 @@ func (a *app) hostsCheckCmd() *cobra.Command {
 		Use:   "check [flags] [HOST...]",
 		Short: "Connect to the hosts and report their problems",
 		Long: `Connect to all hosts at once. For each usable host, print its slots, load, memory, and disk space; for
-each other host, print what is wrong and how to correct it. Only a copy of this program stays there, for the
-next run. The exit code is 0 if all hosts are usable, else 1.`,
-		Example: `dcs-tui hosts check
-dcs-tui hosts check --hosts lab.toml ws01 ws02
+each other host, print what is wrong and how to correct it. The exit code is 0 if all hosts are usable,
+else 1.`,
+		Example: `dcs-tui hosts check --hosts lab.toml ws01 ws02
 dcs-tui hosts check --host ada@ws01,ws02:2222`,
 		ValidArgsFunction: completeMany(completeHosts),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -33,11 +33,9 @@ func (a *app) hostsInitCmd() *cobra.Command {
 		Use:   "init [flags] [HOST...]",
 		Short: "Check your ssh hosts and write an inventory of them",
 		Long: `Connect to hosts, and write an inventory of them. Each HOST is [SLOTS/][USER@]HOST[:PORT], and may have a
-range such as ws[01-30]. Without HOSTs and --from, the hosts are the Host entries without patterns of
-~/.ssh/config. Unusable hosts are written as comments with the reason. An existing file is never changed. If
-no host is usable, nothing is written, and the exit code is 1.`,
-		Example: `dcs-tui hosts init
-dcs-tui hosts init 'ws[01-30]' 8/ada@big
+range such as ws[01-30]; by default they are the Host entries without patterns of ~/.ssh/config. Unusable
+hosts are written as comments with the reason. An existing file is never changed.`,
+		Example: `dcs-tui hosts init 'ws[01-30]' 8/ada@big
 dcs-tui hosts init --from machines.txt --check=false`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(_ *cobra.Command, args []string) error { return a.runHostsInit(&o, args) },

@@ -25,10 +25,8 @@ func (a *app) instancesCmd() *cobra.Command {
 		Use:   "instances [flags] [RUN...]",
 		Short: "List the instances of providers, and terminate dangling ones",
 		Long: `List the instances of the providers in the inventory, and the run in ./dcs-runs, or of RUNs, that each
-belongs to. An instance is dangling if the dispatcher of its run is gone. To keep its jobs and outputs,
-resume the run instead of terminating the instance. If attempts may run on dangling instances, --terminate
-asks once, before it terminates any. dcs-tui help providers explains more. The exit code is 1 if instances
-could not be listed or terminated.`,
+belongs to. An instance is dangling if the dispatcher of its run is gone; to keep its jobs and outputs,
+resume the run instead of terminating the instance. See dcs-tui help providers.`,
 		Example: `dcs-tui hosts instances
 dcs-tui hosts instances --terminate`,
 		RunE: func(_ *cobra.Command, args []string) error { return a.runInstances(file, args, end, yes) },

@@ -36,8 +36,7 @@ func (a *app) logsCmd() *cobra.Command {
 		Long: `Print the output of a job, or of one of its attempts, such as 17.2. This works even while the job runs,
 and even if only its host has the output. On a terminal, control characters are made visible; a file or pipe
 gets the output unchanged. ` + runHelp,
-		Example: `dcs-tui logs 17
-dcs-tui logs 17.2
+		Example: `dcs-tui logs 17.2
 dcs-tui logs --err --follow sweep-20260314-1502 17`,
 		Args: requireJob,
 		RunE: func(_ *cobra.Command, args []string) error { return a.runLogs(args, &flags) },

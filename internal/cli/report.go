@@ -31,12 +31,9 @@ func (a *app) reportCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report [flags] [RUN]",
 		Short: "Write a report of a run as one HTML file",
-		Long: `Write a report of a run as one HTML file, which needs no network and no other file. It shows a summary,
-failures by cause, heat maps and lines of a grid, a timeline of the slots, the load of the hosts, and a
-table of all jobs. It does not contain outputs of jobs. ` + runHelp,
-		Example: `dcs-tui report
-dcs-tui report sweep-20260314-1502 -o report.html
-dcs-tui report --result acc=json:test.accuracy
+		Long: `Write a report of a run as one HTML file, which needs no network and no other file: a summary, failures
+by cause, charts of a grid, of the slots, and of the hosts, and a table of all jobs, without their outputs. ` + runHelp,
+		Example: `dcs-tui report --result acc=json:test.accuracy
 dcs-tui report server:sweep -o - > report.html`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

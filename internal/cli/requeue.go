@@ -30,13 +30,10 @@ func (a *app) requeueCmd() *cobra.Command {
 		Use:   "requeue [flags] RUN [JOBS...]",
 		Short: "Run finished jobs again",
 		Long: `Run finished jobs again. Each gets a new round, with all its tries and a new result. JOBS are numbers and
-ranges, such as 3 9-17. A job that waits for a host that cannot be reached is queued again, too, although it
-may still run there. --file instead compares the run with its changed jobs file: failed jobs run again, new
-jobs are added, and queued jobs that the file no longer has are canceled. Without a dispatcher the request
-waits for the next resume.`,
-		Example: `dcs-tui requeue sweep-20260314-1502 3 9-17
-dcs-tui requeue sweep-20260314-1502 --failed --timeout 4h --mem 8G
-dcs-tui requeue sweep-20260314-1502 --where exit=137,host=ws04
+ranges, such as 3 9-17. --file instead compares the run with its changed jobs file: failed jobs run again,
+new jobs are added, and queued jobs that the file no longer has are canceled. Without a dispatcher the
+request waits for the next resume.`,
+		Example: `dcs-tui requeue sweep-20260314-1502 --failed --timeout 4h --mem 8G
 dcs-tui requeue sweep-20260314-1502 --where 'state=timed_out or state=skipped' --timeout 4h
 dcs-tui requeue sweep-20260314-1502 --file jobs.txt`,
 		Args: requireRun,

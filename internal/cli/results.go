@@ -49,9 +49,7 @@ func (a *app) resultsCmd() *cobra.Command {
 		Long: `Print one line per finished job, in the order of the jobs file. If the run has parameters, or with any
 flag other than --json and --failed, print a table of parameters, metrics, state, time, and host instead.
 dcs-tui help metrics and dcs-tui help results.md explain metrics and groups. ` + runHelp,
-		Example: `dcs-tui results --failed
-dcs-tui results sweep-20260314-1502 --json | jq -r 'select(.exit == 3) | .stderr'
-dcs-tui results --result acc --sort acc:desc
+		Example: `dcs-tui results sweep-20260314-1502 --json | jq -r 'select(.exit == 3) | .stderr'
 dcs-tui results --result 'acc=re:Accuracy: ([0-9.]+)' --group C,gamma --min-group-size 3
 dcs-tui results --result acc=json:test.accuracy --pivot C gamma acc
 dcs-tui results --result acc --where 'C>=0.1 and host=ws*' --format csv`,

@@ -36,8 +36,7 @@ func (a *app) resumeCmd() *cobra.Command {
 		Long: `Continue a run: adopt jobs that are still running, collect the results of jobs that have finished
 meanwhile, and run the rest. Jobs that have a result are not run again. The run keeps its options and its
 inventory file, except for flags that are given here; the defaults below are those of new runs. ` + runHelp,
-		Example: `dcs-tui resume
-dcs-tui resume sweep-20260314-1502 --hosts more-hosts.toml
+		Example: `dcs-tui resume sweep-20260314-1502 --hosts more-hosts.toml
 dcs-tui resume --standby --background sweep`,
 		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runResume(cmd, &flags, args) },

@@ -32,13 +32,11 @@ func (a *app) runCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags] FILE...|-|COMMAND ::: VALUE...",
 		Short: "Run the jobs of files",
-		Long: `Run the shell commands in files, one job per line. #DCS lines set options of jobs, a .jsonl file has one
-JSON object per line, and - reads jobs from standard input as they arrive. COMMAND ::: VALUE... runs the command
-once for each value, as GNU parallel does. Without an inventory the jobs run on this machine. On a terminal a
-screen shows the run; q leaves the screen, and the run continues in the background. dcs-tui help jobs explains more.`,
-		Example: `dcs-tui run jobs.txt
-dcs-tui run --hosts hosts.toml --tries 1 --timeout 2h sweep.txt
-dcs-tui run --dry-run jobs.txt
+		Long: `Run the shell commands in files, one job per line; - reads them from standard input as they arrive.
+COMMAND ::: VALUE... runs the command once for each value, as GNU parallel does. Without an inventory the
+jobs run on this machine. On a terminal a screen shows the run; q leaves the screen, and the run continues
+in the background. dcs-tui help jobs explains more.`,
+		Example: `dcs-tui run --hosts hosts.toml --tries 1 --timeout 2h sweep.txt
 dcs-tui run 'gzip -9 {}' ::: *.log
 generate-jobs | dcs-tui run --json - | jq -r .state`,
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),

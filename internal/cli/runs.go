@@ -27,8 +27,7 @@ func (a *app) runsCmd() *cobra.Command {
 		Short: "List your runs, pack their outputs, or remove old ones",
 		Long: `List the runs in ./dcs-runs, pack their outputs, or remove old ones. Without a command, list the newest
 runs here. dcs-tui runs list --all lists those in other directories, too.`,
-		Example: `dcs-tui runs
-dcs-tui runs list --all
+		Example: `dcs-tui runs list --all
 dcs-tui runs prune --older 30d`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -42,13 +41,11 @@ dcs-tui runs prune --older 30d`,
 	list := &cobra.Command{
 		Use:   "list [flags]",
 		Short: "List the runs in ./dcs-runs, or in all directories",
-		Long: `List the runs in ./dcs-runs, the newest first: when each was made, who dispatches it, and its jobs by
-state. With --all, your runs in other directories follow. NAME is then the path of the run, which all
-commands accept.`,
-		Example: `dcs-tui runs list
-dcs-tui runs list --all --limit 0`,
-		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return a.runRunsList(flags) },
+		Long: `List the runs in ./dcs-runs, the newest first. With --all, your runs in other directories follow. NAME is
+then the path of the run, which all commands accept.`,
+		Example: `dcs-tui runs list --all --limit 0`,
+		Args:    cobra.NoArgs,
+		RunE:    func(*cobra.Command, []string) error { return a.runRunsList(flags) },
 	}
 	fs := list.Flags()
 	fs.BoolVar(&flags.all, "all", false, "also list your runs in other directories")
@@ -127,11 +124,9 @@ func (a *app) pruneCmd() *cobra.Command {
 		Short: "Remove finished runs with the outputs of their jobs",
 		Long: `Remove finished runs with their journals and the outputs of their jobs: the RUNs, or the runs in
 ./dcs-runs that --older and --keep select. A run that may be dispatched is never removed, and a run with
-unfinished jobs only with --unfinished. Files of the runs in work_dir on this machine are removed, too; for
-other hosts, the commands that remove them are printed. Runs in other directories are removed only if RUNs
-name them, by their paths.`,
+unfinished jobs only with --unfinished. For hosts that keep files of the runs, the commands that remove them
+are printed.`,
 		Example: `dcs-tui runs prune --older 30d
-dcs-tui runs prune --keep 10 --yes
 dcs-tui runs prune --unfinished sweep-20260314-1502`,
 		ValidArgsFunction: completeMany(completeAnyRun),
 		RunE:              func(_ *cobra.Command, args []string) error { return a.runPrune(args, &p) },

@@ -16,9 +16,8 @@ func (a *app) packCmd() *cobra.Command {
 		Use:   "pack RUN...",
 		Short: "Move the small outputs of finished runs into archives",
 		Long: `Move the outputs and status files of the jobs of finished runs into archives, one for up to 1,000 jobs,
-because many file systems limit the number of files of a user. All commands read the outputs there; unzip
-extracts them. Outputs of more than 256 KiB stay in files of their own. Runs of at least --pack-files jobs
-do this while they are dispatched.`,
+because many file systems limit the number of files of a user. All commands read the outputs there, and
+unzip extracts them.`,
 		Example:           "dcs-tui runs pack sweep-20260314-1502",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completeMany(completeAnyRun),

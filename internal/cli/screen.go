@@ -49,11 +49,9 @@ func (a *app) attachCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "attach [flags] [RUN]",
 		Short: "Show the screen of a run",
-		Long: `Show the screen of a run. The run may be dispatched in the background, in another terminal, or on another
-machine that sees the same run directory, or it may have ended. Any number of screens may show a run and act
-on it. ` + runHelp,
-		Example: `dcs-tui attach
-dcs-tui attach sweep-20260314-1502
+		Long: `Show the screen of a run, which may be dispatched in the background, in another terminal, or on another
+machine that sees the same run directory, or may have ended. ` + runHelp,
+		Example: `dcs-tui attach sweep-20260314-1502
 dcs-tui attach ws03:dcs-runs/sweep`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return a.runAttach(args, o) },

@@ -27,9 +27,8 @@ func (a *app) statusCmd() *cobra.Command {
 		Short: "Show the status of a run",
 		Long: `Show how many jobs of a run are in each state, its hosts, and what runs now. The status comes from the
 run directory, so it works with and without a dispatcher. ` + runHelp,
-		Example: `dcs-tui status
-dcs-tui status sweep-20260314-1502 --json | jq .jobs`,
-		Args: cobra.MaximumNArgs(1),
+		Example: `dcs-tui status sweep-20260314-1502 --json | jq .jobs`,
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			state, err := a.openState(args)
 			switch {

@@ -42,13 +42,11 @@ func (a *app) submitCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "submit [flags] RUN FILE...|-|-- COMMAND",
 		Short: "Add jobs to a run",
-		Long: `Add the jobs of files to a run. The files may be lists of commands, .jsonl files, and templates; - reads
-standard input to its end. Each file is a queue of its own. The jobs run in the directory of the run, with
-its environment and options. Without a dispatcher they wait for the next resume. --wait runs one command on
-the hosts and exits with its exit code; several words are a program and its arguments, and one word is a
-line of shell. See dcs-tui help workflows.`,
-		Example: `dcs-tui submit sweep-20260314-1502 more.txt
-dcs-tui submit sweep-20260314-1502 urgent.txt --queue-priority urgent=-1
+		Long: `Add the jobs of files to a run; - reads standard input to its end. Each file is a queue of its own. The
+jobs run in the directory of the run, with its environment and options. Without a dispatcher they wait for
+the next resume. --wait runs one command on the hosts and exits with its exit code; several words are a
+program and its arguments, and one word is a line of shell. See dcs-tui help workflows.`,
+		Example: `dcs-tui submit sweep-20260314-1502 urgent.txt --queue-priority urgent=-1
 generate-jobs | dcs-tui submit sweep-20260314-1502 - --queue late --share late=2
 dcs-tui submit cluster --wait --option slots=4 -- make -j4 report.pdf`,
 		Args:              requireRun,

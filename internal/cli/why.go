@@ -31,10 +31,9 @@ func (a *app) whyCmd() *cobra.Command {
 		Long: `Print why a job is not running, or what it is doing. The answer comes from the dispatcher of the run,
 through ssh if that is on another machine. If the dispatcher cannot be asked, the answer comes from the run
 directory. ` + runHelp,
-		Example: `dcs-tui why 17
-dcs-tui why sweep-20260314-1502 17`,
-		Args: requireJob,
-		RunE: func(_ *cobra.Command, args []string) error { return a.runWhy(args, &flags) },
+		Example: `dcs-tui why sweep-20260314-1502 17`,
+		Args:    requireJob,
+		RunE:    func(_ *cobra.Command, args []string) error { return a.runWhy(args, &flags) },
 	}
 	cmd.Flags().BoolVar(&flags.json, "json", false, "print one JSON object")
 	cmd.Flags().BoolVar(&flags.local, "local", false, "ask no other machine")
