@@ -210,11 +210,6 @@ func shellWords(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// catCommandLine returns the command that shows a file of the run that only a host has.
-func catCommandLine(run *rundir.Run, host, path string) string {
-	return hostCommandLine(run, host, "cat", path)
-}
-
 // sshConfigOf returns the ssh configuration of the run; "" is the user's default.
 func sshConfigOf(run *rundir.Run) string {
 	file, _ := run.Settings.Options["ssh-config"].(string)

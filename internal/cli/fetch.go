@@ -22,16 +22,11 @@ import (
 	"dcs-tui/observe/runview"
 )
 
-// fetchFlags holds the flags of fetch.
-type fetchFlags struct {
-	sel   selection
-	hosts string
-	json  bool
-}
-
 func (a *app) fetchCmd() *cobra.Command {
-	var flags fetchFlags
+	var sel selection
 	var o options
+	var inventory string
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "fetch [flags] [RUN] [JOBS...]",
 		Short: "Copy outputs from hosts into the run directory",
@@ -40,17 +35,19 @@ directory. JOBS are numbers and ranges, such as 3 9-17; by default all finished 
 same command continues an interrupted fetch. ` + runHelp,
 		Example: `dcs-tui fetch
 dcs-tui fetch sweep-20260314-1502 --where 'host=ws*' --json`,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.runFetch(cmd, args, &flags, &o) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runFetch(cmd, args, &sel, &o, inventory, asJSON)
+		},
 	}
 	fs := cmd.Flags()
-	fs.BoolVar(&flags.sel.failed, "failed", false, "only jobs that failed or timed out")
-	flags.sel.addWhereFlag(fs)
+	fs.BoolVar(&sel.failed, "failed", false, "only jobs that failed or timed out")
+	sel.addWhereFlag(fs)
 	endGroup(fs, titleWhich)
-	fs.StringVar(&flags.hosts, "hosts", "",
+	fs.StringVar(&inventory, "hosts", "",
 		"inventory `FILE` with the addresses of the hosts (default: as the run read it)")
 	addSSHFlags(fs, &o.SSHConfig, &o.AcceptNew)
 	endGroup(fs, titleHosts)
-	fs.BoolVar(&flags.json, "json", false, "print what was copied as one JSON object on stdout")
+	fs.BoolVar(&asJSON, "json", false, "print what was copied as one JSON object on stdout")
 	endGroup(fs, titleOutput)
 	return cmd
 }
@@ -60,24 +57,23 @@ func fetchRun(args []string) (run, named []string) {
 	if len(args) == 0 {
 		return nil, nil
 	}
-	if _, err := jobs.ParseRanges(args[0]); err == nil {
-		if _, err := rundir.Find(rundir.Base, args[0]); err != nil {
-			return nil, args
-		}
+	if isOnlyJobs(args[0]) {
+		return nil, args
 	}
 	return args[:1], args[1:]
 }
 
-func (a *app) runFetch(cmd *cobra.Command, args []string, flags *fetchFlags, o *options) error {
+func (a *app) runFetch(cmd *cobra.Command, args []string, sel *selection, o *options, inventory string,
+	asJSON bool) error {
 	which, named := fetchRun(args)
-	if err := flags.sel.parseNamed(named); err != nil {
+	if err := sel.parseNamed(named); err != nil {
 		return err
 	}
 	state, err := a.openState(which)
 	if err != nil {
 		return err
 	}
-	ids, err := a.selectJobs(cmd.Context(), state.Run, state.Table, &flags.sel,
+	ids, err := a.selectJobs(cmd.Context(), state.Run, state.Table, sel,
 		func(jobs.JobState) bool { return true })
 	if err != nil {
 		return err
@@ -94,7 +90,7 @@ func (a *app) runFetch(cmd *cobra.Command, args []string, flags *fetchFlags, o *
 		if err := restoreFlags(cmd.Flags(), state.Run.Settings.Options); err != nil {
 			return err
 		}
-		reader, err := a.outputsReader(state.Run, o, flags.hosts, plan.Names()...)
+		reader, err := a.outputsReader(state.Run, o, inventory, plan.Names()...)
 		if err != nil {
 			return err
 		}
@@ -107,7 +103,7 @@ func (a *app) runFetch(cmd *cobra.Command, args []string, flags *fetchFlags, o *
 	if got.Interrupted {
 		a.exitCode = exitCanceled
 	}
-	if !flags.json {
+	if !asJSON {
 		a.con.Line(got.lines(state.Run)...)
 		return nil
 	}

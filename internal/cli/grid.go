@@ -431,8 +431,7 @@ func (a *app) readStdinJobs(flags *gridFlags) ([]*jobs.Spec, []string, error) {
 	if grid.HasParameterLine(bytes.NewReader(head)) {
 		return a.readTemplateJobs(flags, stdinFile)
 	}
-	specs, err := jobs.NewScanner(a.stdin, "standard input",
-		false, 1).CheckCommands(a.newCommandCheck(flags.Shell)).All()
+	specs, err := a.scanStdin(flags.Shell).All()
 	return specs, nil, err
 }
 
@@ -449,16 +448,14 @@ func (a *app) readTemplateJobs(flags *gridFlags, file string) ([]*jobs.Spec, []s
 	return specs, resultColumnsOf(template), err
 }
 
-// stdinLines returns a function that yields the lines of standard input. earlier are the jobs of
-// the run, and shellPath is the shell that runs them.
-func (a *app) stdinLines(shellPath string, earlier []*jobs.Spec) func() (jobs.Line, error) {
-	return jobs.NewScanner(a.stdin, "standard input",
-		false, 1).CheckCommands(a.newCommandCheck(shellPath)).Stream(earlier).NextLine
+// scanStdin returns a scanner of the commands on standard input, which a shell runs.
+func (a *app) scanStdin(shellPath string) *jobs.Scanner {
+	return jobs.NewScanner(a.stdin, "standard input", false, 1).CheckCommands(a.newCommandCheck(shellPath))
 }
 
 // stdinJobs returns a function that yields the jobs of standard input.
 func (a *app) stdinJobs(shellPath string) func() (*jobs.Spec, error) {
-	scan := jobs.NewScanner(a.stdin, "standard input", false, 1).CheckCommands(a.newCommandCheck(shellPath))
+	scan := a.scanStdin(shellPath)
 	return func() (*jobs.Spec, error) {
 		spec, err := scan.Next()
 		if err == nil && grid.IsParameterLine(spec.Command) {

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -85,39 +86,33 @@ func parallelName(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	return pflag.NormalizedName(name)
 }
 
-// parallelAdvice describes what replaces flags of GNU parallel that do not exist here.
+// parallelAdvice describes what replaces flags of GNU parallel that do not exist here. A key has the
+// names of flags with the same replacement.
 var parallelAdvice = map[string]string{
-	"resume-failed": "dcs-tui requeue RUN --failed && dcs-tui resume RUN runs failed jobs again",
-	"retry-failed":  "dcs-tui requeue RUN --failed && dcs-tui resume RUN runs failed jobs again",
-	"results":       "the output of each job is kept in the run directory: dcs-tui logs RUN JOB",
-	"eta":           "the screen shows when the run will end; so does dcs-tui status",
-	"bar":           "the screen shows the progress; so does dcs-tui status",
-	"progress":      "the screen shows the progress; so does dcs-tui status",
-	"load":          `max_load = 4 in hosts.toml keeps jobs off a busy host`,
-	"noswap":        `min_mem_free = "4G" in hosts.toml keeps jobs off a host without memory`,
+	"resume-failed retry-failed": "dcs-tui requeue RUN --failed && dcs-tui resume RUN runs failed jobs again",
+	"results":                    "the output of each job is kept in the run directory: dcs-tui logs RUN JOB",
+	"eta":                        "the screen shows when the run will end; so does dcs-tui status",
+	"bar progress":               "the screen shows the progress; so does dcs-tui status",
+	"load":                       `max_load = 4 in hosts.toml keeps jobs off a busy host`,
+	"noswap memsuspend":          `min_mem_free = "4G" in hosts.toml keeps jobs off a host without memory`,
 	"memfree": `min_mem_free = "4G" in hosts.toml keeps jobs off a host without memory; ` +
 		`#DCS mem=4G says what a job needs`,
-	"memsuspend":  `min_mem_free = "4G" in hosts.toml keeps jobs off a host without memory`,
-	"nice":        "nice = 10 in hosts.toml; it is the default",
-	"arg-file":    ":::: FILE takes the values from a file",
-	"link":        ":::+ links values to those before it",
-	"xapply":      ":::+ links values to those before it",
-	"ungroup":     "dcs-tui logs --follow RUN JOB shows the output of a running job",
-	"line-buffer": "dcs-tui logs --follow RUN JOB shows the output of a running job",
-	"lb":          "dcs-tui logs --follow RUN JOB shows the output of a running job",
-	"group":       "--output prints the output of each job, whole, when it ends",
-	"quote":       "values are always quoted for the shell",
-	"plus":        "{..}, {+/}, and the other parts of paths are always replaced",
-	"colsep":      "a template has several parameters: dcs-tui grid --help",
-	"header":      "a template has parameters with names: dcs-tui grid --help",
-	"pipe":        "jobs read no standard input; :::: - takes values from it",
-	"xargs":       "one job takes one value of each source",
-	"max-args":    "one job takes one value of each source",
-	"semaphore":   "dcs-tui submit RUN adds jobs to a run that is dispatched",
-	"termseq":     "cancel sends SIGTERM, and SIGKILL after the grace period of the host",
-	"tmux":        "the screen shows the output of each job",
-	"shebang":     "dcs-tui run FILE runs the lines of a file",
-	"will-cite":   "dcs-tui asks for no citation",
+	"nice":                   "nice = 10 in hosts.toml; it is the default",
+	"arg-file":               ":::: FILE takes the values from a file",
+	"link xapply":            ":::+ links values to those before it",
+	"ungroup line-buffer lb": "dcs-tui logs --follow RUN JOB shows the output of a running job",
+	"group":                  "--output prints the output of each job, whole, when it ends",
+	"quote":                  "values are always quoted for the shell",
+	"plus":                   "{..}, {+/}, and the other parts of paths are always replaced",
+	"colsep":                 "a template has several parameters: dcs-tui grid --help",
+	"header":                 "a template has parameters with names: dcs-tui grid --help",
+	"pipe":                   "jobs read no standard input; :::: - takes values from it",
+	"xargs max-args":         "one job takes one value of each source",
+	"semaphore":              "dcs-tui submit RUN adds jobs to a run that is dispatched",
+	"termseq":                "cancel sends SIGTERM, and SIGKILL after the grace period of the host",
+	"tmux":                   "the screen shows the output of each job",
+	"shebang":                "dcs-tui run FILE runs the lines of a file",
+	"will-cite":              "dcs-tui asks for no citation",
 }
 
 // typedName returns the name by which the command line gives a value to a flag: the flag's own, or
@@ -144,8 +139,13 @@ func unknownFlagAdvice(cmd *cobra.Command, err error) string {
 		return ""
 	}
 	name := unknown.GetSpecifiedName()
-	if advice := parallelAdvice[name]; advice != "" || len(name) < 2 {
-		return advice
+	if len(name) < 2 {
+		return ""
+	}
+	for names, advice := range parallelAdvice {
+		if slices.Contains(strings.Fields(names), name) {
+			return advice
+		}
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })

@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"encoding/json"
 	"math"
-	"strconv"
 	"time"
 
 	"dcs-tui/jobs/live"
@@ -27,19 +25,8 @@ type hostHistory struct {
 	Ended      gapNumbers    `json:"ended_per_minute"`
 }
 
-// gapNumbers are numbers, rounded to a hundredth. JSON has null for NaN.
-type gapNumbers []float64
-
-func (list gapNumbers) MarshalJSON() ([]byte, error) {
-	out := make([]json.RawMessage, len(list))
-	for i, v := range list {
-		out[i] = json.RawMessage("null")
-		if !math.IsNaN(v) {
-			out[i] = strconv.AppendFloat(nil, math.Round(v*100)/100, 'f', -1, 64)
-		}
-	}
-	return json.Marshal(out)
-}
+// gapNumbers are numbers, rounded to a hundredth; nil: not known.
+type gapNumbers []*float64
 
 // historyOf returns the history of a host until a time, or nil if there is no sample of that hour.
 func historyOf(list []live.Sample, until time.Time) *hostHistory {
@@ -47,8 +34,15 @@ func historyOf(list []live.Sample, until time.Time) *hostHistory {
 	if len(list) == 0 || list[len(list)-1].At.Before(begin) {
 		return nil
 	}
-	means := func(value func(*live.Sample) float64) gapNumbers {
-		return live.Means(list, begin, until, historyParts, value)
+	means := func(value func(*live.Sample) float64) (numbers gapNumbers) {
+		for _, v := range live.Means(list, begin, until, historyParts, value) {
+			var known *float64
+			if !math.IsNaN(v) {
+				known = new(math.Round(v*100) / 100)
+			}
+			numbers = append(numbers, known)
+		}
+		return numbers
 	}
 	last := &list[len(list)-1]
 	h := &hostHistory{Until: until.UTC(), Interval: historyInterval,

@@ -126,7 +126,7 @@ func TestSuggestedCommandsCanBeExecuted(t *testing.T) {
 		{links, "", "box", "/far off/1.1.out", `docker exec -i box cat '/far off/1.1.out'`},
 		{links, "", "ws", "/far off/1.1.out", `ssh -o 'A=b c' ws cat ''\''/far off/1.1.out'\'''`},
 	} {
-		same(t, "command", catCommandLine(runOfHosts(t, c.inventory, c.config), c.host, c.file), c.want)
+		same(t, "command", hostCommandLine(runOfHosts(t, c.inventory, c.config), c.host, "cat", c.file), c.want)
 	}
 }
 

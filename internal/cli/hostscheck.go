@@ -210,15 +210,16 @@ func checkJSONOf(result *hosts.CheckResult) *checkJSON {
 	return j
 }
 
-// problemOf returns the problem of an unusable host, and advice.
+// problemOf returns the problem of an unusable host without its name, and advice.
 func problemOf(result *hosts.CheckResult) (problem, advice string) {
-	if result.Err == nil {
+	e, isHost := errors.AsType[*hosts.Error](result.Err)
+	switch {
+	case result.Err == nil:
 		return result.Hello.CwdError, "start dcs-tui in a directory that the host has too, or use --cwd"
+	case !isHost || e.Err == nil:
+		return text.WithoutSubject(result.Err.Error(), result.Host.Name), ""
 	}
-	if e := (*hosts.Error)(nil); errors.As(result.Err, &e) {
-		advice = e.Advice
-	}
-	return withoutName(result.Err, result.Host.Name), advice
+	return e.Err.Error(), e.Advice
 }
 
 // fingerprintOf returns the kind and the hash of the host key that the host has shown, if that is its
@@ -292,14 +293,4 @@ func usableLines(out *console, result *hosts.CheckResult, width int) []string {
 		lines[i+1] = strings.Repeat(" ", width+9) + lines[i+1]
 	}
 	return lines
-}
-
-// withoutName returns the text of an error without the host's name and the advice, which are
-// printed separately.
-func withoutName(err error, name string) string {
-	var e *hosts.Error
-	if errors.As(err, &e) && e.Err != nil {
-		return e.Err.Error()
-	}
-	return text.WithoutSubject(err.Error(), name)
 }

@@ -140,7 +140,7 @@ func (a *app) copyLog(src runview.Source, run *rundir.Run, at *runview.Attempt, 
 				where = at.Err
 			}
 			if host, path, far := strings.Cut(where, ":"); far {
-				p.WithAdvice("%s", catCommandLine(run, host, path))
+				p.WithAdvice("%s", hostCommandLine(run, host, "cat", path))
 			}
 			return p
 		}

@@ -177,15 +177,21 @@ func requireRun(cmd *cobra.Command, args []string) error {
 		return text.Errorf("%s needs the run: a name in ./dcs-runs or a run directory", cmd.CommandPath()).
 			WithAdvice("dcs-tui runs list shows them")
 	}
-	// why and logs take a job without RUN.
-	if _, err := jobs.ParseRanges(args[0]); err == nil {
-		if _, err := rundir.Find(rundir.Base, args[0]); err != nil {
-			path, given := cmd.CommandPath(), text.Shorten(strings.Join(args, " "))
-			return text.Errorf("%s needs the run first, and there is no run %s", path, text.Shorten(args[0])).
-				WithAdvice("%s RUN %s", path, given)
-		}
+	if isOnlyJobs(args[0]) { // which why and logs take without RUN
+		path, given := cmd.CommandPath(), text.Shorten(strings.Join(args, " "))
+		return text.Errorf("%s needs the run first, and there is no run %s", path, text.Shorten(args[0])).
+			WithAdvice("%s RUN %s", path, given)
 	}
 	return nil
+}
+
+// isOnlyJobs reports whether a word is the numbers of jobs, and not also the name of a run.
+func isOnlyJobs(word string) bool {
+	if _, err := jobs.ParseRanges(word); err != nil {
+		return false
+	}
+	_, err := rundir.Find(rundir.Base, word)
+	return err != nil
 }
 
 // argumentParsers parse the arguments after RUN of the actions that take more than names of hosts.

@@ -373,12 +373,14 @@ func readResultTable(ctx context.Context, run *rundir.Run, table *jobs.Table, ro
 		return nil, nil, err
 	}
 	var names []string
-	for _, c := range slices.Concat(columns, others) {
+	all := slices.Concat(columns, others)
+	for _, c := range all {
 		names = append(names, c.Name)
 	}
+	suggest := func(k int, text string) string { return all[k].Suggest(text) }
 	params, areNamed := paramNames(table)
 	return results.NewTable(results.TableInput{Rows: rows, Params: params, AreNamed: areNamed, Names: names,
-		Metrics: found.Values, Suggest: metrics.Suggestions(columns)}), found.Notes, nil
+		Metrics: found.Values, Suggest: suggest}), found.Notes, nil
 }
 
 // courseWidth is the number of steps of the course of a search that are shown.
@@ -479,7 +481,8 @@ func (a *app) printPivot(s *results.Table, flags *resultsFlags, notes results.No
 	if !flags.strict || len(notes.Basis) == 0 {
 		a.printNotes(p.Title())
 	}
-	return a.writeTable(p.Table(flags.format != results.TableFormat && flags.format != results.MarkdownFormat), flags, notes)
+	forPrograms := flags.format != results.TableFormat && flags.format != results.MarkdownFormat
+	return a.writeTable(p.Table(forPrograms), flags, notes)
 }
 
 // writeTable prints a table, and then notes about it. With --strict, it returns an error instead if

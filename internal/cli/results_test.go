@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -74,38 +73,6 @@ func resultsOf(tb testing.TB, args ...string) (stdout, stderr string, code int) 
 	b, _ := os.ReadFile(out.Name())
 	e, _ := os.ReadFile(errs.Name())
 	return string(b), string(e), code
-}
-
-// BenchmarkResults reads 100,000 results, which should take less than 2 s with outputs in a local
-// directory. It measures the first read, and the read with cached metrics. It reports the time but
-// does not check it.
-func BenchmarkResults(b *testing.B) {
-	run := newGridRun(b, b.TempDir(), 100_000)
-	table := func(b *testing.B) {
-		out, errs, code := resultsOf(b, run.Dir, "--format", "csv")
-		if code != 0 || strings.Count(out, "\n") != 100_001 ||
-			!strings.Contains(out, "\n100000,999,99,0.999,99999,succeeded,10,melon1\n") {
-			b.Fatal(code, errs, len(out))
-		}
-	}
-	cpu := func() float64 {
-		var u syscall.Rusage
-		must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
-		return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
-	}
-	for name, forget := range map[string]bool{"anew": true, "again": false} {
-		b.Run(name, func(b *testing.B) {
-			before := cpu()
-			for b.Loop() {
-				if forget {
-					must(b, os.RemoveAll(run.Path(metrics.CacheFile)))
-				}
-				table(b)
-			}
-			// More reliable on a shared machine.
-			b.ReportMetric((cpu()-before)/float64(b.N), "cpu-s/op")
-		})
-	}
 }
 
 // TestColorAppearsOnlyOnATerminal checks that color appears only on a terminal and without

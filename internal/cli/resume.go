@@ -149,7 +149,7 @@ func (a *app) runResume(cmd *cobra.Command, flags *runFlags, args []string) erro
 		return text.Errorf("the run has not created all of its jobs yet, so it cannot read more from standard input").
 			WithAdvice("dcs-tui submit %s - adds them", refTo(runDir))
 	case streaming:
-		session.opts.Lines = a.stdinLines(owned.Run.Settings.Shell, owned.Specs())
+		session.opts.Lines = a.scanStdin(owned.Run.Settings.Shell).Stream(owned.Specs()).NextLine
 	}
 	session.opts.AcceptJobs = flags.KeepOpen && (reopen || had.State != rundir.InputDone)
 	a.exitCode, err = session.runToEnd(owned)

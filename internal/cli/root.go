@@ -25,7 +25,6 @@ import (
 	"dcs-tui/grid"
 	"dcs-tui/internal/text"
 	"dcs-tui/internal/zone"
-	"dcs-tui/jobs/rundir"
 )
 
 // app is one invocation of the program.
@@ -34,21 +33,20 @@ type app struct {
 	stdout           *os.File
 	stderr           *os.File
 	con              *console
-	signals          <-chan os.Signal                      // nil before catchSignals
-	quitSignals      chan os.Signal                        // see exitOnQuit
-	stderrIsTerminal bool                                  // standard error is a terminal
-	ssh              *sshSetup                             // nil before loadSSH has found a host that needs it
-	helperBases      string                                // see helper.Options; tests set it
-	args             []string                              // of the command line
-	separatorArgs    []string                              // arguments of run from the first separator, such as :::
-	starter          *run.Starter                          // the screen that started this process; nil: none
-	questions        *run.Questions                        // asks attached screens for secrets; nil: use the terminal
-	slowOnce         sync.Once                             // see reportSlow
-	otherRuns        *otherRuns                            // see others
-	openRundir       func(dir string) (*rundir.Run, error) // nil: rundir.Open; for tests
-	watchesDir       bool                                  // openDir watches the directory of a run
-	pages            fs.FS                                 // of pageDirs, and otherPages
-	exitCode         int                                   // exit code, unless main gets an error
+	signals          <-chan os.Signal // nil before catchSignals
+	quitSignals      chan os.Signal   // see exitOnQuit
+	stderrIsTerminal bool             // standard error is a terminal
+	ssh              *sshSetup        // nil before loadSSH has found a host that needs it
+	helperBases      string           // see helper.Options; tests set it
+	args             []string         // of the command line
+	separatorArgs    []string         // arguments of run from the first separator, such as :::
+	starter          *run.Starter     // the screen that started this process; nil: none
+	questions        *run.Questions   // asks attached screens for secrets; nil: use the terminal
+	slowOnce         sync.Once        // see reportSlow
+	otherRuns        *otherRuns       // see others
+	watchesDir       bool             // openDir watches the directory of a run
+	pages            fs.FS            // of pageDirs, and otherPages
+	exitCode         int              // exit code, unless main gets an error
 }
 
 // Main runs the program with the arguments after its name and returns its exit code. pages has the

@@ -48,11 +48,7 @@ func (a *app) openRun(args []string) (*rundir.Run, error) {
 // opened does not answer.
 func (a *app) openDir(dir string) (*rundir.Run, error) {
 	opened := a.reportSlow(dir)
-	open := rundir.Open
-	if a.openRundir != nil {
-		open = a.openRundir
-	}
-	run, err := open(dir)
+	run, err := rundir.Open(dir)
 	opened()
 	if err != nil {
 		return nil, err

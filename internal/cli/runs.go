@@ -17,6 +17,7 @@ import (
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/observe/runindex"
 	"dcs-tui/observe/runview"
 	"dcs-tui/tui"
 )
@@ -194,7 +195,7 @@ func (a *app) runPrune(args []string, p *pruneFlags) error {
 			continue
 		}
 		removed++
-		_ = forgetRun(runDir) // otherwise a list of runs does it
+		_ = runindex.OfUser().Remove(runDir) // otherwise a list of runs does it
 		for _, l := range left {
 			a.con.Line("  " + text.Line(l))
 		}

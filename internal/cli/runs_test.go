@@ -2,8 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -15,7 +13,6 @@ import (
 	runner "dcs-tui/dispatch/run"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts/helper"
-	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/rundir/disktest"
@@ -70,30 +67,6 @@ func TestSlowRunDirectoryIsReported(t *testing.T) {
 	})
 }
 
-// TestOpeningARunThatHangs checks the same report for each command that opens a run, from its first
-// access on.
-func TestOpeningARunThatHangs(t *testing.T) {
-	t.Parallel()
-	run := disktest.NewRun(t)
-	lines := make(lineChan, 10)
-	a, answers := newApp(), make(chan error)
-	a.con = consoleTo(lines)
-	a.openRundir = func(string) (*rundir.Run, error) { return nil, <-answers }
-	opened := make(chan error)
-	go func() {
-		_, err := a.openRun([]string{filepath.Clean(run.Dir)})
-		opened <- err
-	}()
-	if want := "the run directory " + run.Dir +
-		" has not answered for 3 s; waiting"; strings.TrimSpace(<-lines) != want {
-		t.Error("it says something else")
-	}
-	answers <- errors.New("stale file handle") // lets the command continue
-	if err := <-opened; err == nil {
-		t.Error("the command does not fail with the directory")
-	}
-}
-
 // TestOneGoroutineReportsSlowDirectories checks that one goroutine reports directories that do not
 // answer, however many runs a command opens.
 func TestOneGoroutineReportsSlowDirectories(t *testing.T) {
@@ -105,14 +78,6 @@ func TestOneGoroutineReportsSlowDirectories(t *testing.T) {
 	if n := runtime.NumGoroutine() - before; n > 10 {
 		t.Errorf("20 runs have started %d goroutines", n)
 	}
-}
-
-// lineChan sends everything written to it to a channel.
-type lineChan chan string
-
-func (c lineChan) Write(b []byte) (int, error) {
-	c <- string(b)
-	return len(b), nil
 }
 
 // TestPruneReportsOnlyRemovedRuns checks that prune does not report a run as removed if it would
@@ -163,16 +128,5 @@ func TestExitCodes(t *testing.T) {
 		{"canceled by somebody else before", sched.AllDone, gone, false, false, exitFailed},
 	} {
 		same(t, test.name, exitCode(runner.StateOf(test.how, test.counts, test.canceled, test.more)), test.want)
-	}
-}
-
-// TestErrorBeforeAnythingStartedIsTwo checks that an error found before anything started has exit
-// code 2, however it is wrapped.
-func TestErrorBeforeAnythingStartedIsTwo(t *testing.T) {
-	cause := errors.New("cause")
-	p := text.Errorf("wrong: %w", cause).WithAdvice("do %s", "this")
-	if errorCode(fmt.Errorf("more: %w", p)) != exitUsage || errorCode(cause) != exitUsage || !errors.Is(p, cause) ||
-		p.Advice != "do this" {
-		t.Errorf("got error %+v, want the exit code, the cause, and the advice", p)
 	}
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -206,41 +207,31 @@ func (o *otherRuns) list(limit int, wait time.Duration) (entries []*runEntry, ol
 		case isKnown && p.isVisible:
 			older++
 		default:
-			hidden = append(hidden, hiddenRun(byDir[dir], isKnown))
+			problem := "its file system does not answer"
+			if isKnown {
+				problem = "not visible here now; it was dispatched on " + byDir[dir].Machine
+			}
+			hidden = append(hidden, unreadRun(byDir[dir], problem))
 		}
 	}
 	read := o.reads.get(shown, wait, func(dir string) *runEntry { return readRunEntry(places[dir].found) })
 	for _, dir := range shown {
-		e := read[dir]
-		if e == nil {
-			found := places[dir].found
-			e = &runEntry{
-				runJSON: runJSON{V: 1, Run: found.Name, UID: byDir[dir].UID},
-				Dir:     dir,
-				Made:    found.Made.UTC(),
-				Problem: "its directory has not answered yet",
-			}
-		}
+		e := cmp.Or(read[dir], unreadRun(byDir[dir], "its directory has not answered yet"))
 		e.Elsewhere = true
 		entries = append(entries, e)
 	}
 	return append(entries, hidden...), older, nil
 }
 
-// hiddenRun describes a run whose directory is not visible, or does not answer.
-func hiddenRun(e *runindex.Entry, answers bool) *runEntry {
-	x := &runEntry{
+// unreadRun describes a run of the index that cannot be read.
+func unreadRun(e *runindex.Entry, problem string) *runEntry {
+	return &runEntry{
 		runJSON:   runJSON{V: 1, Run: filepath.Base(e.Dir), UID: e.UID},
 		Dir:       e.Dir,
 		Made:      e.Made(),
 		Elsewhere: true,
+		Problem:   problem,
 	}
-	if answers {
-		x.Problem = "not visible here now; it was dispatched on " + e.Machine
-	} else {
-		x.Problem = "its file system does not answer"
-	}
-	return x
 }
 
 // patientCalls calls functions that may hang, in goroutines of their own, at most one at a time for each
@@ -419,12 +410,3 @@ func indexRun(run *rundir.Run) (wait func()) {
 
 // indexTimeout is how long the end of a run waits for the index, whose file system may hang.
 const indexTimeout = 2 * time.Second
-
-// forgetRun removes a run that was removed from the user's index.
-func forgetRun(run *rundir.Run) error {
-	err := runindex.OfUser().Remove(run)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}

@@ -91,7 +91,6 @@ func (r *runState) lines(c *console) []string {
 // summaryLines returns the summary of the jobs, queues, and deadlines of a run. While jobs run, the
 // time of the run extends to now.
 func summaryLines(c *console, table *jobs.Table, dispatched bool) []string {
-	var b strings.Builder
 	s := results.Summarize(table)
 	if dispatched {
 		for j := range table.Rows() {
@@ -104,8 +103,7 @@ func summaryLines(c *console, table *jobs.Table, dispatched bool) []string {
 		}
 	}
 	s.Sent, s.Undispatched = runview.CountSent(table), !dispatched
-	_ = s.WriteText(&b, c.Width()) // a strings.Builder takes everything
-	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
+	lines := s.Lines(c.Width())
 	if n := table.Counts[jobs.Canceled] - table.Judged()[jobs.Canceled]; n > 0 {
 		lines = append(lines, "search: "+text.Plural(n, "trial")+" ended early")
 	}

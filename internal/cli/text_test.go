@@ -15,31 +15,12 @@ import (
 
 	"dcs-tui/dispatch/run"
 	"dcs-tui/dispatch/sched/halt"
-	"dcs-tui/hosts"
 	"dcs-tui/internal/polltest"
 	"dcs-tui/internal/ptytest"
-	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
 	"dcs-tui/observe/runview"
 )
-
-// FuzzHalt checks that an accepted --halt has a valid number or share.
-func FuzzHalt(f *testing.F) {
-	for _, s := range []string{"", "1", "5", "10%", "0.5%", "100%", "0", "-1", "101%", "%", "NaN%", "1e3", "x", "never",
-		"now,fail=1", "soon,success=3%", "later,done=1"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		h, err := parseHalt(s)
-		switch {
-		case err != nil && h != halt.Rule{}:
-			t.Errorf("parseHalt(%q) = %+v with the error %v", s, h, err)
-		case err == nil && s != "" && s != "never" && (h.Jobs < 1) == (h.Percent <= 0 || h.Percent > 100):
-			t.Errorf("parseHalt(%q) = %+v", s, h)
-		}
-	})
-}
 
 // TestHaltFormsMeanWhatTheyDoInParallel checks that GNU parallel's forms of --halt have the same
 // meaning here.
@@ -123,16 +104,6 @@ func FuzzLineCleaner(f *testing.F) {
 			t.Errorf("%q: %q", text, got)
 		}
 	})
-}
-
-// TestHostIsNotNamedTwice checks that the name and the advice of a host are removed from the text
-// of its error.
-func TestHostIsNotNamedTwice(t *testing.T) {
-	e := &hosts.Error{Host: "a", Err: errors.New("refused"), Advice: "do this"}
-	same(t, "withoutName", withoutName(e, "a"), "refused")
-	same(t, "withoutName", withoutName(errors.New("a: other"), "a"), "other")
-	same(t, "WithoutSubject", text.WithoutSubject("ws03 is up", "ws03"), "is up")
-	same(t, "WithoutSubject", text.WithoutSubject("ws03x is up", "ws03"), "ws03x is up")
 }
 
 func hasEcho(t *testing.T, person *os.File) bool {

@@ -220,16 +220,6 @@ func (c *Metric) Suggest(text string) string {
 	return ""
 }
 
-// Suggestions returns a results.TableInput.Suggest for columns.
-func Suggestions(columns []*Metric) func(k int, text string) string {
-	return func(k int, text string) string {
-		if k >= len(columns) {
-			return ""
-		}
-		return columns[k].Suggest(text)
-	}
-}
-
 func quoted(s string) string { return fmt.Sprintf("%q", text.Clean(s, 60)) }
 
 // nameFor returns the name of a metric's file for one job. {id} is replaced by the job's number,

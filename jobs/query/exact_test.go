@@ -106,27 +106,3 @@ func TestOrderIsExact(t *testing.T) {
 		t.Error("a float without a text is not the number that is shown for it")
 	}
 }
-
-// BenchmarkCompare measures a comparison, and a calculation, of a row.
-func BenchmarkCompare(b *testing.B) {
-	for _, text := range []string{"n > 500000", "a = 0.25", "a * n < 10", "a + 0.2 = 0.3", "n % 2 = 0", "a % 0.1 = 0"} {
-		b.Run(text, func(b *testing.B) {
-			q, err := Parse(text)
-			if err != nil {
-				b.Fatal(err)
-			}
-			values := map[string]Value{"n": ValueOf("499999"), "a": ValueOf("0.1")}
-			match, err := Compile(q, Fields[int](func(name string) (*Field[int], error) {
-				v := values[name]
-				return &Field[int]{Name: name, Type: NumberType, Value: func(int) Value { return v }}, nil
-			}), nil)
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				match(0)
-			}
-		})
-	}
-}

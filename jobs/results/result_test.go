@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/jobstest"
 )
@@ -125,26 +124,6 @@ func TestUnknownValuesAreNull(t *testing.T) {
 			}
 		})
 	}
-}
-
-// FuzzJSONText checks that a result line is valid JSON and safe to print on a terminal.
-func FuzzJSONText(f *testing.F) {
-	f.Add("a\x1b\u009b\u202e\xff\n\t\"\\\U0001F600\U000E0001", "n\x00")
-	f.Fuzz(func(t *testing.T, command, name string) {
-		r := Result{Command: command, Name: name, Params: []jobs.Param{{Name: name, Value: command}}}
-		line := r.AppendJSON(nil)
-		var m struct{ Command, Name string }
-		if err := json.Unmarshal(line, &m); err != nil {
-			t.Fatalf("%v: %q", err, line)
-		}
-		if m.Command != strings.ToValidUTF8(command, "\ufffd") && !strings.Contains(m.Command, "\ufffd") ||
-			strings.ToValidUTF8(command, "") == command && m.Command != command {
-			t.Fatalf("%q became %q", command, m.Command)
-		}
-		if msg := strings.TrimSuffix(string(line), "\n"); text.Clean(msg, 0) != msg {
-			t.Fatalf("not fit for a terminal: %q", msg)
-		}
-	})
 }
 
 // TestAnyHistoryHasItsResults checks that in any history each job has either a result that matches

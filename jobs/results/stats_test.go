@@ -8,9 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"dcs-tui/jobs"
-	"dcs-tui/jobs/query"
 )
 
 // exactly computes the mean and the standard deviation in the naive way with 3,000 bits. It first
@@ -136,80 +133,5 @@ func TestParseMeasure(t *testing.T) {
 	if _, err := ParseMeasure("variance\x1b"); err == nil ||
 		!strings.Contains(err.Error(), "count, mean, sd, min, max, median") || strings.Contains(err.Error(), "\x1b") {
 		t.Error(err)
-	}
-}
-
-// TestGroupsAgainstCountingByHand checks that groups and pivots of random grids have the same
-// members, counts, and means as a direct computation.
-func TestGroupsAgainstCountingByHand(t *testing.T) {
-	for seed := range uint64(60) {
-		r := rand.New(rand.NewPCG(seed, 11))
-		in := TableInput{Names: []string{"acc"}}
-		type key struct{ a, b string }
-		byHand := map[key][]float64{}
-		members, solved := map[key]int{}, map[key]int{}
-		var order []key
-		for range 1 + r.IntN(200) {
-			k := key{fmt.Sprint(r.IntN(4)), fmt.Sprint(r.IntN(3))}
-			if members[k]++; members[k] == 1 {
-				order = append(order, k)
-			}
-			text := []string{"", "x", fmt.Sprint(r.NormFloat64())}[r.IntN(3)]
-			in.solved(params("a", k.a, "b", k.b), text)
-			if r.IntN(4) == 0 {
-				in.Jobs[len(in.Jobs)-1].State = jobs.Failed
-				continue
-			}
-			solved[k]++
-			var f float64
-			if _, err := fmt.Sscan(text, &f); err == nil {
-				byHand[k] = append(byHand[k], f)
-			}
-		}
-		s := NewTable(in)
-		least := r.IntN(4)
-		g, _ := group(t, s, Grouping{By: []string{"a", "b"}, Measures: AllMeasures(), MinSize: least})
-		p, _ := pivot(t, s, PivotInput{Down: "a", Across: "b", Metric: "acc", Measure: Mean, MinSize: least})
-		row := 0
-		for _, k := range order {
-			cell := p.Cells[slices.IndexFunc(p.Rows,
-				func(v query.Value) bool { return v.Text == k.a })][slices.IndexFunc(p.Columns,
-				func(v query.Value) bool { return v.Text == k.b })]
-			if solved[k] < least {
-				if cell.Kind != query.Absent {
-					t.Fatalf("seed %d: %v in the pivot", seed, k)
-				}
-				continue
-			}
-			numbers := byHand[k]
-			if g.At(row, 0).Text != k.a || g.At(row, 1).Text != k.b || int(g.At(row, 2).Number) != members[k] ||
-				int(g.At(row, 3).Number) != solved[k] ||
-				int(g.At(row, columnIndex(t, g, "acc_count")).Number) != len(numbers) {
-				t.Fatalf("seed %d: row %d of\n%s\nis not %v with %d of %d", seed, row, plainText(g), k, solved[k],
-					members[k])
-			}
-			if len(numbers) > 0 {
-				mean, sd := exactly(numbers)
-				for name, want := range map[string]float64{"acc_mean": mean, "acc_median": middle(numbers),
-					"acc_min": slices.Min(numbers), "acc_max": slices.Max(numbers)} {
-					if got := g.At(row, columnIndex(t, g, name)).Number; !near(got, want, 1) {
-						t.Fatalf("seed %d: %s is %v, not %v", seed, name, got, want)
-					}
-				}
-				if got := g.At(row, columnIndex(t, g, "acc_sd")); len(numbers) > 1 && !near(got.Number, sd, 1) ||
-					len(numbers) == 1 && got.Kind != query.Absent {
-					t.Fatalf("seed %d: sd is %v, not %v", seed, got, sd)
-				}
-				if !near(cell.Number, mean, 1) {
-					t.Fatalf("seed %d: the pivot has %v, not %v", seed, cell, mean)
-				}
-			} else if cell.Kind != query.Absent {
-				t.Fatalf("seed %d: the pivot has %v of nothing", seed, cell)
-			}
-			row++
-		}
-		if row != g.Len() {
-			t.Fatalf("seed %d: %d groups, not %d", seed, g.Len(), row)
-		}
 	}
 }

@@ -40,11 +40,7 @@ func jobOf(state jobs.JobState, attempts ...*jobs.Attempt) jobs.Job {
 // textOf returns the summary for people.
 func textOf(t *testing.T, s *Summary, width int) string {
 	t.Helper()
-	var b strings.Builder
-	if err := s.WriteText(&b, width); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
+	return strings.Join(s.Lines(width), "\n") + "\n"
 }
 
 // TestSummaryOfARun checks the numbers and the groups of failures of a summary.

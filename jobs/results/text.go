@@ -2,7 +2,6 @@ package results
 
 import (
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -14,13 +13,10 @@ import (
 // maxRows is the number of failure causes that are printed. The others are only counted.
 const maxRows = 15
 
-// WriteText prints the summary for people: the counts, the time and memory used, the hosts if there
-// are several, and the failures grouped by cause. Lines are at most width columns (80 if 0), except
-// for long names. Texts of jobs and hosts are cleaned.
-func (s *Summary) WriteText(w io.Writer, width int) error {
-	if width <= 0 {
-		width = 80
-	}
+// Lines returns the summary for people: the counts, the time and memory used, the hosts if there are
+// several, and the failures grouped by cause. Lines are at most width columns, except for long names.
+// Texts of jobs and hosts are cleaned.
+func (s *Summary) Lines(width int) []string {
 	var b strings.Builder
 	s.writeCounts(&b)
 	s.writeCost(&b)
@@ -31,8 +27,7 @@ func (s *Summary) WriteText(w io.Writer, width int) error {
 		b.WriteByte('\n')
 		writeFailures(&b, s.Failures, width)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 }
 
 func (s *Summary) writeCounts(b *strings.Builder) {
