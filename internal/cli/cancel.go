@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/observe/ask"
 	"dcs-tui/observe/runview"
@@ -137,29 +137,21 @@ func (a *app) runCancel(cmd *cobra.Command, flags *runFlags, args []string, sel 
 
 // unfinishedText describes the unfinished ones of some jobs. It returns the number of the others.
 func unfinishedText(table *jobs.Table, ids []jobs.ID) (nFinished int, what string) {
-	running, sent, queued := 0, 0, 0
+	var counts [jobs.Skipped + 1]int
+	sent := 0
 	for _, id := range ids {
-		switch j := table.Job(id); {
-		case j.State.Terminal():
+		j := table.Job(id)
+		if j.State.Terminal() {
 			nFinished++
-		case j.State == jobs.Queued:
-			queued++
-		case runview.OpenAttempt(j).State == jobs.AttemptLaunching:
+			continue
+		}
+		counts[j.State]++
+		if j.State == jobs.Running && runview.OpenAttempt(j).State == jobs.AttemptLaunching {
 			sent++
-		default:
-			running++
 		}
 	}
-	var parts []string
-	for _, part := range []struct {
-		n    int
-		text string
-	}{{running, "running"}, {sent, "sent to hosts"}, {queued, "queued"}} {
-		if part.n > 0 {
-			parts = append(parts, strconv.Itoa(part.n)+" "+part.text)
-		}
-	}
-	return nFinished, text.Plural(running+sent+queued, "job") + " (" + strings.Join(parts, ", ") + ")"
+	return nFinished, text.Plural(len(ids)-nFinished, "job") + " (" +
+		strings.Join(results.StateCounts(counts, sent, true), ", ") + ")"
 }
 
 // cancelTimeout is the time that a live dispatcher has to cancel all jobs and end. Jobs have 5 s

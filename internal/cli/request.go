@@ -194,12 +194,6 @@ func isOnlyJobs(word string) bool {
 	return err != nil
 }
 
-// argumentParsers parse the arguments after RUN of the actions that take more than names of hosts.
-var argumentParsers = map[action.Name]func(a *app, ctx context.Context, state *runState, args []string,
-	sel *selection) ([]action.Request, error){
-	action.Priority: priorityActions, action.AddHost: addHostActions, action.Slots: slotsActions,
-}
-
 // requestCmds returns the commands of the actions below the root, or below hosts.
 func (a *app) requestCmds(belowHosts bool) (list []*cobra.Command) {
 	for _, act := range action.All {
@@ -245,9 +239,13 @@ func (a *app) runRequest(ctx context.Context, act *action.Action, args []string,
 		return err
 	}
 	var actions []action.Request
-	switch parse := argumentParsers[act.Name]; {
-	case parse != nil:
-		actions, err = parse(a, ctx, state, args[1:], sel)
+	switch {
+	case act.Name == action.Priority:
+		actions, err = a.priorityActions(ctx, state, args[1:], sel)
+	case act.Name == action.AddHost:
+		actions, err = addHostActions(args[1:])
+	case act.Name == action.Slots:
+		actions, err = slotsActions(args[1:])
 	case act.IsOnHost():
 		actions, err = hostActions(act.Name, args[1:])
 	case len(args) > 1:
@@ -303,7 +301,7 @@ func (a *app) runRequest(ctx context.Context, act *action.Action, args []string,
 	return nil
 }
 
-func priorityActions(a *app, ctx context.Context, state *runState, args []string,
+func (a *app) priorityActions(ctx context.Context, state *runState, args []string,
 	sel *selection) ([]action.Request, error) {
 	if len(args) == 0 {
 		return nil, text.Errorf("no priority was given").WithAdvice("dcs-tui priority RUN N JOBS, such as 10 3-17")
@@ -338,8 +336,7 @@ func hostActions(do action.Name, names []string) (actions []action.Request, err 
 }
 
 // addHostActions parses the names of hosts and their options.
-func addHostActions(_ *app, _ context.Context, _ *runState, args []string,
-	_ *selection) (actions []action.Request, err error) {
+func addHostActions(args []string) (actions []action.Request, err error) {
 	isOption := func(arg string) bool { return strings.Contains(arg, "=") }
 	options := strings.Join(slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return !isOption(arg) }), " ")
 	for _, name := range slices.DeleteFunc(slices.Clone(args), isOption) {
@@ -351,7 +348,7 @@ func addHostActions(_ *app, _ context.Context, _ *runState, args []string,
 	return actions, nil
 }
 
-func slotsActions(_ *app, _ context.Context, _ *runState, args []string, _ *selection) ([]action.Request, error) {
+func slotsActions(args []string) ([]action.Request, error) {
 	if len(args) != 2 {
 		return nil, text.Errorf("hosts slots needs a host and a number of slots").
 			WithAdvice("dcs-tui hosts slots RUN HOST N")

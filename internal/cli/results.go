@@ -303,15 +303,7 @@ func (a *app) resultColumns(run *rundir.Run, asked []*metrics.Metric) []*metrics
 func (a *app) printTable(ctx context.Context, state *runState, rows *results.Rows, columns []*metrics.Metric,
 	flags *resultsFlags) error {
 	best := metrics.Best(state.Run.Settings)
-	named, others := columns, []*metrics.Metric(nil)
-	if names, all := flags.names(best); !all {
-		empty, _, err := readResultTable(ctx, state.Run, state.Table, rows, nil, columns)
-		if err != nil {
-			return err
-		}
-		named, others = namedMetrics(empty, columns, names)
-	}
-	whole, read, err := readResultTable(ctx, state.Run, state.Table, rows, named, others)
+	whole, read, err := readResultTable(ctx, state.Run, state.Table, rows, columns, flags.names(best))
 	if err != nil {
 		return err
 	}
@@ -342,10 +334,14 @@ func (a *app) printTable(ctx context.Context, state *runState, rows *results.Row
 	return err
 }
 
-// names returns the names of the columns that a table needs, with the objective of a search. all
-// reports that it shows all metrics, also without their names.
-func (f *resultsFlags) names(best string) (names []string, all bool) {
-	names = slices.Concat(f.columns, f.group, f.keep, queriedNames(f.where))
+// names returns the names of the columns that a table needs, with the objective of a search. nil
+// stands for all metrics.
+func (f *resultsFlags) names(best string) []string {
+	p := f.pivotOf
+	if p == nil && len(f.columns) == 0 || p != nil && p.Metric == "" {
+		return nil
+	}
+	names := slices.Concat(f.columns, f.group, f.keep, queriedNames(f.where))
 	orders := f.order
 	if f.best != nil {
 		orders = append(slices.Clip(orders), *f.best)
@@ -356,31 +352,41 @@ func (f *resultsFlags) names(best string) (names []string, all bool) {
 	for _, o := range orders {
 		names = append(names, o.Column)
 	}
-	if p := f.pivotOf; p != nil {
-		return append(names, p.Down, p.Across, p.Metric), p.Metric == ""
+	if p != nil {
+		names = append(names, p.Down, p.Across, p.Metric)
 	}
-	return names, len(f.columns) == 0
+	return names
 }
 
 // readResultTable reads the metrics of jobs and returns the table of them, with notes about what
-// could not be read. The columns of others have no values.
-func readResultTable(ctx context.Context, run *rundir.Run, table *jobs.Table, rows *results.Rows, columns,
-	others []*metrics.Metric) (*results.Table, []string, error) {
-	reader := metrics.NewReader(run, columns)
+// could not be read. Metrics that none of the names means have no values; nil: all are read.
+func readResultTable(ctx context.Context, run *rundir.Run, table *jobs.Table, rows *results.Rows,
+	columns []*metrics.Metric, names []string) (*results.Table, []string, error) {
+	in := results.TableInput{Rows: rows}
+	in.Params, in.AreNamed = paramNames(table)
+	in.Suggest = func(k int, text string) string { return columns[k].Suggest(text) }
+	needed := columns
+	if names != nil {
+		in.Names = metricNames(columns)
+		var others []*metrics.Metric
+		needed, others = namedMetrics(results.NewTable(in), columns, names)
+		columns = slices.Concat(needed, others)
+	}
+	reader := metrics.NewReader(run, needed)
 	reader.UseCache()
 	found, err := reader.Read(ctx, rows, func(i int) string { return table.Spec(rows.Job(i)).Cwd })
 	if err != nil {
 		return nil, nil, err
 	}
-	var names []string
-	all := slices.Concat(columns, others)
-	for _, c := range all {
+	in.Names, in.Metrics = metricNames(columns), found.Values
+	return results.NewTable(in), found.Notes, nil
+}
+
+func metricNames(columns []*metrics.Metric) (names []string) {
+	for _, c := range columns {
 		names = append(names, c.Name)
 	}
-	suggest := func(k int, text string) string { return all[k].Suggest(text) }
-	params, areNamed := paramNames(table)
-	return results.NewTable(results.TableInput{Rows: rows, Params: params, AreNamed: areNamed, Names: names,
-		Metrics: found.Values, Suggest: suggest}), found.Notes, nil
+	return names
 }
 
 // courseWidth is the number of steps of the course of a search that are shown.

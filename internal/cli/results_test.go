@@ -150,13 +150,13 @@ func TestOnlyMetricsThatAreAskedFor(t *testing.T) {
 		{resultsFlags{pivotOf: &pivot}, "", "loss"},
 		{resultsFlags{pivotOf: &results.PivotInput{Down: "host", Across: "queue"}}, "", "all"},
 	} {
-		names, all := c.flags.names(c.best)
+		names := c.flags.names(c.best)
 		var got []string
 		named, others := namedMetrics(table, columns, names)
 		for _, m := range named {
 			got = append(got, m.Name)
 		}
-		if all {
+		if names == nil {
 			got = []string{"all"}
 		}
 		if strings.Join(got, " ") != c.want || len(named)+len(others) != len(columns) {

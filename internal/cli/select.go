@@ -88,13 +88,7 @@ func (a *app) matchingJobs(ctx context.Context, run *rundir.Run, t *jobs.Table,
 		}
 		r.Outcome = runview.LastOutcome(j)
 	})
-	columns := a.resultColumns(run, nil)
-	empty, _, err := readResultTable(ctx, run, t, rows, nil, columns)
-	if err != nil {
-		return nil, err
-	}
-	named, others := namedMetrics(empty, columns, queriedNames(filters))
-	table, notes, err := readResultTable(ctx, run, t, rows, named, others)
+	table, notes, err := readResultTable(ctx, run, t, rows, a.resultColumns(run, nil), queriedNames(filters))
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +106,8 @@ func (a *app) matchingJobs(ctx context.Context, run *rundir.Run, t *jobs.Table,
 }
 
 // queriedNames returns the names of the columns that filters name.
-func queriedNames(filters []*query.Query) (names []string) {
+func queriedNames(filters []*query.Query) []string {
+	names := []string{}
 	for _, f := range filters {
 		names = append(names, f.Names(true)...)
 	}
