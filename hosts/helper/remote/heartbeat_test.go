@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -195,6 +196,49 @@ func TestMeterOnAQuietHost(t *testing.T) {
 					"want %d listings", busy, ours, c.m.scans, c.scans)
 			}
 		})
+	}
+}
+
+// TestMeterSkipsForeignProcesses checks that the processes that a scan found outside of our trees are
+// not read again, that new processes of a tree are, and that a supervisor that was first seen as
+// foreign is found with its tree.
+func TestMeterSkipsForeignProcesses(t *testing.T) {
+	child := func() int {
+		cmd := exec.Command("sleep", "1000")
+		must(t, cmd.Start())
+		t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+		return cmd.Process.Pid
+	}
+	self, first := os.Getpid(), child()
+	roots := map[int]bool{self: true}
+	m := meter{}
+	m.trees(roots)
+	second := child()
+	read := scan(m.foreign)
+	for pid := range m.foreign {
+		if _, found := read[pid]; found {
+			t.Errorf("%d is foreign and was read again", pid)
+		}
+	}
+	if !m.foreign[os.Getppid()] {
+		t.Error("our parent does not count as foreign")
+	}
+	for _, pid := range []int{self, first, second} {
+		if m.foreign[pid] || read[pid].pid != pid {
+			t.Errorf("%d belongs to the tree of %d and is not read", pid, self)
+		}
+	}
+	m.foreign[1<<22+1] = true
+	m.trees(roots)
+	if m.foreign[1<<22+1] {
+		t.Error("the number of a process that is gone is still skipped")
+	}
+	m.trees(map[int]bool{first: true}) // the root is no longer one, as if it had not been registered
+	if !m.foreign[self] || !m.foreign[second] {
+		t.Error("processes of no tree do not count as foreign")
+	}
+	if sums := m.trees(roots); len(sums) != 1 || m.foreign[self] || m.foreign[second] {
+		t.Errorf("sums %v: a supervisor that had not been registered is not found with its tree", sums)
 	}
 }
 

@@ -179,13 +179,13 @@ type meter struct {
 	treeTicks  map[int]uint64  // by supervisor: ticks of its tree, including dead members
 	cores      float64         // ours, as last returned
 	rates      map[int]float64 // by supervisor: cores that its tree used between the last two calls; empty: unknown
-	kernel     map[int]bool    // pids of kernel threads, which need not be read each time
+	foreign    map[int]bool    // pids outside of the trees, which need not be read each time
 	scans      int
 }
 
 const (
-	kernelRescan = 20  // scans after which kernel threads are listed again
-	quietCores   = 0.5 // with fewer busy cores it does not matter who uses them
+	foreignRescan = 20  // scans after which all processes are read again
+	quietCores    = 0.5 // with fewer busy cores it does not matter who uses them
 )
 
 // measure returns the number of cores that were busy since the last call, in all and in the
@@ -220,45 +220,49 @@ func (m *meter) measure(roots map[int]bool) (busy, ours float64) {
 }
 
 // trees sums the CPU time of each supervisor's tree. A parent's time includes that of its
-// dead children, so the sums only grow.
+// dead children, so the sums only grow. It does not read processes again that it has found outside
+// of the trees: they cannot come into one.
 func (m *meter) trees(roots map[int]bool) map[int]uint64 {
 	sums := make(map[int]uint64, len(roots))
 	if len(roots) == 0 {
 		return sums
 	}
 	m.scans++
-	if m.scans%kernelRescan == 1 {
-		m.kernel = nil
-	}
-	t := scan(m.kernel)
-	if m.kernel == nil {
-		m.kernel = map[int]bool{}
-		for pid, p := range t {
-			if pid == 2 || p.ppid == 2 {
-				m.kernel[pid] = true
-			}
+	for root := range roots {
+		if m.foreign[root] { // it was started after the last listing of supervisors, or its number is reused
+			m.foreign = nil
 		}
 	}
+	if m.foreign == nil || m.scans%foreignRescan == 1 {
+		m.foreign = map[int]bool{}
+	}
+	t := scan(m.foreign)
 	for root := range roots {
 		if p, ok := t[root]; ok {
 			sums[root] = p.ticks
 		}
 	}
 	for pid, p := range t {
-		up := p.ppid
-		for hops := 0; hops < 64; hops++ {
-			if roots[up] && pid != up {
-				sums[up] += p.ticks
-				break
-			}
-			q, ok := t[up]
-			if !ok {
-				break
-			}
-			up = q.ppid
+		switch top := t.topAbove(p, roots); {
+		case roots[top]:
+			sums[top] += p.ticks
+		case !roots[pid] && (top == 0 || m.foreign[top]): // otherwise its parent ended during the scan
+			m.foreign[pid] = true
 		}
 	}
 	return sums
+}
+
+// topAbove returns the nearest ancestor of p that is one of the roots or is not in t.
+func (t table) topAbove(p proc, roots map[int]bool) int {
+	for hops := 0; hops < 64; hops++ {
+		up, ok := t[p.ppid]
+		if roots[p.ppid] || !ok {
+			break
+		}
+		p = up
+	}
+	return p.ppid
 }
 
 // busyTicks sums the first line of /proc/stat without idle and iowait.

@@ -5,6 +5,7 @@ package remote
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -121,7 +122,8 @@ func openProc(path string) (int, error) {
 // table is a snapshot of all processes, by pid.
 type table map[int]proc
 
-// scan takes a snapshot without the pids in skip and without processes that hang.
+// scan takes a snapshot without the pids in skip and without processes that hang. It removes from
+// skip the pids of processes that are gone.
 func scan(skip map[int]bool) table {
 	d, err := os.Open("/proc")
 	if err != nil {
@@ -130,14 +132,20 @@ func scan(skip map[int]bool) table {
 	names, _ := d.Readdirnames(-1)
 	d.Close()
 	pids := make([]int, 0, len(names))
+	there := make(map[int]bool, len(skip))
 	for _, n := range names {
 		if n[0] < '1' || n[0] > '9' {
 			continue
 		}
-		if pid, err := strconv.Atoi(n); err == nil && !skip[pid] {
+		switch pid, err := strconv.Atoi(n); {
+		case err != nil:
+		case skip[pid]:
+			there[pid] = true
+		default:
 			pids = append(pids, pid)
 		}
 	}
+	maps.DeleteFunc(skip, func(pid int, _ bool) bool { return !there[pid] })
 	t := make(table, len(pids))
 	for _, p := range hungProcs.procs(pids) {
 		t[p.pid] = p
