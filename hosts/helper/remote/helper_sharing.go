@@ -61,7 +61,7 @@ func (h *helper) setShare(m *hosts.Share) {
 
 // shareCost bounds the CPU time of looks at the claims of others, unless they would become rarer than
 // heartbeats: the pause is so many times the CPU time of the last one.
-const shareCost = 1000
+const shareCost = 3000
 
 // sharePause returns the pause before the next look at the claims of others. cost is the CPU time of
 // the last look.

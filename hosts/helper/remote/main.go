@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -110,10 +111,10 @@ func readClock(id int32) time.Duration {
 var wallClock = func() jobs.Stamp { return jobs.StampOf(time.Now()) }
 
 // bootID identifies this boot of the machine; "" if it is unknown.
-func bootID() string {
+var bootID = sync.OnceValue(func() string {
 	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(b))
-}
+})
 
 // keepDescriptors sets close-on-exec on all descriptors but the standard three, including
 // inherited ones: sshd waits until every process below it has closed them.

@@ -358,8 +358,8 @@ func TestCostlyLooksAreRarer(t *testing.T) {
 	}{
 		{0, false, heartbeat},
 		{0, true, time.Second},
-		{time.Millisecond / 2, true, time.Second},
-		{2 * time.Millisecond, true, 2 * time.Second},
+		{time.Millisecond / 4, true, time.Second},
+		{time.Millisecond / 2, true, 1500 * time.Millisecond},
 		{time.Minute, true, heartbeat},
 	} {
 		if got := sharePause(heartbeat, c.cost, c.isShared); got != c.want {
