@@ -17,15 +17,15 @@ import (
 // a supervisor would have three times the memory that it has with one.
 const procsVar = "GOMAXPROCS="
 
-// jobsOwnPrefix precedes a variable of the login shell that jobs get but our processes do not.
-const jobsOwnPrefix = "DCS_JOBS_OWN_"
+// jobsOwnMark precedes a variable of the login shell that jobs get but our processes do not.
+const jobsOwnMark = "DCS_JOBS_OWN_"
 
 // smallEnv returns the environment of a supervisor or a suspender, which gets one processor.
 func smallEnv(inherited []string) []string {
 	env := slices.Clone(inherited)
 	for i, kv := range env {
 		if strings.HasPrefix(kv, procsVar) {
-			env[i] = jobsOwnPrefix + kv
+			env[i] = jobsOwnMark + kv
 		}
 	}
 	return append(env, procsVar+"1")
@@ -36,7 +36,7 @@ func smallEnv(inherited []string) []string {
 // Of several entries for one variable the last one counts.
 func baseEnv(inherited []string, cfg *slotConfig, slot int) (env []string) {
 	for _, kv := range inherited {
-		own, isOwn := strings.CutPrefix(kv, jobsOwnPrefix)
+		own, isOwn := strings.CutPrefix(kv, jobsOwnMark)
 		if isOwn || strings.Contains(kv, "=") && !strings.HasPrefix(kv, "DCS_") && !strings.HasPrefix(kv, procsVar) {
 			env = append(env, own)
 		}
