@@ -10,6 +10,8 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"runtime"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"time"
@@ -36,6 +38,7 @@ type watch struct {
 	ticking   bool        // the timer for the heartbeat file is armed
 	deadline  *time.Timer // timeout of the current job
 	warning   *time.Timer // warning before the timeout
+	freedAt   uint32      // number of garbage collections when unused memory was last released
 
 	heartbeat single // writes the heartbeat file; NFS may hang
 }
@@ -48,6 +51,7 @@ type current struct {
 	memoryLimit     int64         // of its memory, in bytes; 0: none
 	usedMemory      int64         // memory in use when it exceeded the limit
 	suspendedBefore time.Duration // for how long jobs had been suspended when it began
+	ticks           int           // calls of tick since it began
 	why             endCause      // the first cause
 	treeEnded       chan struct{} // closed when its tree has been ended; nil: not requested
 }
@@ -245,10 +249,14 @@ func (w *watch) tree(c *current) chooser {
 }
 
 // tick updates the heartbeat file while a job runs. It continues jobs that nobody else is left to
-// continue.
+// continue, and releases memory when a job turns out to be long.
 func (w *watch) tick() {
 	w.mu.Lock()
-	running := w.current != nil
+	running, isLong := w.current != nil, false
+	if running {
+		w.current.ticks++
+		isLong = w.current.ticks == 2
+	}
 	w.ticking = running
 	w.mu.Unlock()
 	if !running {
@@ -259,6 +267,23 @@ func (w *watch) tick() {
 		s.spool.resume(s.control, s.cookiePrefix)
 	}
 	w.heartbeat.tryRun(0, w.writeHeartbeatFile)
+	if isLong {
+		w.releaseMemory()
+	}
+}
+
+// releaseMemory returns unused memory to the kernel, of which short jobs leave a third of the process.
+// That takes a garbage collection, which needs memory of its own, so a process that has had none
+// since the last time is left as it is.
+func (w *watch) releaseMemory() {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	if m.NumGC == w.freedAt {
+		return
+	}
+	debug.FreeOSMemory()
+	runtime.ReadMemStats(&m)
+	w.freedAt = m.NumGC
 }
 
 // writeHeartbeatFile writes the time into the host's heartbeat file, once per heartbeatFileInterval
