@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -311,6 +312,39 @@ func placement(t *testing.T, base, attempt string, patterns ...string) *Placemen
 	must(t, err)
 	return &Placement{Base: base, Records: filepath.Join(base, "notes"), Attempt: attempt, Patterns: ps,
 		Space: &Space{Dir: base}}
+}
+
+// TestSweepRemovesOnlyRecords checks that a sweep leaves what a job has put in place of the records or
+// beside them, and waits for nothing: a link to another directory, a pipe, a directory, another file.
+func TestSweepRemovesOnlyRecords(t *testing.T) {
+	base, other := t.TempDir(), t.TempDir()
+	notes := filepath.Join(base, "notes")
+	names := func(dir string) (list []string) {
+		entries, err := os.ReadDir(dir)
+		must(t, err)
+		for _, e := range entries {
+			list = append(list, e.Name())
+		}
+		return list
+	}
+	none := func(string) bool { return false }
+	write(t, other, map[string]string{"17.2": "mine", "thesis": "mine"})
+	must(t, os.Symlink(other, notes))
+	if err := Sweep(base, notes, none); err == nil || len(names(other)) != 2 {
+		t.Errorf("a link: %v, left: %q", err, names(other))
+	}
+	if err := placement(t, base, "1.1", "out").Place(Manifest{}, nil, func() error { return nil }); err == nil {
+		t.Error("records were written to the directory that a link names")
+	}
+	must(t, os.Remove(notes))
+	write(t, notes, map[string]string{"1.1": "damaged", "1.2.placed": "damaged", "thesis": "mine"})
+	must(t, errors.Join(os.Mkdir(filepath.Join(notes, "1.3"), 0o700),
+		syscall.Mkfifo(filepath.Join(notes, "1.4"), 0o600),
+		os.Symlink(filepath.Join(other, "thesis"), filepath.Join(notes, "1.5"))))
+	if err := Sweep(base, notes, none); err != nil ||
+		!slices.Equal(names(notes), []string{"1.3", "1.4", "1.5", "thesis"}) {
+		t.Errorf("%v, left: %q", err, names(notes))
+	}
 }
 
 // TestAllOrNoFilesArePlaced checks that no file is moved to its final place before all files have

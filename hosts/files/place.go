@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -115,16 +116,19 @@ func (p *Placement) Place(m Manifest, read func(path string, offset int64, size 
 		reserved -= n
 		p.Space.Release(n)
 	}
-	notes, attempt := p.Records, p.Attempt
-	note := filepath.Join(notes, attempt)
-	err = os.MkdirAll(notes, 0o700)
-	if err == nil {
-		err = os.WriteFile(note, m.Encode(), 0o600)
+	if err := os.Mkdir(p.Records, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
 	}
+	notes, err := openRecords(p.Records)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(note)
+	defer notes.Close()
+	attempt := p.Attempt
+	if err := writeRecord(notes, attempt, m.Encode()); err != nil {
+		return err
+	}
+	defer notes.Remove(attempt)
 	defer removeTemps(root, attempt, m)
 	for i := range m {
 		if err := fetch(root, attempt, i, &m[i], read, written); err != nil {
@@ -133,13 +137,13 @@ func (p *Placement) Place(m Manifest, read func(path string, offset int64, size 
 	}
 	list, err := listTempFiles(root, attempt, m)
 	if err == nil {
-		err = list.write(note + placedSuffix)
+		err = list.write(notes, attempt+placedSuffix)
 	}
 	if err == nil {
 		err = commit()
 	}
 	if err != nil {
-		RemovePlaceRecord(notes, attempt)
+		RemovePlaceRecord(p.Records, attempt)
 		return err
 	}
 	ours := map[uint64]bool{} // inodes of renamed files
@@ -156,7 +160,7 @@ func (p *Placement) Place(m Manifest, read func(path string, offset int64, size 
 		}
 		if err != nil {
 			list.remove(root)
-			RemovePlaceRecord(notes, attempt)
+			RemovePlaceRecord(p.Records, attempt)
 			return &PlaceError{m[i].Path, err}
 		}
 	}
@@ -199,18 +203,57 @@ func inodeOf(st fs.FileInfo) uint64 {
 	return 0
 }
 
-func (list placedFiles) write(name string) error {
+func (list placedFiles) write(notes *os.Root, name string) error {
 	b, err := json.Marshal(list)
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	return writeRecord(notes, name, b)
+}
+
+// openRecords opens the directory of the records. Their names and contents decide which files are
+// removed, so a link to another directory, which a job may have put there, is not followed.
+func openRecords(dir string) (*os.Root, error) {
+	above, err := os.OpenRoot(filepath.Dir(dir))
+	if err != nil {
+		return nil, err
+	}
+	defer above.Close()
+	st, err := above.Lstat(filepath.Base(dir))
+	if err != nil {
+		return nil, err
+	}
+	if !st.IsDir() {
+		return nil, fmt.Errorf("%s is not a directory: remove it", dir)
+	}
+	return above.OpenRoot(filepath.Base(dir))
+}
+
+func writeRecord(notes *os.Root, name string, b []byte) error {
+	f, err := notes.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(b)
 	return errors.Join(err, f.Sync(), f.Close())
 }
+
+// readRecord reads a record. It returns nil for what is no regular file, or too large for a record.
+func readRecord(notes *os.Root, name string) ([]byte, error) {
+	f, err := notes.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // opened only for reading
+	st, err := f.Stat()
+	if err != nil || !st.Mode().IsRegular() || st.Size() > maxRecord {
+		return nil, err
+	}
+	return io.ReadAll(f)
+}
+
+// maxRecord is more bytes than a record has: a list of returned files has at most 16 MiB.
+const maxRecord = 128 << 20
 
 // remove removes those files that were renamed.
 func (list placedFiles) remove(root *os.Root) {
@@ -304,13 +347,19 @@ func removeTemps(root *os.Root, attempt string, m Manifest) {
 
 // Sweep removes temporary files that a killed dispatcher has left, and files of attempts that
 // do not count. counts reports whether the result of an attempt is recorded. A removed file
-// that is still on its host is returned again.
-func Sweep(base, notes string, counts func(attempt string) bool) error {
-	list, err := os.ReadDir(notes)
-	if errors.Is(err, fs.ErrNotExist) || len(list) == 0 {
+// that is still on its host is returned again. Sweep leaves everything in the directory that is not
+// a record.
+func Sweep(base, records string, counts func(attempt string) bool) error {
+	notes, err := openRecords(records)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
+		return err
+	}
+	defer notes.Close()
+	list, err := fs.ReadDir(notes.FS(), ".")
+	if err != nil || len(list) == 0 {
 		return err
 	}
 	root, err := os.OpenRoot(base)
@@ -319,20 +368,24 @@ func Sweep(base, notes string, counts func(attempt string) bool) error {
 	}
 	defer root.Close()
 	for _, d := range list {
-		b, err := os.ReadFile(filepath.Join(notes, d.Name()))
+		attempt, placed := strings.CutSuffix(d.Name(), placedSuffix)
+		if _, err := jobs.ParseAttemptID(attempt); err != nil || !d.Type().IsRegular() {
+			continue
+		}
+		b, err := readRecord(notes, d.Name())
 		if err != nil {
 			return err
 		}
-		if attempt, ok := strings.CutSuffix(d.Name(), placedSuffix); ok {
+		if placed {
 			var files placedFiles
 			// If it is damaged, no file was renamed.
 			if json.Unmarshal(b, &files) == nil && !counts(attempt) {
 				files.remove(root)
 			}
 		} else if m, err := Decode(b); err == nil { // if it is damaged, no file was created
-			removeTemps(root, d.Name(), m)
+			removeTemps(root, attempt, m)
 		}
-		if err := os.Remove(filepath.Join(notes, d.Name())); err != nil {
+		if err := notes.Remove(d.Name()); err != nil {
 			return err
 		}
 	}
