@@ -68,7 +68,7 @@ func (m *model) targetJobs() jobs.Ranges {
 		return nil
 	}
 	m.focus().pinCursor()
-	if len(m.focus().selectedJobs()) == 0 && m.warnIfSlipped() {
+	if len(m.focus().selectedJobs(m)) == 0 && m.warnIfSlipped() {
 		return nil
 	}
 	which := m.selectedOrCurrent()

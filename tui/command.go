@@ -149,7 +149,8 @@ func commandTable() []command {
 			help: "their priority: smaller goes first; +1 and -1 change it by one", do: (*model).commandPriority},
 		{name: "edit", args: "[COMMAND]", help: "change the command of the job under the cursor",
 			do: (*model).commandEdit},
-		{name: "undo", help: "undo the last cancel, for ten seconds", do: (*model).commandUndo},
+		{name: "undo", help: "undo the last cancel, for ten seconds",
+			do: simple(func(m *model) tea.Cmd { return m.bindingOf("undo").do(m) })},
 		{name: "job", args: "ID", help: "go to a job", do: jobCommand((*model).showJob)},
 		{name: "detail", alias: []string{"details"}, args: "[ID]", help: "everything that is known of a job",
 			do: jobCommand((*model).openDetail)},
@@ -329,13 +330,6 @@ func (m *model) commandEdit(arg string) (tea.Cmd, error) {
 		return nil, fmt.Errorf("cannot edit: %s %s", jobName(r.ID), phaseInfoOf(r.Phase).verbPhrase)
 	}
 	return m.setCommand(r.ID, "", arg)
-}
-
-func (m *model) commandUndo(string) (tea.Cmd, error) {
-	if !m.canUndo() {
-		return nil, errors.New("there is nothing to undo: a cancel can be undone for ten seconds")
-	}
-	return m.undoCancel(), nil
 }
 
 func (m *model) commandFilter(arg string) (tea.Cmd, error) {

@@ -12,10 +12,6 @@ import (
 	"dcs-tui/observe/runview"
 )
 
-// spareEvents is the number of additional events that are requested on both sides of the visible
-// ones, so that moving does not wait for an answer, and the cursor stays while new events arrive.
-const spareEvents = 100
-
 // eventsPane is the event log. It follows the newest event until the user moves the cursor off it.
 // Then the cursor stays on its event, in its row of the screen.
 type eventsPane struct {
@@ -24,8 +20,7 @@ type eventsPane struct {
 	filter   string
 	showsAll bool // every record, not only the important ones
 
-	cursor   uint64 // Seq of the event under the cursor; 0: the newest, followed
-	numNewer int    // approximate number of events that are newer than the cursor's
+	cursor uint64 // Seq of the event under the cursor; 0: the newest, followed
 
 	newestBad   runview.Event // the newest that needs attention, for the footer
 	newestBadAt time.Time     // when the screen has received it
@@ -41,10 +36,10 @@ func (p *eventsPane) filterAndOrder(m *model) string {
 	if p.filter != "" {
 		s += "  /" + m.cut(m.clean(p.filter), 24)
 	}
-	if p.cursor == 0 {
+	if events := p.loadedEvents(m); p.cursor == 0 || events == nil {
 		s += "  following"
 	} else {
-		s += "  " + text.Thousands(p.numNewer) + " newer: G follows"
+		s += "  " + text.Thousands(len(events.Lines)-1-max(0, p.cursorPosition(events))) + " newer: G follows"
 	}
 	older := p.olderHint(m)
 	return s + textIf(older != "", " "+older)
@@ -59,14 +54,12 @@ func (p *eventsPane) olderHint(m *model) string {
 	return " older ones: dcs-tui events " + m.clean(m.snap.Run.Name)
 }
 
-// addToQuery requests the events on the screen and some more on both sides.
+// addToQuery requests the newest events, one page more than visible, or all if the user has moved the
+// cursor off the newest one.
 func (p *eventsPane) addToQuery(m *model, ask *runview.Query) {
-	// One page more than visible.
-	w := runview.EventsWindow{Filter: p.filter, All: p.showsAll, Rows: min(runview.MaxRows, 2*max(10, p.h))}
+	w := runview.EventsWindow{Filter: p.filter, All: p.showsAll, Rows: 2 * max(10, p.h)}
 	if p.cursor != 0 {
-		w.Rows = min(runview.MaxRows, max(1, p.h)+2*spareEvents)
-		// In steps, so that not every move is a new request.
-		w.Back = max(0, p.numNewer-(p.h-(p.cursorRow-p.top))-spareEvents/2) / spareEvents * spareEvents
+		w.Rows = runview.MaxEvents
 	}
 	ask.Events = &w
 }
@@ -82,31 +75,17 @@ func (p *eventsPane) onSnapshot(m *model) {
 			p.newestBad, p.newestBadAt = *l, m.now()
 		}
 	}
-	if p.cursor == 0 || len(events.Lines) == 0 || !m.isShown(p) {
+	n := len(events.Lines)
+	if p.cursor == 0 || n == 0 || !m.isShown(p) {
 		return
 	}
-	first, last := events.Lines[0].Seq, events.Lines[len(events.Lines)-1].Seq
-	steps := func(seqs uint64) int { // estimated number of lines, if events are as dense as the loaded ones
-		return 1 + int(float64(seqs)*float64(len(events.Lines))/float64(last-first+1))
-	}
-	switch at := p.cursorPosition(events); {
-	case at >= 0:
+	at, found := slices.BinarySearchFunc(events.Lines, p.cursor,
+		func(l runview.Event, seq uint64) int { return cmp.Compare(l.Seq, seq) })
+	switch {
+	case found:
 		p.shiftTo(at)
-		p.numNewer = events.Back + len(events.Lines) - 1 - at
-	case p.cursor < first: // many have arrived meanwhile, or it is not kept any more
-		if events.Back+len(events.Lines) >= events.Total {
-			p.moveTo(events, 0)
-			return
-		}
-		p.numNewer = min(events.Total-1, events.Back+len(events.Lines)+steps(first-p.cursor))
-	case p.cursor > last && events.Back == 0: // the dispatcher has gone, and the journal has other numbers
-		p.moveTo(events, len(events.Lines)-1)
-	case p.cursor > last:
-		p.numNewer = max(0, events.Back-steps(p.cursor-last))
-	default: // the filter hides it now: use the nearest one
-		at, _ := slices.BinarySearchFunc(events.Lines, p.cursor,
-			func(l runview.Event, seq uint64) int { return cmp.Compare(l.Seq, seq) })
-		p.moveTo(events, min(at, len(events.Lines)-1))
+	case at > 0 || n == events.Total: // hidden by the filter, or not kept any more: use the nearest one
+		p.moveTo(events, min(at, n-1))
 	}
 }
 
@@ -130,10 +109,9 @@ func (p *eventsPane) cursorPosition(events *runview.Events) int {
 func (p *eventsPane) moveTo(events *runview.Events, at int) {
 	p.cursorRow = at
 	p.cursor = events.Lines[at].Seq
-	if events.Back == 0 && at == len(events.Lines)-1 {
+	if at == len(events.Lines)-1 {
 		p.cursor = 0
 	}
-	p.numNewer = events.Back + len(events.Lines) - 1 - at
 }
 
 // loadedEvents returns the loaded events, or nil if there are none yet.
@@ -162,10 +140,10 @@ func (p *eventsPane) move(m *model, by int) {
 	at := p.cursorPosition(events)
 	switch {
 	case by >= maxMove:
-		p.cursor, p.numNewer = 0, 0
+		p.cursor = 0
 		return
-	case by <= -maxMove && events.Back+len(events.Lines) < events.Total: // the first events are not loaded
-		p.cursor, p.numNewer, p.top = 1, events.Total-1, p.cursorRow
+	case by <= -maxMove && len(events.Lines) < events.Total: // the first events are not loaded
+		p.cursor = 1
 		return
 	case at < 0: // the event was requested but has not arrived
 		return
@@ -217,16 +195,7 @@ func (m *model) eventLine(e *runview.Event, w int) string {
 	if e.Host != "" && !strings.Contains(text, m.clean(e.Host)) {
 		text = m.clean(e.Host) + " " + text
 	}
-	return m.cut(sign+" "+styleFaint.Render(m.eventTime(e))+" "+text, w)
-}
-
-// eventTime returns the time of an event, with its day if that is not today.
-func (m *model) eventTime(e *runview.Event) string {
-	at, today := e.At, m.dispatcherNow()
-	if at.YearDay() != today.YearDay() || at.Year() != today.Year() {
-		return at.Format("Jan 02 15:04")
-	}
-	return at.Format("15:04:05")
+	return m.cut(sign+" "+styleFaint.Render(m.formatTime(e.At))+" "+text, w)
 }
 
 // maxNewsAge is how long a bad event is shown in the footer, unless a key is pressed.
@@ -279,7 +248,7 @@ func (p *eventsPane) openCurrent(m *model) tea.Cmd {
 	return m.openHost(e.Host)
 }
 
-func (p *eventsPane) clearSelectionOrFilter() bool {
+func (p *eventsPane) clearSelectionOrFilter(*model) bool {
 	had := p.filter != ""
 	p.filter = ""
 	return had

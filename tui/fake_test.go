@@ -60,9 +60,7 @@ func (f *fakeSource) Snapshot(ctx context.Context, ask runview.Query) (*runview.
 	return snap, err
 }
 
-func (f *fakeSource) Match(context.Context, string) (jobs.Ranges, runview.Cost, error) {
-	return f.matches, f.cost, nil
-}
+func (f *fakeSource) Match(context.Context, string) (jobs.Ranges, error) { return f.matches, nil }
 func (f *fakeSource) Cost(context.Context, jobs.Ranges) (runview.Cost, error) {
 	return f.cost, nil
 }

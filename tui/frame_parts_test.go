@@ -199,9 +199,8 @@ func TestEventsKeepTheirPlace(t *testing.T) {
 	n := 1000
 	m := newScreen(t, &fakeSource{snapshot: func(ask runview.Query) (*runview.Snapshot, error) {
 		snap := sampleSnapshot(ask)
-		back := max(0, min(ask.Events.Back, n-ask.Events.Rows))
-		snap.Events = &runview.Events{Total: n, Back: back}
-		for i := max(0, n-back-ask.Events.Rows); i < n-back; i++ {
+		snap.Events = &runview.Events{Total: n}
+		for i := max(0, n-ask.Events.Rows); i < n; i++ {
 			snap.Events.Lines = append(snap.Events.Lines,
 				runview.Event{Seq: uint64(10 + i), At: noon, Text: fmt.Sprintf("event %d", i), Bad: i == 70})
 		}

@@ -21,12 +21,12 @@ const staleAge = 4 * time.Second
 // header returns the rows over the view: whether the data is live, the progress of the run, the
 // slots, what prevents progress, and the tabs.
 func (m *model) header() []string {
-	m.titles.row = 0
+	m.tabsAt = 0
 	if m.isSmall() {
 		return append([]string{m.summaryRow()}, m.banner()...)
 	}
 	rows := append([]string{m.runRow(), m.progressRow(), m.slotsRow()}, m.banner()...)
-	m.titles.row = len(rows)
+	m.tabsAt = len(rows)
 	return append(append(rows, m.tabsRow()), m.summaryRows()...)
 }
 
@@ -232,6 +232,13 @@ func (m *model) cut(s string, w int) string { return m.fit(s, min(w, width(s))) 
 // tabsRow names the views with their counts and, at the right, the filter and order of the list of
 // jobs.
 func (m *model) tabsRow() string {
+	left, right := m.tabTitles()
+	return m.justify(left, m.cut(right, max(0, m.w-width(left)-2)), m.w)
+}
+
+// tabTitles returns the titles of the views, shortened if space is short, and the filter and order
+// beside them.
+func (m *model) tabTitles() (left, right string) {
 	var full, short []string
 	for i := range numTabs {
 		name := m.tabTitle(i)
@@ -245,21 +252,15 @@ func (m *model) tabsRow() string {
 		}
 		full, short = append(full, long), append(short, name)
 	}
-	left := " " + strings.Join(full, "  ")
-	right := m.panes[m.tab].filterAndOrder(m)
+	left = " " + strings.Join(full, "  ")
+	right = m.panes[m.tab].filterAndOrder(m)
 	right += textIf(right != "", " ")
 	for _, tight := range []string{" " + strings.Join(short, "  "), strings.Join(short, " ")} {
 		if width(left)+2+width(right) > m.w {
 			left = tight
 		}
 	}
-	plain, from := plainText(left), 0
-	for i := range numTabs { // where they can be clicked
-		from += max(0, strings.Index(plain[from:], m.tabTitle(i)))
-		m.titles.from[i] = width(plain[:from])
-	}
-	m.titles.end = width(left)
-	return m.justify(left, m.cut(right, max(0, m.w-width(left)-2)), m.w)
+	return left, right
 }
 
 // tabTitle returns the title of a view: its key and its name.
@@ -270,23 +271,19 @@ func (m *model) tabTitle(t tab) string {
 	return tabNames[t]
 }
 
-// tabTitles are the places of the titles of the views on the screen.
-type tabTitles struct {
-	row  int          // 0: they are not shown
-	from [numTabs]int // first cells, in order
-	end  int          // the cell after the last title
-}
-
-// at returns the view whose title is at a place.
-func (t *tabTitles) at(x, y int) (tab, bool) {
-	if t.row == 0 || y != t.row || x < t.from[0] || x >= t.end {
+// tabAt returns the view whose title is at a place of the screen.
+func (m *model) tabAt(x, y int) (t tab, ok bool) {
+	titles, _ := m.tabTitles()
+	titles = plainText(titles)
+	if y != m.tabsAt || x >= width(titles) {
 		return 0, false
 	}
-	i := numTabs - 1
-	for x < t.from[i] {
-		i--
+	for i := range numTabs {
+		if at := strings.Index(titles, m.tabTitle(i)); x >= width(titles[:at]) {
+			t, ok = i, true
+		}
 	}
-	return i, true
+	return t, ok
 }
 
 // tabCount returns the number beside the name of a view.
@@ -425,25 +422,12 @@ func (m *model) countUsable() (up, connecting, taking int) {
 	return up, connecting, taking
 }
 
-// othersTime is how long the load of others is shown after its last report, because the load comes
-// and goes.
-const othersTime = 15 * time.Second
-
-// noteOthersLoad records the hosts whose slots the dispatcher reduces because other users occupy
-// their cores. Cores that other runs of the same user occupy do not count.
-func (m *model) noteOthersLoad() {
-	for _, h := range m.allHosts() {
-		if h.IsHeld() && h.Cores > 0 && h.Hold == jobs.HeldByOthersLoad {
-			m.othersBusyAt[h.Name] = m.now()
-		}
-	}
-}
-
-// othersLoadText names these hosts. It returns "" if there are none.
+// othersLoadText names the hosts whose slots the dispatcher reduces because other users occupy their
+// cores. It returns "" if there are none. Cores that other runs of the same user occupy do not count.
 func (m *model) othersLoadText() string {
 	var names []string
 	for _, h := range m.allHosts() {
-		if m.now().Sub(m.othersBusyAt[h.Name]) < othersTime && h.State == jobs.HostUp {
+		if h.IsHeld() && h.Cores > 0 && h.Hold == jobs.HeldByOthersLoad {
 			names = append(names, fmt.Sprintf("%s (%s of %d cores)", m.clean(h.Name),
 				oneDigit(min(h.Busy-h.Ours, float64(h.Cores))), h.Cores))
 		}

@@ -96,9 +96,7 @@ func (p *hostsPane) currentHost(m *model) *live.Host {
 func (p *hostsPane) move(m *model, by int) {
 	_, names := p.hosts(m)
 	p.moveToKey(names)
-	if !p.slip.hasStepped(m, by) {
-		p.moveTo(names, p.cursorRow+by)
-	}
+	p.table.move(m, names, by)
 }
 
 func (p *hostsPane) click(m *model, row int) {
@@ -328,67 +326,80 @@ func (m *model) hostFilter(text string) (func(*live.Host) bool, error) {
 	})
 }
 
-// hostTexts and hostNumbers are the columns of the list of hosts by their headings. A negative
-// number is unknown.
-var (
-	hostTexts = map[string]func(h *live.Host) string{
-		"host":  func(h *live.Host) string { return h.Name },
-		"state": func(h *live.Host) string { return h.Word() },
-		"note":  func(h *live.Host) string { return h.Note },
-	}
-	hostNumbers = map[string]func(h *live.Host) float64{
-		"used":  func(h *live.Host) float64 { return float64(h.Running) },
-		"slots": func(h *live.Host) float64 { return float64(h.Slots) },
-		"load":  func(h *live.Host) float64 { return h.Load[0] },
-		"busy":  func(h *live.Host) float64 { return h.Busy },
-		"ours":  func(h *live.Host) float64 { return h.Ours },
-		"cores": func(h *live.Host) float64 { return float64(h.Cores) },
-		"ok":    func(h *live.Host) float64 { return float64(h.Done) },
-		"fail":  func(h *live.Host) float64 { return float64(h.Failed) },
-		"disk":  func(h *live.Host) float64 { return float64(h.DiskFree) },
-		"link":  func(h *live.Host) float64 { return h.Delay.Seconds() },
-		"files": func(h *live.Host) float64 { return h.FSDelay.Seconds() },
-		"mem": func(h *live.Host) float64 {
-			if h.MemBytes <= 0 || h.MemFree < 0 {
-				return -1
-			}
-			return float64(max(0, h.MemBytes-h.MemFree))
-		},
-	}
-	hostTypes = map[string]query.Type{"mem": query.SizeType, "disk": query.SizeType, "link": query.DurationType,
-		"files": query.DurationType}
-)
+// hostMeasure is a column of the list of hosts whose number a filter can compare. A negative number is
+// unknown.
+type hostMeasure struct {
+	heading string
+	w, rank int
+	kind    query.Type
+	number  func(h *live.Host) float64
+	text    func(h *live.Host) string // nil: a bar is drawn
+}
+
+var hostMeasures = []hostMeasure{
+	{"USED", usedWidth, 1, query.NumberType, func(h *live.Host) float64 { return float64(h.Running) }, slotsUsedText},
+	{"SLOTS", 10, 2, query.NumberType, func(h *live.Host) float64 { return float64(h.Slots) }, nil},
+	{"LOAD", 5, 4, query.NumberType, func(h *live.Host) float64 { return h.Load[0] },
+		func(h *live.Host) string { return oneDigit(h.Load[0]) }},
+	{"BUSY", 5, 7, query.NumberType, func(h *live.Host) float64 { return h.Busy },
+		func(h *live.Host) string { return oneDigit(h.Busy) }},
+	{"OURS", 5, 8, query.NumberType, func(h *live.Host) float64 { return h.Ours },
+		func(h *live.Host) string { return oneDigit(h.Ours) }},
+	{"CORES", 5, 12, query.NumberType, func(h *live.Host) float64 { return float64(h.Cores) },
+		func(h *live.Host) string { return orDash(h.Cores > 0, strconv.Itoa(h.Cores)) }},
+	{"MEM", 9, 5, query.SizeType, func(h *live.Host) float64 {
+		if h.MemBytes <= 0 || h.MemFree < 0 {
+			return -1
+		}
+		return float64(max(0, h.MemBytes-h.MemFree))
+	}, memoryText},
+	{"DISK", 5, 9, query.SizeType, func(h *live.Host) float64 { return float64(h.DiskFree) },
+		func(h *live.Host) string { return orDash(h.DiskFree >= 0, text.ShortSize(h.DiskFree)) }},
+	{"LINK", 6, 6, query.DurationType, func(h *live.Host) float64 { return h.Delay.Seconds() },
+		func(h *live.Host) string { return formatLatency(h.Delay) }},
+	{"FILES", 6, 13, query.DurationType, func(h *live.Host) float64 { return h.FSDelay.Seconds() },
+		func(h *live.Host) string { return formatLatency(h.FSDelay) }},
+	{"OK", 7, 10, query.NumberType, func(h *live.Host) float64 { return float64(h.Done) },
+		func(h *live.Host) string { return text.ShortNumber(h.Done) }},
+	{"FAIL", 5, 11, query.NumberType, func(h *live.Host) float64 { return float64(h.Failed) },
+		func(h *live.Host) string { return text.ShortNumber(h.Failed) }},
+}
+
+// hostTexts are the other columns that a filter can compare.
+var hostTexts = map[string]func(h *live.Host) string{
+	"HOST":  func(h *live.Host) string { return h.Name },
+	"STATE": func(h *live.Host) string { return h.Word() },
+	"NOTE":  func(h *live.Host) string { return h.Note },
+}
 
 // hostField finds a column by its heading, which is not case-sensitive.
 func hostField(name string) (*query.Field[*live.Host], error) {
 	f := &query.Field[*live.Host]{Name: strings.ToLower(name), Fact: true, Type: query.TextType}
-	if text := hostTexts[f.Name]; text != nil {
+	if text := hostTexts[strings.ToUpper(name)]; text != nil {
 		f.Value = func(h *live.Host) query.Value { return query.TextValue(text(h)) }
 		return f, nil
 	}
-	number := hostNumbers[f.Name]
-	if number == nil {
-		known := slices.Sorted(maps.Keys(hostNumbers))
-		return nil, fmt.Errorf("%w; quotes make it a text",
-			query.Unknown("column", name, slices.AppendSeq(known, maps.Keys(hostTexts))))
-	}
-	f.Type = hostTypes[f.Name]
-	if f.Type == query.AnyType {
-		f.Type = query.NumberType
-	}
-	f.Value = func(h *live.Host) query.Value {
-		if n := number(h); n >= 0 {
-			return query.NumberValue(n)
+	known := slices.Sorted(maps.Keys(hostTexts))
+	for _, x := range hostMeasures {
+		known = append(known, x.heading)
+		if !strings.EqualFold(x.heading, name) {
+			continue
 		}
-		return query.Value{}
+		f.Type, f.Value = x.kind, func(h *live.Host) query.Value {
+			if n := x.number(h); n >= 0 {
+				return query.NumberValue(n)
+			}
+			return query.Value{}
+		}
+		return f, nil
 	}
-	return f, nil
+	return nil, fmt.Errorf("%w; quotes make it a text", query.Unknown("column", name, mapSlice(known, strings.ToLower)))
 }
 
 // moveToHost moves the cursor to a host and clears the filter.
 func (p *hostsPane) moveToHost(name string) { p.filter, p.key = "", name }
 
-func (p *hostsPane) clearSelectionOrFilter() bool {
+func (p *hostsPane) clearSelectionOrFilter(*model) bool {
 	had := p.filter != ""
 	p.filter = ""
 	return had
@@ -412,9 +423,6 @@ type hostColumn = column[*live.Host]
 // columns returns the columns for w cells. Remaining space goes to the history of the slots, then
 // to the last note.
 func (p *hostsPane) columns(m *model, w int) []hostColumn {
-	plain := func(f func(h *live.Host) string) func(*model, *live.Host, int) (string, *textStyle) {
-		return func(_ *model, h *live.Host, _ int) (string, *textStyle) { return f(h), nil }
-	}
 	drawn := func(f func(m *model, h *live.Host, w int) string) func(*model, *live.Host, int) (string, *textStyle) {
 		return func(m *model, h *live.Host, w int) (string, *textStyle) { return f(m, h, w), nil }
 	}
@@ -425,40 +433,28 @@ func (p *hostsPane) columns(m *model, w int) []hostColumn {
 			state = max(state, 2+len(m.hostStateText(h)))
 		}
 	}
+	var chosen []hostColumn
+	for _, x := range hostMeasures {
+		c := hostColumn{heading: x.heading, w: x.w, rank: x.rank, alignRight: true,
+			cell: func(_ *model, h *live.Host, _ int) (string, *textStyle) { return x.text(h), nil }}
+		if x.text == nil {
+			c.hasBar, c.cell = true, drawn((*model).slotsBar)
+		}
+		chosen = append(chosen, c)
+	}
 	const history = 12
-	return recordShown(&p.choices, fitColumns(append([]hostColumn{
-		{heading: "HOST", w: name, cell: func(m *model, h *live.Host, w int) (string, *textStyle) {
-			return m.clean(h.Name),
-				nil
-		}},
-		{heading: "STATE", w: state, cell: hostStateCell},
-	}, applyChoices(&p.choices, []hostColumn{
-		{heading: "USED", w: usedWidth, rank: 1, alignRight: true, cell: plain(slotsUsedText)},
-		{heading: "SLOTS", w: 10, rank: 2, alignRight: true, hasBar: true, cell: drawn((*model).slotsBar)},
-		{heading: "LOAD", w: 5, rank: 4, alignRight: true,
-			cell: plain(func(h *live.Host) string { return oneDigit(h.Load[0]) })},
-		{heading: "BUSY", w: 5, rank: 7, alignRight: true,
-			cell: plain(func(h *live.Host) string { return oneDigit(h.Busy) })},
-		{heading: "OURS", w: 5, rank: 8, alignRight: true,
-			cell: plain(func(h *live.Host) string { return oneDigit(h.Ours) })},
-		{heading: "CORES", w: 5, rank: 12, alignRight: true,
-			cell: plain(func(h *live.Host) string { return orDash(h.Cores > 0, strconv.Itoa(h.Cores)) })},
-		{heading: "MEM", w: 9, rank: 5, alignRight: true, cell: plain(memoryText)},
-		{heading: "DISK", w: 5, rank: 9, alignRight: true,
-			cell: plain(func(h *live.Host) string { return orDash(h.DiskFree >= 0, text.ShortSize(h.DiskFree)) })},
-		{heading: "LINK", w: 6, rank: 6, alignRight: true,
-			cell: plain(func(h *live.Host) string { return formatLatency(h.Delay) })},
-		{heading: "FILES", w: 6, rank: 13, alignRight: true,
-			cell: plain(func(h *live.Host) string { return formatLatency(h.FSDelay) })},
-		{heading: "OK", w: 7, rank: 10, alignRight: true,
-			cell: plain(func(h *live.Host) string { return text.ShortNumber(h.Done) })},
-		{heading: "FAIL", w: 5, rank: 11, alignRight: true,
-			cell: plain(func(h *live.Host) string { return text.ShortNumber(h.Failed) })},
-		{heading: "5 MIN", w: history, maxExtra: 60 - history, rank: 3, alignRight: true, hasBar: true,
+	chosen = applyChoices(&p.choices, append(chosen,
+		hostColumn{heading: "5 MIN", w: history, maxExtra: 60 - history, rank: 3, alignRight: true, hasBar: true,
 			cell: drawn((*model).slotsSparkline)},
-		{heading: "NOTE", w: 20, maxExtra: maxMove, rank: optionalRank, nameCells: 60 - history, alignRight: true,
-			cell: func(m *model, h *live.Host, w int) (string, *textStyle) { return m.fit(m.clean(h.Note), w), nil }},
-	})...), w, true))
+		hostColumn{heading: "NOTE", w: 20, maxExtra: maxMove, rank: optionalRank, nameCells: 60 - history,
+			alignRight: true,
+			cell:       drawn(func(m *model, h *live.Host, w int) string { return m.fit(m.clean(h.Note), w) })},
+	))
+	return recordShown(&p.choices, fitColumns(append([]hostColumn{
+		{heading: "HOST", w: name,
+			cell: func(m *model, h *live.Host, _ int) (string, *textStyle) { return m.clean(h.Name), nil }},
+		{heading: "STATE", w: state, cell: hostStateCell},
+	}, chosen...), w, true))
 }
 
 func hostStateCell(m *model, h *live.Host, w int) (string, *textStyle) {

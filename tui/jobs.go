@@ -16,10 +16,9 @@ import (
 // jobsPane is the list of jobs.
 type jobsPane struct {
 	jobList
-	choices  columnChoices
-	sel      selection
-	needs    columnNeeds
-	progress progressMemory
+	choices columnChoices
+	sel     selection
+	needs   columnNeeds
 
 	edits, filters, commands history
 }
@@ -44,7 +43,6 @@ func (p *jobsPane) columnChoices() *columnChoices { return &p.choices }
 func (p *jobsPane) onSnapshot(m *model) {
 	if page := m.snap.Jobs; page != nil && p.isCurrentPage(page) {
 		p.needs.update(m, page.Rows)
-		p.progress.update(page.Rows)
 		p.setPageAndNoteSlip(m, page)
 	}
 }
@@ -53,9 +51,11 @@ func (p *jobsPane) hasJobs() bool { return true }
 
 func (p *jobsPane) currentJob(m *model) (runview.Row, bool) { return p.cursorJob() }
 
-func (p *jobsPane) selectedJobs() jobs.Ranges { return p.sel.which }
+func (p *jobsPane) selectedJobs(*model) jobs.Ranges { return p.sel.which }
 
-func (p *jobsPane) clearSelectionOrFilter() bool { return p.jobList.clearSelectionOrFilter(&p.sel) }
+func (p *jobsPane) clearSelectionOrFilter(*model) bool {
+	return p.jobList.clearSelectionOrFilter(&p.sel)
+}
 
 func (p *jobsPane) filterAndOrder(m *model) string { return m.describeList(&p.jobList) }
 

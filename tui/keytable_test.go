@@ -95,7 +95,9 @@ func TestTextsNameChosenKeys(t *testing.T) {
 	press(t, m, "2", "2 does nothing here; f12 lists the keys that do")
 	press(t, m, "e", "X cancels it, then it can be edited")
 	press(t, m, "H", "[H Hosts")
-	m.Update(tea.MouseClickMsg{X: m.titles.from[tabFailed], Y: m.titles.row, Button: tea.MouseLeft})
+	titles, _ := m.tabTitles()
+	m.Update(tea.MouseClickMsg{X: strings.Index(plainText(titles), m.tabTitle(tabFailed)), Y: m.tabsAt,
+		Button: tea.MouseLeft})
 	refresh(t, m)
 	shows(t, m, "[Failed")
 	m.Update(tea.MouseWheelMsg{X: 5, Y: 8, Button: tea.MouseWheelUp})

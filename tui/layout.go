@@ -222,11 +222,11 @@ type pane interface {
 	// keys returns the pane's own keys. They take precedence over the general keys.
 	keys() []binding
 
-	onSnapshot(m *model)            // handles a new snapshot
-	filterAndOrder(m *model) string // filter and order of the view
-	click(m *model, row int)        // moves the cursor; row 0 is the first row of the content
-	clearSelectionOrFilter() bool   // clears the selection or the filter; false: there was none
-	columnChoices() *columnChoices  // of columns; nil: the pane has none
+	onSnapshot(m *model)                  // handles a new snapshot
+	filterAndOrder(m *model) string       // filter and order of the view
+	click(m *model, row int)              // moves the cursor; row 0 is the first row of the content
+	clearSelectionOrFilter(m *model) bool // clears the selection or the filter; false: there was none
+	columnChoices() *columnChoices        // of columns; nil: the pane has none
 	// newestSlip returns the newest slip (nil: the cursor cannot slip); on describes the item under
 	// the cursor.
 	newestSlip(m *model) (newest *slip, on string)
@@ -235,7 +235,7 @@ type pane interface {
 	// Methods of panes with a job under the cursor:
 	hasJobs() bool                           // keys for jobs work here
 	currentJob(m *model) (runview.Row, bool) // the job; false: unknown, or there is none
-	selectedJobs() jobs.Ranges               // the selected jobs
+	selectedJobs(m *model) jobs.Ranges       // the selected jobs
 	pinCursor()                              // keeps the cursor on its job
 }
 
@@ -246,12 +246,12 @@ func (noPane) addToQuery(*model, *runview.Query)  {}
 func (noPane) onSnapshot(*model)                  {}
 func (noPane) filterAndOrder(*model) string       { return "" }
 func (noPane) click(*model, int)                  {}
-func (noPane) clearSelectionOrFilter() bool       { return false }
+func (noPane) clearSelectionOrFilter(*model) bool { return false }
 func (noPane) columnChoices() *columnChoices      { return nil }
 func (noPane) newestSlip(*model) (*slip, string)  { return nil, "" }
 func (noPane) textToCopy(*model) (string, string) { return "", "" }
 func (noPane) hasJobs() bool                      { return false }
-func (noPane) selectedJobs() jobs.Ranges          { return nil }
+func (noPane) selectedJobs(*model) jobs.Ranges    { return nil }
 func (noPane) pinCursor()                         {}
 
 // currentJob returns the job under the cursor of the list of jobs: commands and the output below
@@ -307,7 +307,7 @@ func (m *model) handleMouse(msg tea.MouseMsg) tea.Cmd {
 		return nil
 	}
 	if click, ok := msg.(tea.MouseClickMsg); ok && click.Button == tea.MouseLeft {
-		if t, ok := m.titles.at(at.X, at.Y); ok {
+		if t, ok := m.tabAt(at.X, at.Y); ok && m.tabsAt > 0 {
 			m.openView(t)
 			return nil
 		}

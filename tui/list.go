@@ -348,7 +348,7 @@ func (l *jobList) selectAll(m *model) tea.Cmd { return m.selectMatches(l.fullFil
 func (m *model) selectMatches(filter string) tea.Cmd {
 	src, box := m.src, &waitModal{keepsKeys: true}
 	return m.awaitAnswer(box, sourceTimeout, func(ctx context.Context) reply {
-		which, _, err := src.Match(ctx, filter)
+		which, err := src.Match(ctx, filter)
 		return func(m *model) tea.Cmd {
 			if which.Count() == 0 {
 				box.kept = nil // they would apply to the job under the cursor
@@ -498,31 +498,4 @@ func (m *model) otherJobSuffix(id jobs.ID) string {
 		return " " + m.glyphs.dot + " the cursor is on " + jobName(r.ID)
 	}
 	return ""
-}
-
-// progressMemory is the newest progress of each attempt. The source has no progress of an attempt
-// that is unreachable.
-type progressMemory map[jobs.AttemptID]float64
-
-// maxProgress bounds progressMemory.
-const maxProgress = 4096
-
-// update records the progress of rows, and fills it in for rows without it.
-func (t *progressMemory) update(rows []runview.Row) {
-	if *t == nil || len(*t) > maxProgress {
-		*t = progressMemory{}
-	}
-	for i := range rows {
-		r := &rows[i]
-		id := jobs.AttemptID{Job: r.ID, N: r.Attempt}
-		switch {
-		case r.Phase != runview.Running && r.Phase != runview.Away && r.Phase != runview.Ending:
-		case r.Progress >= 0:
-			(*t)[id] = r.Progress
-		default:
-			if v, ok := (*t)[id]; ok {
-				r.Progress = v
-			}
-		}
-	}
 }

@@ -58,7 +58,6 @@ type model struct {
 	modal         modal   // receives all keys; nil: none
 
 	outside       atomic.Pointer[outsideProgram] // the program that has the terminal; nil: the screen has it
-	othersBusyAt  map[string]time.Time           // when other users last occupied all cores of a host
 	troubleGroups []runview.HostGroup            // hosts in trouble, by cause
 	troubleTexts  []runview.HostText             // from which troubleGroups was computed
 	message       message
@@ -66,7 +65,7 @@ type model struct {
 	hostActions   map[string]hostAction // newest drain, stop, or use of a host from here
 	answeredID    int64                 // ID of the newest question that was answered here
 	placed        []placedPane          // panes as last drawn
-	titles        tabTitles             // titles of the views as last drawn
+	tabsAt        int                   // row of the titles of the views as last drawn; 0: not shown
 }
 
 // message is the line above the footer: the result of the last key.
@@ -93,8 +92,8 @@ type undo struct {
 const undoTimeout = 10 * time.Second
 
 func newModel(o Options, now func() time.Time) *model {
-	m := &model{opt: o, src: o.Source, now: now, othersBusyAt: map[string]time.Time{}, glyphs: &utf8Glyphs, w: 80,
-		h: 24, hostActions: map[string]hostAction{}}
+	m := &model{opt: o, src: o.Source, now: now, glyphs: &utf8Glyphs, w: 80, h: 24,
+		hostActions: map[string]hostAction{}}
 	if o.ASCII {
 		m.glyphs = &asciiGlyphs
 	}
@@ -233,7 +232,7 @@ func (m *model) closeInnermost() tea.Cmd {
 	switch {
 	case m.extra != nil:
 		m.extra, m.lowerFocused, m.extraZoomed = nil, false, false
-	case m.focus().clearSelectionOrFilter():
+	case m.focus().clearSelectionOrFilter(m):
 	case m.viewZoomed:
 		m.viewZoomed = false
 	case m.fullWidth && m.isWide():
@@ -270,7 +269,7 @@ func (m *model) buildQuery() runview.Query {
 // selectedOrCurrent returns the jobs that an action affects: the selected ones or, without a
 // selection, the one under the cursor.
 func (m *model) selectedOrCurrent() jobs.Ranges {
-	if picked := m.focus().selectedJobs(); len(picked) > 0 {
+	if picked := m.focus().selectedJobs(m); len(picked) > 0 {
 		return picked
 	}
 	if r, ok := m.currentJob(); ok {
@@ -393,7 +392,6 @@ func (m *model) handleSnapshot(msg snapshotMsg) {
 	}
 	m.snap, m.snapshotErr = msg.snap, nil
 	m.summaryHidden = m.summaryHidden && m.isUndispatched()
-	m.noteOthersLoad()
 	m.groupTrouble()
 	for _, p := range m.panes {
 		p.onSnapshot(m)

@@ -309,26 +309,6 @@ func TestAPaneSaysThatTheCursorIsElsewhere(t *testing.T) {
 	shows(t, m, "the cursor is on job 50137")
 }
 
-// TestAwayJobsKeepTheirProgress checks that the last reported progress stays visible when no
-// reports arrive any more, and that its time is marked.
-func TestAwayJobsKeepTheirProgress(t *testing.T) {
-	away := false
-	m := newScreen(t, sampleWith(func(snap *runview.Snapshot) {
-		if away {
-			snap.Status = runview.StatusCrashed
-			if snap.Jobs != nil {
-				for i := range snap.Jobs.Rows {
-					snap.Jobs.Rows[i].Progress = -1
-				}
-			}
-		}
-	}), 160, 24)
-	shows(t, m, "███████▊")
-	away = true
-	refresh(t, m)
-	shows(t, m, "███████▊", "1:12:00?")
-}
-
 // TestLongMessagesAreReadable checks that a message or banner too long for one row takes up to
 // three rows.
 func TestLongMessagesAreReadable(t *testing.T) {

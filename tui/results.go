@@ -19,12 +19,9 @@ type resultsPane struct {
 	jobList
 	choices columnChoices
 	needs   columnNeeds
-	sel     *selection // the selection of the list of jobs
 
 	// The newest table that is ready; nil: none yet, or the run has none.
-	table *runview.Table
-	// Number of jobs whose metrics are known, and of all jobs, in the newest table.
-	read        [2]int
+	table       *runview.Table
 	metricCells map[jobs.ID][]string // metrics of the rows of the page
 	widths      map[string]int       // by parameter name, or "=" and metric name; they only grow
 	varied      map[string]bool      // parameters that have had several values
@@ -57,7 +54,6 @@ func (p *resultsPane) title(m *model) string {
 }
 
 func (p *resultsPane) draw(m *model, w, h int, focused bool) []string {
-	p.sel = &m.jobs.sel
 	notes := firstLines(p.noteLines(m, w), min(3, h/5))
 	h -= len(notes)
 	var out []string
@@ -106,21 +102,21 @@ func (p *resultsPane) newestSlip(m *model) (*slip, string) {
 	return p.jobList.newestSlip(m)
 }
 
-func (p *resultsPane) selectedJobs() jobs.Ranges {
-	if p.sel == nil || !p.showsRows() {
+func (p *resultsPane) selectedJobs(m *model) jobs.Ranges {
+	if !p.showsRows() {
 		return nil
 	}
-	return p.sel.which
+	return m.jobs.sel.which
 }
 
 // clearSelectionOrFilter returns to the rows or, if they are shown, clears the selection or the
 // filter.
-func (p *resultsPane) clearSelectionOrFilter() bool {
+func (p *resultsPane) clearSelectionOrFilter(m *model) bool {
 	if !p.showsRows() {
 		p.heat.isShown, p.groups.isShown = false, p.groups.isShown && p.heat.isShown
 		return true
 	}
-	return p.sel != nil && p.jobList.clearSelectionOrFilter(p.sel)
+	return p.jobList.clearSelectionOrFilter(&m.jobs.sel)
 }
 
 func (p *resultsPane) click(m *model, row int) {
@@ -202,7 +198,7 @@ func (p *resultsPane) onSnapshot(m *model) {
 	if !t.Ready {
 		return
 	}
-	p.table, p.read = t, [2]int{t.Read, t.Jobs}
+	p.table = t
 	if p.showsRows() && t.Groups == nil && t.Heat == nil && p.isCurrentPage(&t.Page) {
 		p.needs.update(m, t.Page.Rows)
 		p.setPageAndNoteSlip(m, &t.Page)
@@ -309,8 +305,8 @@ func (p *resultsPane) noteLines(m *model, w int) []string {
 		out = m.errorLines(wrong, w)
 	}
 	var parts []string
-	if p.read[0] < p.read[1] {
-		parts = append(parts, styleWarn.Render("read "+text.Thousands(p.read[0])+" of "+text.Thousands(p.read[1])))
+	if t.Read < t.Jobs {
+		parts = append(parts, styleWarn.Render("read "+text.Thousands(t.Read)+" of "+text.Thousands(t.Jobs)))
 	}
 	if t.Value != "" && !p.heat.isShown && p.best != "" {
 		which := ""

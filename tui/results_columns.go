@@ -54,18 +54,6 @@ func (p *resultsPane) columns(m *model, w int) []jobColumn {
 // only one value are dropped first.
 func (p *resultsPane) paramColumns(m *model) []jobColumn {
 	var all []jobColumn
-	if !p.hasTable {
-		for i, name := range p.needs.params {
-			rank := 1 + i
-			if rank > maxRank {
-				rank = optionalRank + min(i-maxRank, 1)
-			}
-			all = append(all, jobColumn{heading: m.cut(m.cellText(name, paramWidth), paramWidth), name: name,
-				sort: runview.Sorts, rank: rank,
-				w: max(6, min(12, width(m.cellText(name, paramWidth)))), cell: paramCell(name)})
-		}
-		return all
-	}
 	some := 0 // number of parameters with several values
 	for _, c := range p.tableColumns() {
 		if c.Role != results.Param {
@@ -145,9 +133,6 @@ func (p *resultsPane) widenColumns(m *model, rows []runview.Row) {
 // added, are kept longest.
 func (p *resultsPane) metricColumns(m *model) []jobColumn {
 	var all []jobColumn
-	if !p.hasTable {
-		return nil
-	}
 	for i, name := range p.columnsOfRole(results.Metric) {
 		w := p.widths["="+name]
 		col := jobColumn{heading: m.cut(m.cellText(name, metricWidth-1), metricWidth-1), name: name,

@@ -82,16 +82,17 @@ func TestTitlesOfViewsAreClicked(t *testing.T) {
 		m := newScreenOf(t, Options{Source: sample(), Mouse: true}, size[0], size[1])
 		click := func(x, y int) { m.Update(tea.MouseClickMsg{X: x, Y: y, Button: tea.MouseLeft}); refresh(t, m) }
 		for _, view := range []tab{tabFailed, tabJobs, tabEvents, tabResults, tabHosts} {
-			row := strings.Split(plainScreen(m), "\n")[m.titles.row]
+			row := strings.Split(plainScreen(m), "\n")[m.tabsAt]
 			at := strings.Index(row, string('1'+rune(view))+" "+tabNames[view][:4])
 			if at < 0 {
 				t.Fatalf("no title of view %d in %q", view+1, row)
 			}
-			click(width(row[:at])+2, m.titles.row)
+			click(width(row[:at])+2, m.tabsAt)
 			equal(t, m.focus(), m.panes[view], "the pane after a click on the title of view %d at %v", view+1, size)
 		}
 		before := m.focus()
-		click(m.titles.end+1, m.titles.row)
+		titles, _ := m.tabTitles()
+		click(width(titles)+1, m.tabsAt)
 		equal(t, m.focus(), before, "the pane after a click beside the titles")
 	}
 }

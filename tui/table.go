@@ -68,6 +68,13 @@ func (t *table[K]) moveTo(keys []K, at int) {
 	}
 }
 
+// move moves the cursor by some rows.
+func (t *table[K]) move(m *model, keys []K, by int) {
+	if !t.slip.hasStepped(m, by) {
+		t.moveTo(keys, t.cursorRow+by)
+	}
+}
+
 // click moves the cursor to a row of the screen. Row 0 is the heading.
 func (t *table[K]) click(keys []K, row int) {
 	if row > 0 {

@@ -13,8 +13,8 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// maxLines bounds the events of each kind that are shown; twice as many are kept.
-const maxLines = 5000
+// MaxEvents bounds the events of each kind that are shown; twice as many are kept.
+const MaxEvents = 5000
 
 // eventLog keeps the newest records and, separately, the newest notable ones.
 type eventLog struct {
@@ -43,15 +43,15 @@ func (e *eventLog) add(r *jobs.Record) {
 }
 
 func (e *eventList) add(n uint64, r *jobs.Record) {
-	if len(e.lines) == 2*maxLines {
-		e.lines, e.cut = append(e.lines[:0], e.lines[maxLines:]...), true
+	if len(e.lines) == 2*MaxEvents {
+		e.lines, e.cut = append(e.lines[:0], e.lines[MaxEvents:]...), true
 	}
 	e.lines = append(e.lines, eventLine{seq: n, rec: *r})
 }
 
 // newest returns the lines that are shown, and whether there are more.
 func (e *eventList) newest() (lines []eventLine, cut bool) {
-	over := max(0, len(e.lines)-maxLines)
+	over := max(0, len(e.lines)-MaxEvents)
 	return e.lines[over:], e.cut || over > 0
 }
 
@@ -62,7 +62,7 @@ func (l *eventLine) sentence() string {
 	return l.text
 }
 
-// window returns a part of the log.
+// window returns the newest events of the log.
 func (e *eventLog) window(w *EventsWindow) *Events {
 	v := new(Events)
 	fits, err := parseEvents(w.Filter)
@@ -76,26 +76,18 @@ func (e *eventLog) window(w *EventsWindow) *Events {
 	}
 	list, cut := of.newest()
 	v.Cut = cut
-	rows := min(max(w.Rows, 0), MaxRows)
-	back := max(w.Back, 0)
-	var lines []Event
 	for i := len(list) - 1; i >= 0; i-- {
 		l := &list[i]
 		if !fits(l) || l.sentence() == "" {
 			continue
 		}
 		v.Total++
-		if v.Total > back && len(lines) < rows {
-			lines = append(lines, Event{Seq: l.seq, At: l.rec.At.Time(), Host: l.rec.Host, Job: jobOf(&l.rec),
+		if len(v.Lines) < w.Rows {
+			v.Lines = append(v.Lines, Event{Seq: l.seq, At: l.rec.At.Time(), Host: l.rec.Host, Job: jobOf(&l.rec),
 				Text: l.text, Bad: IsFailure(&l.rec)})
 		}
 	}
-	if v.Total < back+rows && v.Total > rows { // Back goes beyond the oldest: the oldest are shown
-		return e.window(&EventsWindow{Filter: w.Filter, All: w.All, Back: v.Total - rows, Rows: rows})
-	}
-	v.Back = min(back, max(0, v.Total-len(lines)))
-	slices.Reverse(lines)
-	v.Lines = lines
+	slices.Reverse(v.Lines)
 	return v
 }
 

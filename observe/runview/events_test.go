@@ -39,11 +39,11 @@ func TestEventsOfAFinishedRunAreFound(t *testing.T) {
 		t.Errorf("important events: got %+v, want fewer than 10", v)
 	}
 	many := eventLog{}
-	journal(&many, 20*maxLines)
-	if n := len(many.all.lines); n > 2*maxLines {
+	journal(&many, 20*MaxEvents)
+	if n := len(many.all.lines); n > 2*MaxEvents {
 		t.Errorf("%d records are kept", n)
 	}
-	if v := look(&many, "", true); v.Total != maxLines || !v.Cut || v.Lines[9].Job != 20*maxLines {
+	if v := look(&many, "", true); v.Total != MaxEvents || !v.Cut || v.Lines[9].Job != 20*MaxEvents {
 		t.Errorf("%d, cut %t, %+v", v.Total, v.Cut, v.Lines)
 	}
 	if v := look(&many, "job=17", true); v.Total != 0 || !v.Cut {

@@ -120,9 +120,11 @@ func TestFilterIsAQueryOrWords(t *testing.T) {
 		if got := idsOf(p); got != c.want || p.Jobs.Wrong != "" {
 			t.Errorf("%s: %s, want %s %s", c.filter, got, c.want, p.Jobs.Wrong)
 		}
-		which, w, err := b.Match(t.Context(), c.filter)
-		if err != nil || which.Count() != len(p.Jobs.Rows) || w.Queued+w.Running+w.Sent+w.Over != which.Count() {
-			t.Errorf("%s: %v %+v %v", c.filter, which, w, err)
+		which, err := b.Match(t.Context(), c.filter)
+		w, costErr := b.Cost(t.Context(), which)
+		if err != nil || costErr != nil || which.Count() != len(p.Jobs.Rows) ||
+			w.Queued+w.Running+w.Sent+w.Over != which.Count() {
+			t.Errorf("%s: %v %+v %v %v", c.filter, which, w, err, costErr)
 		}
 	}
 	for filter, want := range map[string]string{
@@ -149,7 +151,7 @@ func TestFilterIsAQueryOrWords(t *testing.T) {
 		if !strings.Contains(p.Jobs.Wrong, want) || p.Jobs.Matched != 0 || len(p.Jobs.Rows) != 0 {
 			t.Errorf("%s: %q, want %q", filter, p.Jobs.Wrong, want)
 		}
-		if _, _, err := b.Match(t.Context(), filter); err == nil {
+		if _, err := b.Match(t.Context(), filter); err == nil {
 			t.Errorf("%s: a wrong filter matches", filter)
 		}
 	}
@@ -198,7 +200,7 @@ func TestFiltersAreAsDocumented(t *testing.T) {
 	n := 0
 	for filter := range strings.Lines(block) {
 		n++
-		if _, _, err := b.Match(t.Context(), strings.TrimSpace(filter)); err != nil {
+		if _, err := b.Match(t.Context(), strings.TrimSpace(filter)); err != nil {
 			t.Errorf("%s: %v", filter, err)
 		}
 	}

@@ -101,21 +101,16 @@ func (v *View) dial(owner *journal.Owner) {
 
 // awaitDisconnect waits until conn has ended or is no longer the connection of the View.
 func (v *View) awaitDisconnect(conn Conn) {
-	for {
-		v.mu.Lock()
-		is, news := v.link.conn == conn && !v.closed, v.news
-		v.mu.Unlock()
-		if !is {
-			return
-		}
+	ctx, cancel := context.WithCancel(v.ctx)
+	defer cancel()
+	v.all.Go(func() {
 		select {
 		case <-conn.Done():
-			return
-		case <-v.ctx.Done():
-			return
-		case <-news:
+			cancel()
+		case <-ctx.Done():
 		}
-	}
+	})
+	_ = v.waitFor(ctx, func() bool { return v.link.conn != conn || v.closed })
 }
 
 // connection returns the connection, or nil if there is none.

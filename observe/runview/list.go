@@ -26,12 +26,12 @@ type list struct {
 	edition    uint64 // grows with each change of a row
 	generation int    // grows when all rows are remade
 
-	runs      map[uint32]struct{}  // jobs that run or are sent to a host
-	retries   heap.Heap[retry]     // jobs that wait for their next try
-	retriedAt jobs.Stamp           // when retries were last checked
-	children  map[uint32][]uint32  // jobs by the job that they depend on
-	stale     map[jobs.ID]struct{} // rows to remake although no record named their jobs
-	links     map[string]bool      // hosts that can be reached
+	runs      map[uint32]struct{} // jobs that run or are sent to a host
+	retries   heap.Heap[retry]    // jobs that wait for their next try
+	retriedAt jobs.Stamp          // when retries were last checked
+	children  map[uint32][]uint32 // jobs by the job that they depend on
+	stale     jobSet              // rows to remake
+	links     map[string]bool     // hosts that can be reached
 	groups    groups
 	dated     bool // some job has a deadline
 	hard      hardness
@@ -45,7 +45,6 @@ func (l *list) init(declared []*metrics.Metric) {
 	l.optionsAt = map[*jobs.Options]uint32{}
 	l.edited = map[jobs.ID]bool{}
 	l.children = map[uint32][]uint32{}
-	l.stale = map[jobs.ID]struct{}{}
 	l.known.metrics = nil
 	for _, c := range declared {
 		l.known.metrics = append(l.known.metrics, c.Name)
@@ -95,7 +94,7 @@ func (l *list) setRow(c *rowUpdate) {
 	if c.failed {
 		c.row.group = uint16(l.groups.causes.Number(c.failure))
 	}
-	if c.row.phase == old.phase && old.attempts == c.row.attempts {
+	if isRunningPhase(c.row.phase) && isRunningPhase(old.phase) && old.attempts == c.row.attempts {
 		c.row.progress = old.progress
 	}
 	edited := l.edited[c.id]
@@ -114,7 +113,7 @@ func (l *list) setRow(c *rowUpdate) {
 	l.count(uint32(c.id), &c.row)
 	if !fresh && old.phase != c.row.phase && (old.phase.Terminal() || c.row.phase.Terminal()) {
 		for _, kid := range l.children[uint32(c.id)] {
-			l.stale[jobs.ID(kid)] = struct{}{}
+			l.stale.add(jobs.ID(kid))
 		}
 	}
 }
@@ -129,7 +128,7 @@ func (l *list) updateDependents(c *rowUpdate) {
 		if dep > 0 && dep != c.id {
 			l.children[uint32(dep)] = append(l.children[uint32(dep)], uint32(c.id))
 			if int(dep) <= len(l.rows) && l.rows[dep-1].phase.Terminal() && c.row.phase == Waits {
-				l.stale[c.id] = struct{}{}
+				l.stale.add(c.id)
 			}
 		}
 	}
@@ -164,7 +163,7 @@ func isRunningPhase(p Phase) bool { return p <= Sent }
 // markRunning marks all rows as stale that depend on links.
 func (l *list) markRunning() {
 	for id := range l.runs {
-		l.stale[jobs.ID(id)] = struct{}{}
+		l.stale.add(jobs.ID(id))
 	}
 }
 

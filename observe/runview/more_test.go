@@ -12,6 +12,7 @@ import (
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
+	"dcs-tui/jobs/live"
 )
 
 // TestRowsAreSmall checks that a job costs a screen at most 64 bytes, because a run may have a
@@ -145,7 +146,9 @@ func TestSelectionIsCanceledByOneAction(t *testing.T) {
 		l := newLab(t, "a")
 		l.submit(sleepJobs(n)...)
 		time.Sleep(5 * time.Second)
-		which, w, err := l.v.Match(t.Context(), "state=queue")
+		which, err := l.v.Match(t.Context(), "state=queue")
+		must(t, err)
+		w, err := l.v.Cost(t.Context(), which)
 		if err != nil || which.Count() != n-w.Running-2 || w.Queued != which.Count() {
 			t.Errorf("%d of %+v, %v", which.Count(), w, err)
 		}
@@ -222,4 +225,23 @@ func TestProgressOfAwayJobsStands(t *testing.T) {
 		}
 		wants("back, and not a heartbeat yet", Running)
 	})
+}
+
+// TestProgressIsKeptWithoutADispatcher checks that the last reported progress of a job stays when
+// nobody dispatches the run any more.
+func TestProgressIsKeptWithoutADispatcher(t *testing.T) {
+	table := newTab()
+	table.add(jobs.Spec{Command: "train"}, jobs.Running, withRunning("ws01", time.Hour))
+	b := boardOf(t, table)
+	for _, state := range []*live.State{nil, {At: time.Now(), Progress: map[string]string{"1.1": "0.95"},
+		Hosts: []live.Host{{Name: "ws01", Linked: true}}}, nil} {
+		b.mu.Lock()
+		b.setState(state)
+		b.changed()
+		b.mu.Unlock()
+		lookAt(t, b, Query{Jobs: windowOf(1)})
+	}
+	if r := lookAt(t, b, Query{Jobs: windowOf(1)}).Jobs.Rows[0]; r.Phase != Away || r.Progress != 0.95 {
+		t.Errorf("%s, progress %v", r.Phase, r.Progress)
+	}
 }

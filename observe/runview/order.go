@@ -41,7 +41,6 @@ type order struct {
 	filter filter
 	wrong  string
 	ids    []uint32
-	at     int // last position of the cursor
 	params int // number of parameters that the filter knew
 	upkeep
 }
@@ -80,21 +79,6 @@ func (v *View) remake(x *order) {
 			x.ids = sortIDs(&v.list, v.matching(x.filter), x.key.sort, x.key.reverse, v.now())
 		}
 	})
-}
-
-// find returns the position of a job, or -1 if it is not in the order.
-func (x *order) find(id uint32) int {
-	const near = 1000 // a cursor usually moves a little
-	from, to := max(0, x.at-near), min(len(x.ids), x.at+near)
-	if i := slices.Index(x.ids[min(from, to):to], id); i >= 0 {
-		x.at = from + i
-		return x.at
-	}
-	if i := slices.Index(x.ids, id); i >= 0 {
-		x.at = i
-		return i
-	}
-	return -1
 }
 
 // matching returns the jobs that a filter matches, in ascending order. A nil filter matches all.
@@ -154,7 +138,7 @@ func (l *list) matching(f filter) []uint32 {
 func window(x *order, w *JobsWindow) (first, rows, cursor int) {
 	cursor = -1
 	if w.Cursor > 0 && uint64(w.Cursor) < 1<<32 {
-		cursor = x.find(uint32(w.Cursor))
+		cursor = slices.Index(x.ids, uint32(w.Cursor))
 	}
 	first, rows = placeWindow(len(x.ids), cursor, w)
 	return first, rows, cursor

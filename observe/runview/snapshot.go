@@ -83,7 +83,7 @@ func (v *View) trySnapshot(ask *Query, until time.Time) (p *Snapshot, news <-cha
 
 // hasPending reports whether rows must be remade.
 func (v *View) hasPending() bool {
-	return v.dirty || v.version == 0 || len(v.stale) > 0 || len(v.changedJobs.ids) > 0 || v.total() != len(v.rows) ||
+	return v.dirty || v.version == 0 || len(v.stale.ids) > 0 || v.total() != len(v.rows) ||
 		len(v.retries) > 0 && v.retries[0].at <= jobs.StampOf(v.now())
 }
 
@@ -92,13 +92,12 @@ func (v *View) update(now time.Time) {
 	if len(v.rows) > v.total() { // specifications that were shown are gone
 		v.restart(v.table, &pollResult{events: v.events})
 	}
-	ids := v.changedJobs.take()
 	v.markDueRetries(jobs.StampOf(v.now()))
 	if n := v.total() - len(v.rows); n > 0 {
 		v.rows = slices.Grow(v.rows, n)
 	}
-	for {
-		for _, id := range ids {
+	for len(v.rows) < v.total() || len(v.stale.ids) > 0 {
+		for _, id := range v.stale.take() {
 			if int(id) <= v.total() {
 				v.remakeRow(id)
 			}
@@ -106,14 +105,6 @@ func (v *View) update(now time.Time) {
 		for len(v.rows) < v.total() {
 			v.remakeRow(jobs.ID(len(v.rows) + 1))
 		}
-		ids = ids[:0]
-		if len(v.stale) == 0 {
-			break
-		}
-		for id := range v.stale {
-			ids = append(ids, id)
-		}
-		clear(v.stale)
 	}
 	v.version, v.dirty, v.madeAt = v.version+1, false, now
 }
@@ -147,7 +138,7 @@ func (v *View) markDueRetries(now jobs.Stamp) {
 	for len(v.retries) > 0 && v.retries[0].at <= now {
 		r := v.retries.Pop()
 		if x := &v.rows[r.id-1]; x.phase == Retry && x.when == r.at {
-			v.stale[jobs.ID(r.id)] = struct{}{}
+			v.stale.add(jobs.ID(r.id))
 		}
 	}
 }
@@ -212,23 +203,23 @@ func (v *View) explain(ctx context.Context, p *Snapshot) {
 	}
 }
 
-// Match returns all jobs that a filter matches, and the cost of ending them.
-func (v *View) Match(ctx context.Context, text string) (jobs.Ranges, Cost, error) {
+// Match implements Source.
+func (v *View) Match(ctx context.Context, text string) (jobs.Ranges, error) {
 	if err := v.Ready(ctx); err != nil {
-		return nil, Cost{}, err
+		return nil, err
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.update(time.Now())
 	f, err := parseFilter(text, v.known)
 	if err != nil {
-		return nil, Cost{}, &Refused{Why: err.Error()}
+		return nil, &Refused{Why: err.Error()}
 	}
 	which := jobs.Ranges{}
 	for _, id := range v.matching(f) {
 		which.Add(jobs.ID(id))
 	}
-	return which, v.cost(which), nil
+	return which, nil
 }
 
 // Cost returns the cost of ending these jobs.
@@ -239,10 +230,6 @@ func (v *View) Cost(ctx context.Context, which jobs.Ranges) (Cost, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.update(time.Now())
-	return v.cost(which), nil
-}
-
-func (v *View) cost(which jobs.Ranges) Cost {
 	var w Cost
 	now := jobs.StampOf(v.now())
 	for _, x := range which {
@@ -262,7 +249,7 @@ func (v *View) cost(which jobs.Ranges) Cost {
 			}
 		}
 	}
-	return w
+	return w, nil
 }
 
 // row returns the whole row of a job.
@@ -291,6 +278,9 @@ func (v *View) row(id jobs.ID) Row {
 	}
 	f, _ := failureOf(p, j, a)
 	r.Cause, r.Last = f.Cause, f.LastLine
+	if isRunningPhase(p) && int(id) <= len(v.rows) && v.rows[id-1].progress != noProgress {
+		r.Progress = float64(v.rows[id-1].progress) / 10_000 // the last one that is known
+	}
 	if v.state != nil && p <= Away {
 		if text, ok := v.state.Progress[jobs.AttemptID{Job: id, N: r.Attempt}.String()]; ok {
 			r.Progress, r.Said = jobs.ReadProgress(text)

@@ -17,8 +17,8 @@ type Source interface {
 	// Snapshot returns a snapshot of the run, all of one instant. If nothing has changed since
 	// Query.After, it waits for a change, for at most Query.Wait.
 	Snapshot(ctx context.Context, ask Query) (*Snapshot, error)
-	// Match returns all jobs that a filter matches, and the cost of ending them.
-	Match(ctx context.Context, filter string) (jobs.Ranges, Cost, error)
+	// Match returns all jobs that a filter matches.
+	Match(ctx context.Context, filter string) (jobs.Ranges, error)
 	// Cost returns the cost of ending these jobs.
 	Cost(ctx context.Context, which jobs.Ranges) (Cost, error)
 	// Read returns a part of an attempt's output.
@@ -92,13 +92,11 @@ func (s Sort) String() string {
 	return "?"
 }
 
-// EventsWindow selects a part of the event log, oldest first. It ends Back lines before the newest
-// line that matches.
+// EventsWindow selects the newest events that match, oldest first.
 type EventsWindow struct {
-	Filter string // text, host:ws01, job:17
+	Filter string // text, host=ws01, job=17
 	All    bool   // all records, not only those for which IsNotable holds
-	Back   int
-	Rows   int // at most MaxRows
+	Rows   int    // at most MaxEvents
 }
 
 // Read asks for a part of an attempt's output. A source may return less than its Limit.
@@ -256,10 +254,9 @@ type Group struct {
 // MaxGroupRows bounds Group.Jobs.
 const MaxGroupRows = 20
 
-// Events is a part of the event log.
+// Events holds the newest events.
 type Events struct {
 	Total int // number of kept lines that match
-	Back  int // number of lines after Lines
 	Wrong string
 	Cut   bool // older lines were dropped
 	Lines []Event

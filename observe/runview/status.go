@@ -218,7 +218,7 @@ func (v *View) setState(s *live.State) {
 	} else {
 		for _, r := range []jobs.Ranges{old.Stragglers, s.Stragglers, old.Ending, s.Ending} {
 			for _, id := range r.IDs(jobs.ID(len(v.rows))) {
-				v.stale[id] = struct{}{}
+				v.stale.add(id)
 			}
 		}
 	}

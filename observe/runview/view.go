@@ -94,7 +94,6 @@ type View struct {
 	past        []live.Host      // hosts while nobody dispatches the run, as of pastAt
 	pastAt      uint64           // edition for which past was computed
 	place       *results.RunInfo // locations of attempts' files
-	changedJobs jobSet           // jobs whose rows must be remade
 	events      eventLog
 	page        *order
 	queue       queue
@@ -377,7 +376,7 @@ func (h *pollResult) onRecord(_ int, r *jobs.Record) {
 		t.OnRecord(r)
 	}
 	if !h.rebuilt && r.Job > 0 && r.Kind != jobs.KindAccepted && r.Kind != jobs.KindRequest {
-		v.changedJobs.add(r.Job)
+		v.stale.add(r.Job)
 		if r.Kind == jobs.KindEdited {
 			v.edited[r.Job] = true
 		}
@@ -396,7 +395,7 @@ func (v *View) initList() {
 
 // restart shows a table that was built again. mu is held.
 func (v *View) restart(t *jobs.Table, h *pollResult) {
-	v.table, v.events, v.changedJobs, v.stored = t, h.events, jobSet{}, 0
+	v.table, v.events, v.stored = t, h.events, 0
 	edition := v.edition
 	v.list = list{}
 	v.initList()
