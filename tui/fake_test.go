@@ -416,14 +416,12 @@ const sampleTotal = 96_859
 // samplePage returns jobs 50117, 50118, … in this order, whatever order the request names.
 func samplePage(w *runview.JobsWindow) *runview.Page {
 	const first = 50117
-	cursor := -1
 	start := max(0, w.At-w.Above)
 	if w.Cursor >= first {
-		cursor = int(w.Cursor) - first
-		start = max(0, cursor-w.Above)
+		start = max(0, int(w.Cursor)-first-w.Above)
 	}
 	p := &runview.Page{Filter: w.Filter, Sort: w.Sort, Reverse: w.Reverse, Matched: sampleTotal, First: start,
-		Cursor: cursor}
+		Cursor: w.Cursor}
 	for i := start; i < min(sampleTotal, start+w.Rows); i++ {
 		p.Rows = append(p.Rows, sampleRow(jobs.ID(first+i)))
 	}

@@ -18,7 +18,7 @@ func allPhases() *fakeSource {
 		if snap.Jobs == nil {
 			return snap, nil
 		}
-		snap.Jobs.Rows, snap.Jobs.First, snap.Jobs.Cursor = nil, 0, -1
+		snap.Jobs.Rows, snap.Jobs.First = nil, 0
 		for i := range int(runview.Phases) + 2 {
 			r := runview.Row{ID: jobs.ID(i + 1), Title: fmt.Sprintf("train --fold %d", i), Phase: runview.Phase(i),
 				Tries: 3, Round: 1, Progress: -1, Place: -1,
@@ -55,9 +55,6 @@ func allPhases() *fakeSource {
 				r.Phase = 77
 			}
 			snap.Jobs.Rows = append(snap.Jobs.Rows, r)
-			if r.ID == ask.Jobs.Cursor {
-				snap.Jobs.Cursor = i
-			}
 		}
 		snap.Jobs.Matched = len(snap.Jobs.Rows)
 		return snap, nil
@@ -92,7 +89,7 @@ func TestCopiesAreCounted(t *testing.T) {
 
 // TestEmptyListHasAText checks the text that replaces an empty list.
 func TestEmptyListHasAText(t *testing.T) {
-	page := &runview.Page{Cursor: -1}
+	page := &runview.Page{}
 	src := &fakeSource{snapshot: func(ask runview.Query) (*runview.Snapshot, error) {
 		snap := sampleSnapshot(runview.Query{})
 		if ask.Jobs != nil {
@@ -176,7 +173,7 @@ func reversed(line string) (text, marks string) {
 // made of blocks, which would show the opposite value. It checks this with colors, without colors,
 // and in ASCII (rule 8).
 func TestTheCursorReversesNoBar(t *testing.T) {
-	for _, o := range []Options{{}, {NoColor: true}, {ASCII: true}} {
+	for _, o := range []Options{{}, {Colors: "none"}, {ASCII: true}} {
 		o.Source = sampleWith(func(snap *runview.Snapshot) {
 			if snap.Jobs != nil {
 				for i := range snap.Jobs.Rows {

@@ -35,7 +35,6 @@ type jobList struct {
 	windowFirst int                // its first position, as far as it is known before the answer
 	waiting     bool               // the answer is pending
 	outdated    bool               // the page no longer contains the cursor's job
-	jobMissing  bool               // one page lacked the cursor's job; the next page decides
 	slip        slip
 	acted       actedJob
 
@@ -92,43 +91,38 @@ func (l *jobList) cursorJob() (runview.Row, bool) {
 	return *r, true
 }
 
-// setPage replaces the page. It returns false if the cursor's job is no longer in the list.
-func (l *jobList) setPage(p *runview.Page) bool {
-	if p == nil || !l.isCurrentPage(p) {
-		return true
+// setPage replaces the page, unless it has another filter or order, or follows another job.
+func (l *jobList) setPage(p *runview.Page) {
+	if !l.isCurrentPage(p) {
+		return
 	}
 	anew := l.page == nil || !l.isCurrentPage(l.page)
-	there := true
 	switch pos := findJob(p, l.cursor); {
 	case p.Wrong != "": // the cursor's job returns with a corrected filter
 	case !l.pinned:
 		l.cursorRow, l.top = 0, 0
 	case l.cursor == 0: // a position, whatever job is there
 	case pos >= 0 && l.hasMovedByAction(p, pos):
-		if l.moveToJob(l.acted.next); findJob(p, l.cursor) < 0 {
-			return true // requested now
+		if l.moveToJob(l.acted.next); findJob(p, l.cursor) >= 0 { // otherwise it is requested now
+			l.setPage(p)
 		}
-		return l.setPage(p)
+		return
 	case pos >= 0:
 		l.top += pos - l.cursorRow
 		if anew {
 			l.top = pos - l.h/2
 		}
 		l.cursorRow = pos
-	case p.Cursor >= 0 || l.window.Cursor != l.cursor: // the answer to a request from before the cursor moved
+	case p.Cursor != l.cursor: // the answer to a request from before the cursor moved
 		l.waiting, l.outdated = false, true
-		return true
+		return
 	case anew:
-		l.pinned, l.cursorRow, l.top, there = false, 0, 0, false
-	case !l.jobMissing: // perhaps the answer to a request for a position
-		l.jobMissing, l.waiting = true, false
-		return true
-	default:
-		l.cursor, there = 0, false
+		l.pinned, l.cursorRow, l.top = false, 0, 0
+	default: // the job has left the list
+		l.cursor = 0
 	}
-	l.page, l.waiting, l.jobMissing = p, false, false
+	l.page, l.waiting = p, false
 	l.clampCursor()
-	return there
 }
 
 // actedJob is the job under the cursor at the last action on it. If the action moves the job away,
@@ -175,7 +169,7 @@ func (l *jobList) clampCursor() {
 // moveTo moves the cursor to a position.
 func (l *jobList) moveTo(pos int) {
 	if l.numMatched() > 0 {
-		l.cursorRow, l.pinned, l.cursor, l.jobMissing = pos, true, 0, false
+		l.cursorRow, l.pinned, l.cursor = pos, true, 0
 		l.clampCursor()
 	}
 }
@@ -195,7 +189,7 @@ func (l *jobList) moveToTop() {
 
 // moveToJob moves the cursor to a job at an unknown position.
 func (l *jobList) moveToJob(id jobs.ID) {
-	l.cursor, l.pinned, l.outdated, l.jobMissing = id, true, true, false
+	l.cursor, l.pinned, l.outdated = id, true, true
 	if l.page != nil {
 		if pos := findJob(l.page, id); pos >= 0 {
 			l.cursorRow = pos

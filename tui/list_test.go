@@ -26,12 +26,11 @@ func newFakeJobs(n int) *fakeJobs {
 
 // page answers a request as documented at runview.JobsWindow.
 func (c *fakeJobs) page(w *runview.JobsWindow) *runview.Page {
-	p := &runview.Page{Filter: w.Filter, Sort: w.Sort, Reverse: w.Reverse, Matched: len(c.order), Cursor: -1}
+	p := &runview.Page{Filter: w.Filter, Sort: w.Sort, Reverse: w.Reverse, Matched: len(c.order),
+		Cursor: w.Cursor}
 	at := min(w.At, len(c.order)-1)
-	if w.Cursor != 0 {
-		if p.Cursor = slices.Index(c.order, w.Cursor); p.Cursor >= 0 {
-			at = p.Cursor
-		}
+	if i := slices.Index(c.order, w.Cursor); i >= 0 {
+		at = i
 	}
 	p.First = max(0, at-w.Above)
 	for _, id := range c.order[p.First:min(len(c.order), p.First+w.Rows)] {
@@ -342,8 +341,7 @@ func passFilterDelay(t *testing.T, m *model) {
 func TestFilterAppliesDuringTyping(t *testing.T) {
 	src := sampleWith(func(snap *runview.Snapshot) {
 		if snap.Jobs != nil && strings.Contains(snap.Jobs.Filter, "stat:") {
-			snap.Jobs.Wrong, snap.Jobs.Rows, snap.Jobs.Matched,
-				snap.Jobs.Cursor = "there is no stat:; did you mean state?", nil, 0, -1
+			snap.Jobs.Wrong, snap.Jobs.Rows, snap.Jobs.Matched = "there is no stat:; did you mean state?", nil, 0
 		}
 	})
 	m, _ := screenOn(t, src, aFailed, 80, 24)

@@ -251,53 +251,6 @@ func TestWhatFailedPointsToStderr(t *testing.T) {
 	press(t, m, "esc w", "The last line of its stderr: Killed")
 }
 
-// TestKeyDoesNothingToAJobThatHasJustMoved checks that a key does nothing to a job that has just
-// moved under the cursor. The key shows a message, and the next key works. A message about one job
-// names the job (rule 4).
-func TestKeyDoesNothingToAJobThatHasJustMoved(t *testing.T) {
-	gone := false
-	src := sampleWith(func(snap *runview.Snapshot) {
-		if gone && snap.Jobs != nil {
-			for i := range snap.Jobs.Rows {
-				snap.Jobs.Rows[i].ID++
-			}
-			snap.Jobs.Cursor = -1
-		}
-	})
-	src.answer = func(a action.Request) (*runview.Answer, error) {
-		return &runview.Answer{Done: 1, Text: "priority -1 for 1 job"}, nil
-	}
-	m, now := screenOn(t, src, aQueued, 80, 24)
-	gone = true
-	m.jobs.jobList.cursor = aQueued
-	// The page arrives without the job twice, as from a dispatcher.
-	page := &runview.Page{Matched: sampleTotal, First: 20, Cursor: -1}
-	for i := range 20 {
-		page.Rows = append(page.Rows, sampleRow(aQueued+1+jobs.ID(i)))
-	}
-	m.jobs.window.Cursor = aQueued
-	m.jobs.setPageAndNoteSlip(m, page)
-	m.jobs.window.Cursor = aQueued
-	m.jobs.setPageAndNoteSlip(m, page)
-	on, ok := m.jobs.currentJob(m)
-	if !ok || on.ID != aQueued+1 {
-		t.Fatalf("the cursor is on %d, %v", on.ID, ok)
-	}
-	m.Update(keyMessage("c"))
-	equal(t, m.message.text, "job 50137 has left the list; the cursor is on job 50138 now: press again", "the message")
-	equal(t, m.modal, nil, "the question")
-	checkActions(t, src)
-	_, cmd := m.Update(keyMessage("+"))
-	if cmd == nil || len(m.targetJobs()) != 1 {
-		t.Error("the second key does nothing")
-	}
-	m.jobs.slip = slip{from: jobName(aQueued), gone: true, at: *now}
-	*now = now.Add(slipTime)
-	if m.warnIfSlipped() {
-		t.Error("after a while it still counts as sudden")
-	}
-}
-
 // TestAPaneSaysThatTheCursorIsElsewhere checks that a pane that stays with a job shows it when the
 // cursor is on another job.
 func TestAPaneSaysThatTheCursorIsElsewhere(t *testing.T) {
@@ -421,16 +374,4 @@ func TestHostsAreGroupedByCause(t *testing.T) {
 	press(t, m, "2")
 	checkGolden(t, m, "hosts-by-cause-160x30")
 	shows(t, m, "⚠ ws[01-04,06-09] (8 hosts): <host>:22 refuses connections")
-}
-
-// TestNoBarWithoutProgress checks that a job that reports no progress has no bar.
-func TestNoBarWithoutProgress(t *testing.T) {
-	m := newScreen(t, sample(), 120, 24)
-	for row := range strings.SplitSeq(plainScreen(m), "\n") {
-		if (strings.Contains(row, " queue ") || strings.Contains(row, " sent ")) && strings.Contains(row, "··") &&
-			strings.Contains(row, "sweep C") {
-			t.Errorf("it reports nothing and has a bar: %s", row)
-		}
-	}
-	shows(t, m, "███████")
 }

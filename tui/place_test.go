@@ -30,7 +30,7 @@ func sinkingJobs() (src *fakeSource, lags *bool) {
 				}
 			}
 			p := &runview.Page{Filter: w.Filter, Sort: w.Sort, Reverse: w.Reverse, Matched: len(order),
-				Cursor: slices.Index(order, w.Cursor)}
+				Cursor: w.Cursor}
 			for _, id := range order {
 				r := runview.Row{ID: id, Phase: runview.Queued, Place: -1, Progress: -1}
 				if shown[id] {

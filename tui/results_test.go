@@ -124,25 +124,9 @@ func TestEachKeySendsItsQuery(t *testing.T) {
 	checkActions(t, src)
 }
 
-// TestHelpListsTheTable checks that the help lists everything that the table offers, that the
-// footer lists the keys that change what is shown, and that tab completes metrics in its filter.
-func TestHelpListsTheTable(t *testing.T) {
+// TestMetricsAreCompleted checks that tab completes the metrics of the table in its filter.
+func TestMetricsAreCompleted(t *testing.T) {
 	m := newView(t, Options{Source: sweepSource(t)}, tabResults, 80, 24)
-	var help strings.Builder
-	for _, r := range m.helpRows() {
-		help.WriteString(r.name + "  " + r.text + "\n")
-	}
-	for _, want := range []string{"m  groups", "h  a heat map", "→  4 more columns", "s  sort", "S  in reverse",
-		"/  filter", "↵  details", "space  select", "a  select all",
-		"result NAME", "group [COLUMNS", "best [COLUMN:max]", "pivot [ROWS", "sort ", "acc>0.9"} {
-		t.Run(want, func(t *testing.T) {
-			checkContains(t, help.String(), want, "the help")
-		})
-	}
-	shows(t, m, "m groups", "h heat map", "→ columns", "/ filter", "? help")
-	press(t, m, "m", "↵ its jobs", "m jobs", "h heat map", "→ columns", "/ filter")
-	press(t, m, "h", "↵ its jobs", "h back", "m groups", "/ filter")
-	press(t, m, "m m")
 	if _, words := m.completeFilter("C=1 ac"); !slices.Equal(words, []string{"acc>", "acc<"}) {
 		t.Errorf("tab completes ac with %q", words)
 	}

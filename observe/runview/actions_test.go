@@ -41,32 +41,15 @@ func TestActionsAreCarriedOutWhenDoReturns(t *testing.T) {
 		if r := p.Jobs.Rows[2]; r.ID != 5 || r.Priority != -2 || r.Place != 0 {
 			t.Errorf("%+v: it is the next to start", r)
 		}
-		name := "other"
-		if ans = l.do(action.Request{Do: action.Edit, Jobs: jobs.One(3),
-			Edit: &jobs.Change{Command: new("true"), Name: &name}}); ans.Done != 1 {
-			t.Errorf("Edit: got %+v, want 1 job", ans)
-		}
-		if ans = l.do(action.Request{Do: action.Edit, Jobs: jobs.One(1),
-			Edit: &jobs.Change{Command: new("true")}}); ans.Done != 0 || ans.Left != 1 || ans.Text == "" {
-			t.Errorf("Edit of a running job: got %+v, want a refusal with its reason", ans)
-		}
-		if r := l.look(Query{Jobs: &JobsWindow{Filter: "other", Rows: 5}}).Jobs; r.Matched != 1 ||
-			r.Rows[0].Title != "other" {
-			t.Errorf("after Edit: got %+v, want 1 job with the new name", r)
-		}
-		if ans = l.do(action.Request{Do: action.Cancel, Jobs: jobs.One(1)}); ans.Done != 1 || ans.Changed.Count() != 1 {
-			t.Errorf("Cancel: got %+v, want 1 changed job", ans)
-		}
-		l.do(action.Request{Do: action.Pause})
-		if p := l.look(Query{Focus: 3}); !p.Paused || !strings.Contains(p.Detail.Why, "paused") {
-			t.Errorf("paused %v, why %q; want both to say so", p.Paused, p.Detail.Why)
-		}
-		l.do(action.Request{Do: action.Continue})
-		l.do(action.Request{Do: action.DrainHost, Host: "a"})
-		if h := l.look(Query{}).Hosts[0]; h.State != "draining" {
-			t.Errorf("got host state %q, want draining", h.State)
-		}
-		l.do(action.Request{Do: action.UseHost, Host: "a"})
+	})
+}
+
+// TestRefusalsAreErrors checks that an action that makes no sense is a Refused error, whether the
+// screen or the dispatcher refuses it.
+func TestRefusalsAreErrors(t *testing.T) {
+	withLab(t, "a", func(t *testing.T, l *lab) {
+		l.submit(sleepJobs(6)...)
+		time.Sleep(5 * time.Second)
 		for _, a := range []action.Request{{Do: action.Resume}, {Do: "dance"}, {Do: action.Cancel},
 			{Do: action.Cancel, Jobs: jobs.One(77)},
 			{Do: action.DrainHost, Host: "b"}, {Do: action.Edit, Jobs: jobs.One(1)},
@@ -75,14 +58,6 @@ func TestActionsAreCarriedOutWhenDoReturns(t *testing.T) {
 			if r := (*Refused)(nil); !errors.As(err, &r) {
 				t.Errorf("%+v: %v", a, err)
 			}
-		}
-		w, err := l.v.Cost(t.Context(), jobs.Ranges{{First: 1, Last: 6}})
-		if err != nil || w.Running+w.Sent+w.Queued+w.Over != 6 || w.Lost <= 0 {
-			t.Errorf("Cost: got %+v, %v; want 6 jobs and lost time", w, err)
-		}
-		l.do(action.Request{Do: action.StopRun})
-		if p := l.look(Query{}); p.Status != StatusStopped || len(l.acts) != 0 {
-			t.Errorf("status %v, and %v was asked of nobody", p.Status, l.acts)
 		}
 	})
 }

@@ -34,8 +34,10 @@ type list struct {
 	links     map[string]bool     // hosts that can be reached
 	groups    groups
 	dated     bool // some job has a deadline
-	hard      hardness
-	known     vocabulary
+	// Rank of the hardness by number of the options; 0: it has none. See rankHardness.
+	hardness      []uint32
+	numHardnesses int // options with a hardness
+	known         vocabulary
 }
 
 func (l *list) init(declared []*metrics.Metric) {
@@ -86,7 +88,6 @@ func (l *list) setRow(c *rowUpdate) {
 	if fresh {
 		l.rows = append(l.rows, row{phase: Phases})
 		l.known.addParams(c.spec)
-		l.hard.addOptions(c.spec.Options)
 		l.updateDependents(c)
 	}
 	old := l.rows[i]

@@ -133,17 +133,6 @@ func (l *list) matching(f filter) []uint32 {
 	return all
 }
 
-// window returns the part of a list that is shown: its first position, its length, and the position
-// of the cursor in the list, or -1 if the cursor's job is not in it.
-func window(x *order, w *JobsWindow) (first, rows, cursor int) {
-	cursor = -1
-	if w.Cursor > 0 && uint64(w.Cursor) < 1<<32 {
-		cursor = slices.Index(x.ids, uint32(w.Cursor))
-	}
-	first, rows = placeWindow(len(x.ids), cursor, w)
-	return first, rows, cursor
-}
-
 // placeWindow places a window on a list of n rows. at is the position of the cursor in the list, or
 // -1.
 func placeWindow(n, at int, w *JobsWindow) (first, rows int) {
@@ -192,8 +181,11 @@ func sortIDs(l *list, ids []uint32, by Sort, reverse bool, now time.Time) []uint
 		sortByKey(ids, reverse, func(id uint32) string { return l.spec(id).Title() })
 		return ids
 	}
-	if by == SortAge && len(l.hard.order) > 0 { // breaks ties
-		sortBy(l, ids, reverse, func(r *row) uint64 { return uint64(l.hardnessOf(r)) })
+	if by == SortAge {
+		l.rankHardness()
+		if l.numHardnesses > 0 { // breaks ties
+			sortBy(l, ids, reverse, func(r *row) uint64 { return uint64(l.hardnessOf(r)) })
+		}
 	}
 	sortBy(l, ids, reverse, l.keyOf(by, now))
 	return ids
@@ -328,85 +320,63 @@ type queue struct {
 	upkeep
 }
 
-// hardness is the order of jobs that run from the easiest to the hardest.
-type hardness struct {
-	order  map[*jobs.Options]uint32
-	all    []*jobs.Options // distinct options with a hardness, in the order of their first jobs
-	had    map[*jobs.Options]bool
-	upkeep // refreshes order; its edition is the length of all
-}
-
-// addOptions records the options of a job.
-func (h *hardness) addOptions(o *jobs.Options) {
-	if o == nil || len(o.Hardness) == 0 || h.had[o] {
-		return
-	}
-	if h.had == nil {
-		h.had = map[*jobs.Options]bool{}
-	}
-	h.had[o] = true
-	h.all = append(h.all, o)
-}
-
-// hardnessOf returns the rank of a queued job's hardness, which breaks ties between equal keys.
-func (l *list) hardnessOf(r *row) uint32 {
-	h := &l.hard
-	if len(h.order) == 0 || r.phase != Queued {
-		return 0
-	}
-	return h.order[l.options[r.options]]
-}
-
 // maxHardnesses bounds how many options are ranked. If there are more, no row has a Place.
 const maxHardnesses = 20_000
 
-// sort ranks the options from 1 for the easiest, batch by batch, in the order in which sched starts
-// their jobs. Options of equal hardness have the same rank.
-func (h *hardness) sort() {
+// rankHardness ranks the options with a hardness from 1 for the easiest, batch by batch, in the order
+// in which sched starts their jobs. Options of equal hardness have the same rank. With too many of
+// them, or none, there are no ranks.
+func (l *list) rankHardness() {
+	if len(l.hardness) == len(l.options) {
+		return
+	}
 	type tuple struct {
-		o     *jobs.Options
-		batch int
-		at    []jobs.Hardness
+		options, batch int
+		at             []jobs.Hardness
 	}
 	batches := map[jobs.HardnessBatch]int{}
-	list := make([]tuple, len(h.all))
-	for i, o := range h.all {
+	var list []tuple
+	for i, o := range l.options {
+		if len(o.Hardness) == 0 {
+			continue
+		}
 		b := o.HardnessBatch()
 		if _, ok := batches[b]; !ok {
 			batches[b] = len(batches)
 		}
-		list[i] = tuple{o: o, batch: batches[b]}
+		t := tuple{options: i, batch: batches[b]}
 		for _, s := range o.Hardness {
-			list[i].at = append(list[i].at, jobs.ParseHardness(s))
+			t.at = append(t.at, jobs.ParseHardness(s))
 		}
+		list = append(list, t)
+	}
+	l.hardness, l.numHardnesses = make([]uint32, len(l.options)), len(list)
+	if l.numHardnesses > maxHardnesses {
+		return
 	}
 	compare := func(a, b tuple) int {
 		if c := cmp.Compare(a.batch, b.batch); c != 0 {
 			return c
 		}
-		return jobs.CompareHardness(a.at, b.at, a.o.Timeout, b.o.Timeout)
+		return jobs.CompareHardness(a.at, b.at, l.options[a.options].Timeout, l.options[b.options].Timeout)
 	}
 	slices.SortStableFunc(list, compare)
-	h.order = make(map[*jobs.Options]uint32, len(list))
 	n := uint32(0)
 	for i, t := range list {
 		if i == 0 || compare(list[i-1], t) != 0 {
 			n++
 		}
-		h.order[t.o] = n
+		l.hardness[t.options] = n
 	}
 }
 
-// learnHardness updates the ranks of hardness.
-func (v *View) learnHardness() {
-	h := &v.hard
-	switch n := uint64(len(h.all)); {
-	case n > maxHardnesses:
-		h.order = nil
-	case n > 0 && h.isDue(n):
-		h.recompute(n, h.sort)
-		v.edition++ // orders must be computed again
+// hardnessOf returns the rank of a queued job's hardness, which breaks ties between equal keys. A job
+// whose options have no rank yet comes first.
+func (l *list) hardnessOf(r *row) uint32 {
+	if r.phase != Queued || int(r.options) >= len(l.hardness) {
+		return 0
 	}
+	return l.hardness[r.options]
 }
 
 // sortQueue computes the queue.
@@ -415,7 +385,8 @@ func (v *View) sortQueue() {
 	ids := l.ids[:0]
 	var name string
 	var last *jobs.Options
-	l.mixed = len(v.hard.all) > maxHardnesses
+	v.rankHardness()
+	l.mixed = v.numHardnesses > maxHardnesses
 	for i := range v.rows {
 		r := &v.rows[i]
 		if r.phase != Queued {

@@ -148,11 +148,10 @@ func (v *View) snapshot(ask *Query) *Snapshot {
 	p := &Snapshot{Version: v.version}
 	v.fill(p)
 	if w := ask.Jobs; w != nil {
-		v.learnHardness()
 		x := v.order(keyOf(w))
-		first, n, cursor := window(x, w)
+		first, n := placeWindow(len(x.ids), slices.Index(x.ids, uint32(w.Cursor)), w)
 		p.Jobs = &Page{Filter: w.Filter, Wrong: x.wrong, Sort: w.Sort, Reverse: w.Reverse, Matched: len(x.ids),
-			First: first, Cursor: cursor, Rows: make([]Row, 0, n)}
+			First: first, Cursor: w.Cursor, Rows: make([]Row, 0, n)}
 		for _, id := range x.ids[first : first+n] {
 			p.Jobs.Rows = append(p.Jobs.Rows, v.row(jobs.ID(id)))
 		}

@@ -205,9 +205,9 @@ type Page struct {
 	Wrong   string // error in the filter, which then matches nothing
 	Sort    Sort
 	Reverse bool
-	Matched int // rows in the whole list
-	First   int // position of Rows[0]
-	Cursor  int // position of JobsWindow.Cursor; -1: not in the list
+	Matched int     // rows in the whole list
+	First   int     // position of Rows[0]
+	Cursor  jobs.ID // of the JobsWindow that it answers
 	Rows    []Row
 	Settled time.Duration // age of the order: long lists are sorted less often than they change
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -291,29 +292,16 @@ func (v *View) pastHosts() []live.Host {
 		return slices.Clone(v.past)
 	}
 	const reason = "nobody dispatches the run"
-	list := v.inventory(reason)
-	at := map[string]int{}
-	for i := range list {
-		at[list[i].Name] = i
+	list, counts := v.inventory(reason), CountHosts(v.table)
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		if !slices.ContainsFunc(list, func(h live.Host) bool { return h.Name == name }) {
+			list = append(list, live.Host{Name: name, HostStatus: jobs.HostStatus{State: jobs.HostUnknown,
+				Reason: reason}, DiskFree: -1})
+		}
 	}
-	for j := range v.table.Rows() {
-		for _, a := range j.Attempts {
-			k, ok := at[a.Host]
-			if !ok && a.Host != "" {
-				k = len(list)
-				at[a.Host] = k
-				list = append(list, live.Host{Name: a.Host, HostStatus: jobs.HostStatus{State: jobs.HostUnknown,
-					Reason: reason}, DiskFree: -1})
-			}
-			switch {
-			case a.Host == "":
-			case a.State == jobs.AttemptRunning:
-				list[k].Running += j.Spec.SlotCount()
-			case a.Failed():
-				list[k].Failed++
-			case a.State == jobs.AttemptExited && !a.Postponed():
-				list[k].Done++
-			}
+	for i := range list {
+		if c := counts[list[i].Name]; c != nil {
+			list[i].Running, list[i].Failed, list[i].Done = c.Slots, c.Failed, c.Succeeded
 		}
 	}
 	v.past, v.pastAt = list, v.edition

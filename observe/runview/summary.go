@@ -117,6 +117,9 @@ type HostCount struct {
 	Ended   int `json:"ended"`   // attempts with an outcome
 	// Those of Ended that failed. One that was ended on request did not fail.
 	Failed int `json:"failed"`
+
+	Succeeded int `json:"-"` // neither failed nor to be run again later
+	Slots     int `json:"-"` // of the attempts that have started and not ended
 }
 
 // CountHosts counts the attempts on each host, by its name.
@@ -137,11 +140,15 @@ func CountHosts(t *jobs.Table) map[string]*HostCount {
 				h.Running++
 				if a.State == jobs.AttemptLaunching {
 					h.Sent++
+				} else {
+					h.Slots += j.Spec.SlotCount()
 				}
 			case a.Outcome != nil:
 				h.Ended++
 				if a.Failed() {
 					h.Failed++
+				} else if a.State == jobs.AttemptExited && !a.Postponed() {
+					h.Succeeded++
 				}
 			}
 		}

@@ -296,7 +296,7 @@ func (v *View) tableOf(ask *TableQuery) *Table {
 		out = m.table
 	}
 	page := &out.Page
-	page.Filter, page.Sort, page.Reverse, page.Cursor = ask.Filter, ask.Sort, ask.Reverse, -1
+	page.Filter, page.Sort, page.Reverse, page.Cursor = ask.Filter, ask.Sort, ask.Reverse, ask.Cursor
 	out.Wrong = cmp.Or(broken, out.Wrong)
 	if m == nil {
 		return &out
@@ -307,12 +307,11 @@ func (v *View) tableOf(ask *TableQuery) *Table {
 	if out.Groups != nil || out.Heat != nil {
 		return &out
 	}
-	for row := 0; ask.Cursor > 0 && row < m.rows.Len() && page.Cursor < 0; row++ {
-		if m.rows.Job(row) == ask.Cursor {
-			page.Cursor = row
-		}
+	cursor := m.rows.Len() - 1
+	for cursor >= 0 && m.rows.Job(cursor) != ask.Cursor {
+		cursor--
 	}
-	first, n := placeWindow(m.rows.Len(), page.Cursor, &ask.JobsWindow)
+	first, n := placeWindow(m.rows.Len(), cursor, &ask.JobsWindow)
 	page.First, out.Values = first, make([][]string, n)
 	for i := range n {
 		page.Rows = append(page.Rows, v.row(m.rows.Job(first+i)))

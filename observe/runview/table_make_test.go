@@ -142,7 +142,7 @@ func TestRowsHaveTheirMetrics(t *testing.T) {
 		t.Errorf("got rows %v, want job 25 alone", got)
 	}
 	tb = tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Rows: 5, Cursor: 12, Above: 2}})
-	if tb.Page.First != 9 || tb.Page.Cursor != 11 || fmt.Sprint(rowsOf(tb)) != "[10 11 12 13 14]" {
+	if tb.Page.First != 9 || tb.Page.Cursor != 12 || fmt.Sprint(rowsOf(tb)) != "[10 11 12 13 14]" {
 		t.Errorf("first %d, cursor %d: %v", tb.Page.First, tb.Page.Cursor, rowsOf(tb))
 	}
 	tb = tableOf(t, b, TableQuery{JobsWindow: rows, Metrics: []string{"l=key:loss", "acc=key:loss"}})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -193,32 +194,31 @@ func TestWindowFollowsTheCursor(t *testing.T) {
 	}
 	b := boardOf(t, x)
 	for _, c := range []struct {
-		w                   JobsWindow
-		first, rows, cursor int
+		w           JobsWindow
+		first, rows int
+		row         int // of the cursor among the rows; -1: it is not there
 	}{
 		{JobsWindow{Rows: 10}, 0, 10, -1},
-		{JobsWindow{Rows: 10, Cursor: 50, Above: 4}, 45, 10, 49},
-		{JobsWindow{Rows: 10, Cursor: 51, Above: 4}, 46, 10, 50},
+		{JobsWindow{Rows: 10, Cursor: 50, Above: 4}, 45, 10, 4},
+		{JobsWindow{Rows: 10, Cursor: 51, Above: 4}, 46, 10, 4},
 		{JobsWindow{Rows: 10, Cursor: 2, Above: 4}, 0, 10, 1},
-		{JobsWindow{Rows: 10, Cursor: 100, Above: 4}, 90, 10, 99},
-		{JobsWindow{Rows: 10, Cursor: 50, Above: 99}, 40, 10, 49},
+		{JobsWindow{Rows: 10, Cursor: 100, Above: 4}, 90, 10, 9},
+		{JobsWindow{Rows: 10, Cursor: 50, Above: 99}, 40, 10, 9},
 		{JobsWindow{Rows: 10, Cursor: 999, At: 30, Above: 5}, 25, 10, -1},
 		{JobsWindow{Rows: 10, At: 1e9, Above: 5}, 90, 10, -1},
 		{JobsWindow{Rows: 10, At: -5, Above: -5, Cursor: -1}, 0, 10, -1},
 		{JobsWindow{Rows: 1e6}, 0, 100, -1},
-		{JobsWindow{Rows: -1, Cursor: 7}, 6, 0, 6},
-		{JobsWindow{Rows: 10, Cursor: 1, Reverse: true, Sort: SortID}, 90, 10, 99},
+		{JobsWindow{Rows: -1, Cursor: 7}, 6, 0, -1},
+		{JobsWindow{Rows: 10, Cursor: 1, Reverse: true, Sort: SortID}, 90, 10, 9},
 		{JobsWindow{Rows: 10, Cursor: 3, Filter: "50<=id<=54"}, 0, 5, -1},
 		{JobsWindow{Rows: 10, Cursor: 52, Filter: "50<=id<=54"}, 0, 5, 2},
 		{JobsWindow{Rows: 10, Cursor: 52, Filter: "nothing"}, 0, 0, -1},
 	} {
 		p := lookAt(t, b, Query{Jobs: &c.w}).Jobs
-		if p.First != c.first || len(p.Rows) != c.rows || p.Cursor != c.cursor {
-			t.Errorf("%+v: first %d, %d rows, cursor %d; want %d, %d, %d", c.w, p.First, len(p.Rows), p.Cursor, c.first,
-				c.rows, c.cursor)
-		}
-		if p.Cursor >= 0 && len(p.Rows) > 0 && p.Rows[p.Cursor-p.First].ID != c.w.Cursor {
-			t.Errorf("%+v: the row of the cursor is that of job %d", c.w, p.Rows[p.Cursor-p.First].ID)
+		row := slices.IndexFunc(p.Rows, func(r Row) bool { return r.ID == c.w.Cursor })
+		if p.First != c.first || len(p.Rows) != c.rows || row != c.row || p.Cursor != c.w.Cursor {
+			t.Errorf("%+v: first %d, %d rows, cursor in row %d; want %d, %d, %d", c.w, p.First, len(p.Rows), row,
+				c.first, c.rows, c.row)
 		}
 	}
 }
