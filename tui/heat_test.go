@@ -103,7 +103,7 @@ func TestColorsOfATerminal(t *testing.T) {
 		{Options{}, []string{"TERM=xterm-256color", "COLORTERM=truecolor"}, colorprofile.ANSI256},
 		{Options{Colors: "256"}, []string{"TERM=xterm"}, colorprofile.ANSI256},
 		{Options{Colors: "16"}, []string{"TERM=xterm-256color"}, colorprofile.ANSI},
-		{Options{NoColor: true, Colors: "256"}, []string{"TERM=xterm-256color"}, colorprofile.ASCII},
+		{Options{Colors: "none"}, []string{"TERM=xterm-256color"}, colorprofile.ASCII},
 	} {
 		equal(t, c.o.colorProfile(c.env), c.want, "colors of %v with %q", c.env, c.o.Colors)
 	}

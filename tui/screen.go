@@ -25,9 +25,8 @@ import (
 // Options configure the screen.
 type Options struct {
 	Source  runview.Source
-	In, Out *os.File // the terminal
-	ASCII   bool     // the terminal has no UTF-8
-	NoColor bool
+	In, Out *os.File            // the terminal
+	ASCII   bool                // the terminal has no UTF-8
 	Colors  string              // "none", "16", or "256"; "auto" or "": what the terminal can show
 	Mouse   bool                // enable the mouse: rows can be clicked, but text can no longer be selected
 	Keys    map[string][]string // keys by their name in keyTable, instead of its keys
@@ -137,7 +136,7 @@ func (o *Options) programOptions(ctx context.Context) []tea.ProgramOption {
 // the heat map, the palette of 256 colors.
 func (o *Options) colorProfile(env []string) colorprofile.Profile {
 	switch {
-	case o.NoColor:
+	case o.Colors == "none":
 		return colorprofile.ASCII
 	case o.Colors == "16":
 		return colorprofile.ANSI

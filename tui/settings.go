@@ -46,9 +46,7 @@ func (o *Options) setPlain(key string, value any) error {
 	case "ascii":
 		return setBool(&o.ASCII, key, value)
 	case "colors":
-		err := setWord(&o.Colors, key, value, []string{"auto", "none", "16", "256"})
-		o.NoColor = o.NoColor || o.Colors == "none"
-		return err
+		return setWord(&o.Colors, key, value, []string{"auto", "none", "16", "256"})
 	case "view":
 		return setWord(&o.View, key, value, viewNames())
 	case "columns", "keys":

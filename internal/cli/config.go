@@ -19,10 +19,13 @@ import (
 // screenOptions returns the options of a screen: those of the flags, of the environment, and of the
 // user's configuration file.
 func (a *app) screenOptions(flags screenFlags) (tui.Options, error) {
-	o := tui.Options{NoColor: os.Getenv("NO_COLOR") != ""}
+	var o tui.Options
 	err := readScreenConfig(filepath.Join(hosts.ConfigDir(), "dcs-tui", "config.toml"), &o)
 	o.ASCII = *cmp.Or(flags.ascii, &o.ASCII) || a.con.ascii
 	o.Mouse = *cmp.Or(flags.mouse, &o.Mouse)
+	if os.Getenv("NO_COLOR") != "" {
+		o.Colors = "none"
+	}
 	return o, err
 }
 
