@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"dcs-tui/dispatch/sched"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
 )
@@ -60,36 +59,6 @@ func TestRefusalsAreErrors(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestContinueEndsADrain checks that Continue ends a drain, paused or not, and that the run ends
-// with its last job.
-func TestContinueEndsADrain(t *testing.T) {
-	for _, paused := range []bool{false, true} {
-		withLab(t, "a", func(t *testing.T, l *lab) {
-			l.runs = func(jobs.AttemptID) (time.Duration, jobs.Outcome) { return 10 * time.Second, jobs.Outcome{} }
-			l.submit(sleepJobs(6)...)
-			time.Sleep(2 * time.Second)
-			if paused {
-				l.do(action.Request{Do: action.Pause})
-			}
-			l.d.Do(sched.Drain{Why: "asked"})
-			time.Sleep(2 * time.Second)
-			if ans := l.do(action.Request{Do: action.Continue}); ans.Text != "launching continues" {
-				t.Errorf("Continue: got %+v, want \"launching continues\"", ans)
-			}
-			if p := l.look(Query{}); p.Draining != "" || p.Paused {
-				t.Errorf("draining %q, paused %v", p.Draining, p.Paused)
-			}
-			if _, err := l.v.Do(t.Context(), action.Request{Do: action.Continue}); !errors.As(err, new(*Refused)) {
-				t.Errorf("nothing to continue: %v", err)
-			}
-			time.Sleep(time.Minute)
-			if p := l.look(Query{}); p.Phases[Succeeded] != 6 {
-				t.Errorf("%d of 6 jobs have succeeded", p.Phases[Succeeded])
-			}
-		})
-	}
 }
 
 // TestNotableEventsAreSeparate checks that events are in the log, notable events separately from

@@ -1,15 +1,12 @@
 package runview
 
 import (
-	"errors"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 	"unsafe"
 
-	"dcs-tui/dispatch/sched"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/live"
@@ -43,63 +40,6 @@ func TestStragglersAreFlagged(t *testing.T) {
 		time.Sleep(time.Second)
 		if p := l.look(Query{}); p.Stragglers != 0 {
 			t.Errorf("%d stragglers when nothing runs", p.Stragglers)
-		}
-	})
-}
-
-// TestSlotsChangeAbsolutelyAndRelatively checks changes of the slots of a host, absolute and
-// relative (D7).
-func TestSlotsChangeAbsolutelyAndRelatively(t *testing.T) {
-	withLab(t, "a", func(t *testing.T, l *lab) {
-		l.submit(sleepJobs(20)...)
-		time.Sleep(5 * time.Second)
-		for _, c := range []struct {
-			n        int
-			relative bool
-			want     int
-		}{{5, false, 5}, {1, true, 6}, {-3, true, 3}, {0, false, 2}} {
-			l.do(action.Request{Do: action.Slots, Host: "a", Number: c.n, Relative: c.relative})
-			if h := l.look(Query{}).Hosts[0]; h.Slots != c.want {
-				t.Errorf("%+v: %d slots", c, h.Slots)
-			}
-		}
-		l.d.Do(sched.Drain{Why: "asked"})
-		if p := l.look(Query{}); p.Draining != "asked" || p.Paused {
-			t.Errorf("draining %q, paused %v; want \"asked\", and not paused", p.Draining, p.Paused)
-		}
-		if _, err := l.v.Do(t.Context(), action.Request{Do: action.Slots, Host: "a", Number: -9,
-			Relative: true}); !errors.As(err, new(*Refused)) {
-			t.Error(err)
-		}
-	})
-}
-
-// TestQuickRelativeChangesAddUp checks that + pressed several times in a row counts every time,
-// although the screen has not seen the effect of the one before.
-func TestQuickRelativeChangesAddUp(t *testing.T) {
-	withLab(t, "a", func(t *testing.T, l *lab) {
-		l.submit(sleepJobs(20)...)
-		time.Sleep(5 * time.Second)
-		before := l.look(Query{Jobs: windowOf(20)})
-		job := before.Jobs.Rows[len(before.Jobs.Rows)-1]
-		var pressed sync.WaitGroup
-		for range 3 {
-			for _, a := range []action.Request{{Do: action.Slots, Host: "a", Number: 1, Relative: true},
-				{Do: action.Priority, Jobs: jobs.One(job.ID), Priority: 1, Relative: true}} {
-				pressed.Go(func() {
-					if _, err := l.v.Do(t.Context(), a); err != nil {
-						t.Error(err)
-					}
-				})
-			}
-		}
-		pressed.Wait()
-		p := l.look(Query{Jobs: windowOf(20), Focus: job.ID})
-		if got, want := p.Hosts[0].Slots, before.Hosts[0].Slots+3; got != want {
-			t.Errorf("%d slots after +++, want %d", got, want)
-		}
-		if got, want := p.Detail.Row.Priority, job.Priority+3; got != want {
-			t.Errorf("priority %d after +++, want %d", got, want)
 		}
 	})
 }

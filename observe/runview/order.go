@@ -92,45 +92,29 @@ func (l *list) matching(f filter) []uint32 {
 	}
 	n := len(l.rows)
 	parts := min(runtime.GOMAXPROCS(0), 1+n/20_000)
-	found := make([][]uint32, parts)
-	faults := make(chan any, parts)
+	found, faults := make([][]uint32, parts), make([]any, parts)
 	var wg sync.WaitGroup
 	for p := range parts {
-		look := func() {
-			defer func() {
-				if p := recover(); p != nil {
-					faults <- p
-				}
-			}()
-			var ids []uint32
+		wg.Go(func() {
+			defer func() { faults[p] = recover() }()
 			l := *l
 			if l.specs != nil {
 				l.spec = l.specs()
 			}
 			for i := n * p / parts; i < n*(p+1)/parts; i++ {
 				if f(candidate{&l, uint32(i + 1), &l.rows[i]}) {
-					ids = append(ids, uint32(i+1))
+					found[p] = append(found[p], uint32(i+1))
 				}
 			}
-			found[p] = ids
-		}
-		if p == parts-1 {
-			look()
-		} else {
-			wg.Go(look)
-		}
+		})
 	}
 	wg.Wait()
-	select {
-	case p := <-faults: // panic in the caller, which recovers
-		panic(p)
-	default:
+	for _, fault := range faults { // panic in the caller, which recovers
+		if fault != nil {
+			panic(fault)
+		}
 	}
-	all := found[0]
-	for _, ids := range found[1:] {
-		all = append(all, ids...)
-	}
-	return all
+	return slices.Concat(found...)
 }
 
 // placeWindow places a window on a list of n rows. at is the position of the cursor in the list, or
