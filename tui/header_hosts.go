@@ -29,9 +29,8 @@ func (m *model) slotsRow() string {
 	}
 	left, where := m.slotsText()
 	long, short := m.describeWorstHost()
-	each, few := m.eachHostLoad(), m.hostsByState()
+	each, strip, few := m.hostLoads(m.shortNames(), " "), m.hostLoads(nil, ""), m.hostsByState()
 	numbers, _, _ := strings.Cut(few, "  ")
-	strip := m.hostStrip()
 	for _, try := range [][2]string{{each, long}, {each, short}, {strip, long}, {strip, short}, {few, long},
 		{few, short}, {numbers, long}, {numbers, short}, {"", long}} {
 		// The marks of the hosts contain the same information.
@@ -120,28 +119,16 @@ func (m *model) describeWorstHost() (long, short string) {
 	return long, short
 }
 
-// eachHostLoad returns every host's short name with its load.
-func (m *model) eachHostLoad() string {
-	if len(m.snap.Hosts)*3 > m.w {
-		return strings.Repeat(" ", m.w) // there is not enough space
-	}
-	names := m.shortNames()
-	for i, h := range m.allHosts() {
-		names[i] += m.loadGlyph(h)
-	}
-	return strings.Join(names, " ")
-}
-
-// hostStrip returns one cell per host, without names.
-func (m *model) hostStrip() string {
+// hostLoads returns one cell per host, after its name if there are names.
+func (m *model) hostLoads(names []string, between string) string {
 	if len(m.snap.Hosts) > m.w {
 		return strings.Repeat(" ", m.w) // there is not enough space
 	}
-	var b strings.Builder
-	for _, h := range m.allHosts() {
-		b.WriteString(m.loadGlyph(h))
+	cells := make([]string, len(m.snap.Hosts))
+	for i, h := range m.allHosts() {
+		cells[i] = textAt(names, i) + m.loadGlyph(h)
 	}
-	return b.String()
+	return strings.Join(cells, between)
 }
 
 // hostsByState counts the hosts by state and names those that are not simply up.

@@ -44,10 +44,7 @@ func (p *hostsPane) filterAndOrder(m *model) string {
 	if p.troubleFirst {
 		s = "sort:trouble"
 	}
-	if p.filter != "" {
-		s = "/" + m.cut(m.clean(p.filter), 24) + "  " + s
-	}
-	return s
+	return m.describeList(p.filter, s, nil)
 }
 
 // hosts returns the hosts and their names in display order.

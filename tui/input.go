@@ -203,20 +203,12 @@ func (p *inputLine) hintLine(m *model, w int) string {
 		chosen = -1
 	}
 	var b strings.Builder
-	first, used := 0, 0 // range of the words that fit together with the chosen one
-	for i, word := range words[:min(len(words), max(0, chosen+1))] {
-		used += width(m.clean(word)) + 2
-		if used > w-6 {
-			first, used = i, width(m.clean(word))+2
-		}
-	}
-	if first > 0 {
+	all := strings.Join(mapSlice(words, m.clean), "  ")
+	if chosen > 0 && width(all) > w-4 { // the words begin with the chosen one
+		words, chosen = words[chosen:], 0
 		b.WriteString(m.glyphs.ellipsis + " ")
 	}
 	for i, word := range words {
-		if i < first {
-			continue
-		}
 		word = m.clean(word)
 		if width(b.String())+width(word) > w-4 {
 			b.WriteString(m.glyphs.ellipsis)

@@ -57,8 +57,6 @@ func (p *jobsPane) clearSelectionOrFilter(*model) bool {
 	return p.jobList.clearSelectionOrFilter(&p.sel)
 }
 
-func (p *jobsPane) filterAndOrder(m *model) string { return m.describeList(&p.jobList) }
-
 // columnNeeds records which columns, and which widths, the rows so far need. It only grows, so that
 // no column appears and disappears while a list scrolls.
 type columnNeeds struct {

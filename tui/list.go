@@ -271,16 +271,18 @@ func (m *model) sortArrow(s runview.Sort, reverse bool) string {
 // oldOrderAge is the age from which the order of a list is marked as old.
 const oldOrderAge = 3 * time.Second
 
-// describeList describes the filter and the order of a list: "/C=0.1  sort:age ▼".
-func (m *model) describeList(l *jobList) string {
-	s := "sort:" + l.sort.String() + " " + m.sortArrow(l.sort, l.reverse)
-	if l.page != nil && l.page.Settled >= oldOrderAge {
-		s += " " + text.Span(l.page.Settled) + " ago"
+// describeList describes a filter, an order, and how old that is: "/C=0.1  sort:age ▼  5 s ago".
+func (m *model) describeList(filter, order string, page *runview.Page) string {
+	age := time.Duration(0)
+	if page != nil {
+		age = page.Settled
 	}
-	if l.filter != "" {
-		s = m.cut("/"+m.clean(l.filter), 30) + "  " + s
-	}
-	return s
+	return strings.Join(nonEmpty(textIf(filter != "", m.cut("/"+m.clean(filter), 30)), order,
+		textIf(age >= oldOrderAge, text.Span(age)+" ago")), "  ")
+}
+
+func (l *jobList) filterAndOrder(m *model) string {
+	return m.describeList(l.filter, "sort:"+l.sort.String()+" "+m.sortArrow(l.sort, l.reverse), l.page)
 }
 
 // jobListKeys returns the keys for a job of a list.
@@ -301,11 +303,10 @@ func (l *jobList) listKeys(selectAll, nextSort func(*model) tea.Cmd) []binding {
 		key("sort", "", "sort by the next column", nextSort),
 		key("reverse", "", "in reverse order", screenAction(func() { l.reverse = !l.reverse })),
 	), moveKeys(func() int { return l.h }, func(m *model, by int) {
-		if by <= -maxMove {
+		switch stepped := l.slip.hasStepped(m, by); {
+		case by <= -maxMove:
 			l.moveToTop()
-			return
-		}
-		if !l.slip.hasStepped(m, by) {
+		case !stepped:
 			l.moveTo(l.cursorRow + by)
 		}
 	})...)

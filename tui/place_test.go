@@ -65,6 +65,7 @@ func TestKeysActOnOneJobAfterAnother(t *testing.T) {
 		{"a second c names the next job first", false, "c c", []jobs.ID{1}},
 		{"and then cancels it", false, "c c c", []jobs.ID{1, 2}},
 		{"with other keys between", false, "j c y j c", []jobs.ID{2, 3}},
+		{"a move to the top names the job", false, "j c g c", []jobs.ID{2, 1}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			src, lags := sinkingJobs()

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -262,31 +263,19 @@ func nextWord(words []string, now string) string {
 }
 
 func (p *resultsPane) filterAndOrder(m *model) string {
-	if !p.hasTable {
-		return m.describeList(&p.jobList)
+	sorted := func(by string, reverse bool) string {
+		return textIf(by != "", "sort:"+m.cut(m.clean(by), 20)+" "+m.ascendingArrow(reverse))
 	}
-	var parts []string
-	if p.filter != "" {
-		parts = append(parts, m.cut("/"+m.clean(p.filter), 30))
-	}
-	by, reverse := p.sortColumn, p.reverse
-	switch {
+	switch g := &p.groups; {
+	case !p.hasTable:
+		return p.jobList.filterAndOrder(m)
 	case p.heat.isShown:
-		parts = append(parts, "heat map")
-		return strings.Join(parts, "  ")
-	case p.groups.isShown:
-		parts = append(parts, m.cut("by "+m.clean(strings.Join(p.groups.by, ",")), 30))
-		by, reverse = p.groups.sort, p.groups.reverse
-	case by == "":
-		by = "job"
+		return m.describeList(p.filter, "heat map", nil)
+	case g.isShown:
+		return m.describeList(p.filter, strings.Join(nonEmpty(m.cut("by "+m.clean(strings.Join(g.by, ",")), 30),
+			sorted(g.sort, g.reverse)), "  "), nil)
 	}
-	if by != "" {
-		parts = append(parts, "sort:"+m.cut(m.clean(by), 20)+" "+m.ascendingArrow(reverse))
-	}
-	if p.showsRows() && p.jobList.page != nil && p.jobList.page.Settled >= oldOrderAge {
-		parts = append(parts, text.Span(p.jobList.page.Settled)+" ago")
-	}
-	return strings.Join(parts, "  ")
+	return m.describeList(p.filter, sorted(cmp.Or(p.sortColumn, "job"), p.reverse), p.page)
 }
 
 // noteLines returns the error of the table, how much of it has been read, the best result, and the
