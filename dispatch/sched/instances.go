@@ -387,9 +387,13 @@ func (e InstancesListed) apply(c *Core) {
 			c.recordInstanceGone(in, fmt.Sprintf("provider %s does not list it any more", p.spec.Name))
 		}
 	}
+	n := len(c.provisions.instances)
 	c.provisions.instances = slices.DeleteFunc(c.provisions.instances, func(in *instance) bool {
 		return c.table.Instances[in.name].State == jobs.InstanceGone
 	})
+	if len(c.provisions.instances) < n {
+		c.updateHosts() // their hosts leave
+	}
 	for _, name := range e.Names {
 		if n, ok := hosts.InstanceNumber(c.cfg.InstancePrefix, name); ok && c.provisions.byName[name] == nil {
 			c.handleFoundInstance(p, name, n, e.Hosts[name])
