@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"slices"
 	"time"
 
 	"dcs-tui/dispatch/sched"
@@ -33,12 +32,6 @@ type blame struct {
 type spell struct {
 	from, to time.Duration
 	queue    string // "*": all queues
-}
-
-// blameFaults lists the faults of a world of bad hosts.
-var blameFaults = []string{
-	"dispatcher killed", "dispatcher killed before a disk operation", "dispatcher killed between fsync and commands",
-	"link reset", "helper killed", "supervisor killed",
 }
 
 // drawBlame makes the world one of bad hosts.
@@ -151,6 +144,3 @@ func (a *account) hostsText() string {
 	}
 	return text
 }
-
-// isBlameFault reports whether a fault happens in worlds of bad hosts.
-func isBlameFault(name string) bool { return slices.Contains(blameFaults, name) }

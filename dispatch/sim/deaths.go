@@ -28,27 +28,27 @@ func onDispatcher(inject func(w *World, l *dispatcher) bool) func(*World) bool {
 	}
 }
 
-func killNow(w *World, l *dispatcher) bool {
-	l.die(false)
-	return true
-}
+// turnPoints bounds how often a dispatcher passes each point of its turns before it dies there.
+var turnPoints = [...]int{noPoint: 1, atDisk: 12, atWrite: 3, atRelease: 3, atCommand: 6}
 
-func killAt(at turnPoint, most int) func(*World) bool {
-	return onDispatcher(func(w *World, l *dispatcher) bool {
-		if l.trigger.at != noPoint {
-			return false
-		}
-		l.trigger.killAt(at, 1+w.choices.Draw(most), false)
-		return true
-	})
+// killDispatcher kills a dispatcher now, or at a point of one of its next turns.
+func killDispatcher(w *World, l *dispatcher) bool {
+	return l.dieAt(turnPoint(w.choices.Draw(len(turnPoints))), false)
 }
 
 func powerLoss(w *World, l *dispatcher) bool {
-	if l.trigger.at != noPoint {
+	return l.dieAt(turnPoint(1+w.choices.Draw(len(turnPoints)-1)), true)
+}
+
+func (l *dispatcher) dieAt(at turnPoint, power bool) bool {
+	switch {
+	case at == noPoint:
+		l.die(power)
+	case l.trigger.at != noPoint:
 		return false
+	default:
+		l.trigger.killAt(at, 1+l.w.choices.Draw(turnPoints[at]), power)
 	}
-	at := []turnPoint{atDisk, atWrite, atRelease, atCommand}[w.choices.Draw(4)]
-	l.trigger.killAt(at, 1+w.choices.Draw(12), true)
 	return true
 }
 
@@ -69,8 +69,14 @@ func (l *dispatcher) stop(d time.Duration, woken func()) {
 	})
 }
 
+// stopAndWake stops a dispatcher, or lets its machine sleep.
 func stopAndWake(w *World, l *dispatcher) bool {
-	l.stop(w.longDuration(), func() {})
+	d, woken := w.longDuration(), func() {}
+	if w.choices.Draw(2) == 1 {
+		d *= 2
+		woken = func() { l.slept += d }
+	}
+	l.stop(d, woken)
 	return true
 }
 
@@ -110,12 +116,6 @@ func takeByForce(w *World, l *dispatcher) bool {
 		return false
 	}
 	w.takeOverFromLive(l)
-	return true
-}
-
-func sleepMachine(w *World, l *dispatcher) bool {
-	d := w.longDuration() * 2
-	l.stop(d, func() { l.slept += d })
 	return true
 }
 

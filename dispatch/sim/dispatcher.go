@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -67,12 +68,13 @@ type dispatcher struct {
 	heartbeatAt     time.Duration
 	fencedBy        int
 	finish          *sched.Finish
-	numLaunched     int                    // number of launches of the current step
-	inventory       *hosts.Inventory       // the inventory that its core knows
-	specs           map[string]*hosts.Host // the hosts that its core may have
-	listedInstances map[string]*hosts.Host // the hosts of instances that it has listed
-	reportedBy      map[reportSource]bool  // which sources have reported on which attempts
-	allSubmitted    bool                   // it knows that no more jobs will come
+	numLaunched     int                      // number of launches of the current step
+	inventory       *hosts.Inventory         // the inventory that its core knows
+	specs           map[string]*hosts.Host   // the hosts that its core may have
+	listedInstances map[string]*hosts.Host   // the hosts of instances that it has listed
+	absentSince     map[string]time.Duration // since when those that exist are no hosts
+	reportedBy      map[reportSource]bool    // which sources have reported on which attempts
+	allSubmitted    bool                     // it knows that no more jobs will come
 	leaving         bool
 	closing         bool
 	numAgentsEnded  int // number of agents that have ended
@@ -238,7 +240,7 @@ func (l *dispatcher) step(evs ...sched.Event) {
 	}
 	for _, ev := range evs {
 		if _, heartbeat := ev.(sched.HostHeartbeat); !heartbeat && l.w.verbose {
-			l.w.logf("%s %T%s", l.m.name, ev, showEvent(ev))
+			l.w.logf("%s %s", l.m.name, describe(reflect.ValueOf(ev)))
 		}
 		l.w.recordReceived(l, ev)
 	}
@@ -320,7 +322,7 @@ func (l *dispatcher) release(commands []sched.Command) {
 	for _, o := range commands {
 		l.trigger.passPoint(atCommand)
 		if l.w.verbose {
-			l.w.logf("  command %s", showCommand(o))
+			l.w.logf("  command %s", describe(reflect.ValueOf(o)))
 		}
 		l.carryOut(o)
 	}

@@ -14,8 +14,22 @@ import (
 type faultKind struct {
 	name   string
 	weight int
+	worlds worldKinds          // in which it happens
 	inject func(w *World) bool // false: the fault was not possible at this time
 }
+
+// worldKinds is a set of kinds of worlds.
+type worldKinds uint8
+
+const (
+	plainWorld    worldKinds = 1 << iota
+	worldOfCuts              // faultkinds.go
+	worldOfBlame             // blame.go
+	worldOfDeaths            // hostdeaths.go
+
+	usual    = plainWorld | worldOfDeaths
+	anyWorld = usual | worldOfCuts | worldOfBlame
+)
 
 // The indexes of the faults that are injected while something else happens.
 const (
@@ -30,69 +44,55 @@ var faultKinds []faultKind
 
 func init() {
 	faultKinds = []faultKind{
-		{"dispatcher killed while it takes over", 0, nil},
-		{"host taken out of the inventory", 0, nil},
-		{"old dispatcher woken during a takeover", 0, nil},
-		{"a journal is damaged again before a takeover", 0, nil},
-		{"dispatcher killed", 3, onDispatcher(killNow)},
-		{"dispatcher killed before a disk operation", 3, killAt(atDisk, 12)},
-		{"dispatcher killed in the middle of a write", 3, killAt(atWrite, 3)},
-		{"dispatcher killed between fsync and commands", 3, killAt(atRelease, 3)},
-		{"dispatcher killed between two commands", 3, killAt(atCommand, 6)},
-		{"power loss of the dispatcher", 3, onDispatcher(powerLoss)},
-		{"dispatcher stopped and woken", 3, onDispatcher(stopAndWake)},
-		{"dispatcher stopped, taken over, woken", 6, onDispatcher(takeOver)},
-		{"taken over by force from a living dispatcher", 3, onDispatcher(takeByForce)},
-		{"laptop sleeps", 3, onDispatcher(sleepMachine)},
-		{"journal's disk full", 5, onDispatcher(fullDisk)},
-		{"run directory hangs", 3, onDispatcher(hangDisk)},
-		{"a bit of the journal turns over", 8, damageJournal},
-		{"the journal loses its end", 8, cutJournal},
-		{"the run directory is copied", 4, copyRunDir},
-		{"the run goes on in the copy", 16, continueInCopy},
-		{"network of a host cut", 8, cutOne},
-		{"network between a host and a dispatcher's machine cut", 4, cutSome},
-		{"two dispatchers that see neither each other nor the same hosts", 3, onDispatcher(splitBrain)},
-		{"network of most hosts cut", 4, cutMost},
-		{"link reset", 6, onHelper(resetLink)},
-		{"helper killed", 5, onHelper(killHelper)},
-		{"helper stopped", 4, onHelper(stopHelper)},
-		{"helpers send no heartbeats", 3, lastingFault(func(h *host) *time.Duration { return &h.silentUntil })},
-		{"sshd refuses", 3, refuse},
-		{"supervisor killed", 6, killSupervisor},
-		{"an owner comes back", 5, lastingFault(func(h *host) *time.Duration { return &h.jobs.ownerUntil })},
-		{"suspender killed", 3, killSuspender},
-		{"host rebooted", 5, reboot},
-		{"host's file systems hang", 5, lastingFault(func(h *host) *time.Duration { return &h.hungUntil })},
-		{"sentinels cannot be written", 4, sealSentinels},
-		{"spool full", 3, lastingFault(func(h *host) *time.Duration { return &h.fullUntil })},
-		{"jobs fail at once on a host", 3, lastingFault(func(h *host) *time.Duration { return &h.failsFastUntil })},
-		{"clock of a host jumps", 3, hostClock},
-		{"clock of the dispatcher jumps", 3, dispatcherClock},
-		{"cancel", 5, askCancel},
-		{"cancel all", 1, askCancelAll},
-		{"requeue", 7, askRequeue},
-		{"priority", 2, askPriority},
-		{"edit", 6, askEdit},
-		{"pause", 2, askPause},
-		{"host drained", 3, askDrainHost},
-		{"slots of a host changed", 4, askSlots},
-		{"a host removed and added again", 4, changeHosts},
-		{"slots, tags, queues or lost_after of a host changed in the file", 4, changeSpec},
-		{"tokens changed in the file", 3, changeTokens},
-		{"another address of a host", 4, changeAddress},
-		{"another machine behind a name", 5, changeMachine},
-		{"a host added to the file or removed from it", 3, addHost},
-		{"a host added or removed on request", 4, askHosts},
-		{"an instance vanishes", 3, vanishInstance},
-		{"the provider changes in the file", 2, changeProvider},
-		{"the commands of the provider fail", 2, failCommands},
-		{"request in the run directory", 3, askByFile},
-		{"request about a host or the run in the run directory", 4, askControlByFile},
-		{"run drained", 1, askDrain},
-		{"dispatcher asked to stop", 2, askStop},
-		{"a host dies for good", 6, killHost},
-		{"most hosts die for good", 3, killMostHosts},
+		{"dispatcher killed while it takes over", 0, usual, nil},
+		{"host taken out of the inventory", 0, usual, nil},
+		{"old dispatcher woken during a takeover", 0, usual, nil},
+		{"a journal is damaged again before a takeover", 0, usual, nil},
+		{"dispatcher killed", 15, anyWorld, onDispatcher(killDispatcher)},
+		{"power loss of the dispatcher", 3, usual, onDispatcher(powerLoss)},
+		{"dispatcher or laptop stopped and woken", 6, usual, onDispatcher(stopAndWake)},
+		{"dispatcher stopped, taken over, woken", 6, usual, onDispatcher(takeOver)},
+		{"taken over by force from a living dispatcher", 3, usual, onDispatcher(takeByForce)},
+		{"journal's disk full", 5, usual, onDispatcher(fullDisk)},
+		{"run directory hangs", 3, usual, onDispatcher(hangDisk)},
+		{"a bit of the journal turns over", 8, usual, damageJournal},
+		{"the journal loses its end", 8, usual | worldOfCuts, cutJournal},
+		{"the run directory is copied", 4, usual | worldOfCuts, copyRunDir},
+		{"the run goes on in the copy", 16, usual | worldOfCuts, continueInCopy},
+		{"network of hosts cut", 16, usual, cutNetwork},
+		{"two dispatchers that see neither each other nor the same hosts", 3, usual, onDispatcher(splitBrain)},
+		{"link reset", 6, usual | worldOfBlame, onHelper(resetLink)},
+		{"helper killed", 5, usual | worldOfBlame, onHelper(killHelper)},
+		{"helper stopped", 4, usual, onHelper(stopHelper)},
+		{"helpers send no heartbeats", 3, usual, lastingFault(func(h *host) *time.Duration { return &h.silentUntil })},
+		{"sshd refuses", 3, usual, refuse},
+		{"supervisor killed", 6, usual | worldOfBlame, killSupervisor},
+		{"an owner comes back", 5, usual, lastingFault(func(h *host) *time.Duration { return &h.jobs.ownerUntil })},
+		{"host rebooted", 5, usual, reboot},
+		{"host's file systems hang", 5, usual, lastingFault(func(h *host) *time.Duration { return &h.hungUntil })},
+		{"sentinels cannot be written", 4, usual, sealSentinels},
+		{"spool full", 3, usual, lastingFault(func(h *host) *time.Duration { return &h.fullUntil })},
+		{"jobs fail at once on a host", 3, usual,
+			lastingFault(func(h *host) *time.Duration { return &h.failsFastUntil })},
+		{"a clock jumps", 6, usual, moveClock},
+		{"jobs canceled, requeued, edited, or given another priority", 25, usual, asks(changeJobs)},
+		{"cancel all", 1, usual, asks(cancelAll)},
+		{"launching paused", 3, usual, asks(pauseRun)},
+		{"host drained", 4, usual, asks(drainHost)},
+		{"slots of a host changed", 5, usual, asks(setSlots)},
+		{"a host removed and added again", 4, plainWorld, changeHosts},
+		{"slots, tags, queues or lost_after of a host changed in the file", 4, plainWorld, changeSpec},
+		{"tokens changed in the file", 3, usual, changeTokens},
+		{"another address of a host", 4, plainWorld, changeAddress},
+		{"another machine behind a name", 5, plainWorld, changeMachine},
+		{"a host added to the file or removed from it", 3, plainWorld, addHost},
+		{"a host added or removed on request", 4, plainWorld, asks(changeHostSet)},
+		{"an instance vanishes", 3, usual, vanishInstance},
+		{"the provider changes in the file", 2, usual, changeProvider},
+		{"the commands of the provider fail", 2, usual, failCommands},
+		{"run drained", 2, usual, asks(drainRun)},
+		{"dispatcher asked to stop", 3, usual, asks(stopRun)},
+		{"hosts die for good", 9, worldOfDeaths, killHosts},
 	}
 }
 
@@ -136,20 +136,19 @@ func (w *World) injectFaults() {
 
 // weight returns how often a fault occurs, relative to the others.
 func (w *World) weight(p *faultKind) int {
-	if w.onlyCuts && !slices.Contains(cutFaults, p.name) || w.blame != nil && !isBlameFault(p.name) {
-		return 0
+	kind := plainWorld
+	switch {
+	case w.onlyCuts:
+		kind = worldOfCuts
+	case w.blame != nil:
+		kind = worldOfBlame
+	case w.losesHosts:
+		kind = worldOfDeaths
 	}
-	if w.losesHosts && slices.Contains(inventoryFaults, p.name) {
+	if p.worlds&kind == 0 {
 		return 0
 	}
 	return p.weight
-}
-
-// cutFaults lists the faults of a world of cuts.
-var cutFaults = []string{
-	"dispatcher killed", "dispatcher killed before a disk operation", "dispatcher killed in the middle of a write",
-	"dispatcher killed between fsync and commands", "dispatcher killed between two commands",
-	"the journal loses its end", "the run directory is copied", "the run goes on in the copy",
 }
 
 // heal ends the faults that would otherwise last forever.
@@ -176,32 +175,24 @@ func (w *World) longDuration() time.Duration {
 	return w.between(time.Minute, 4*time.Minute)
 }
 
-func cutOne(w *World) bool {
-	w.anyHost().cut(w.longDuration(), w.machines...)
-	return true
-}
-
-// cutSome disconnects a host from some of the machines on which a dispatcher may run.
-func cutSome(w *World) bool {
-	h := w.anyHost()
-	i := w.choices.Draw(len(w.machines))
-	h.cut(w.longDuration(), w.machines[i])
-	if w.choices.Draw(2) == 1 {
-		h.cut(w.longDuration(), w.machines[(i+1)%len(w.machines)])
-	}
-	return true
-}
-
-func cutMost(w *World) bool {
-	d := w.longDuration()
-	spare := -1
-	if len(w.hosts) > 2 {
-		spare = w.choices.Draw(len(w.hosts))
-	}
-	for i, h := range w.hosts {
-		if i != spare {
-			h.cut(d+w.between(0, 5*time.Second), w.machines...)
+// cutNetwork disconnects a host, or most hosts, from the machines on which a dispatcher may run, or
+// from one of them.
+func cutNetwork(w *World) bool {
+	list, from := []*host{w.anyHost()}, w.machines
+	if w.choices.Draw(4) == 3 {
+		list = slices.Clone(w.hosts)
+		if len(list) > 2 {
+			spare := w.choices.Draw(len(list))
+			list = slices.Delete(list, spare, spare+1)
 		}
+	}
+	if w.choices.Draw(4) == 3 {
+		i := w.choices.Draw(len(from))
+		from = from[i : i+1]
+	}
+	d := w.longDuration()
+	for _, h := range list {
+		h.cut(d+w.between(0, 5*time.Second), from...)
 	}
 	return true
 }
@@ -298,13 +289,13 @@ func sealSentinels(w *World) bool {
 	return true
 }
 
-func hostClock(w *World) bool {
-	w.anyHost().clockAhead += w.between(-time.Hour, time.Hour)
-	return true
-}
-
-func dispatcherClock(w *World) bool {
-	w.machines[w.choices.Draw(len(w.machines))].clockAhead += w.between(-10*time.Minute, 10*time.Minute)
+// moveClock moves the clock of a host or of a machine on which a dispatcher may run.
+func moveClock(w *World) bool {
+	if w.choices.Draw(2) == 0 {
+		w.anyHost().clockAhead += w.between(-time.Hour, time.Hour)
+	} else {
+		w.machines[w.choices.Draw(len(w.machines))].clockAhead += w.between(-10*time.Minute, 10*time.Minute)
+	}
 	return true
 }
 

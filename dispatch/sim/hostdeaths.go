@@ -35,39 +35,24 @@ func (w *World) drawDeaths() {
 	}
 }
 
-// inventoryFaults lists the faults that do not happen in a world in which hosts die.
-var inventoryFaults = []string{
-	"a host removed and added again", "slots, tags, queues or lost_after of a host changed in the file",
-	"another address of a host", "another machine behind a name", "a host added to the file or removed from it",
-	"a host added or removed on request",
-}
-
 // usableHosts returns the hosts that have not died.
 func (w *World) usableHosts() []*host {
 	return slices.DeleteFunc(slices.Clone(w.hosts), func(h *host) bool { return h.isDead })
 }
 
-// killHost lets a host die, unless it is the last one.
-func killHost(w *World) bool {
+// killHosts lets a host die, or all but one.
+func killHosts(w *World) bool {
 	list := w.usableHosts()
 	if !w.losesHosts || len(list) < 2 {
 		return false
 	}
-	list[w.choices.Draw(len(list))].dieForGood()
-	return true
-}
-
-// killMostHosts lets all hosts but one die.
-func killMostHosts(w *World) bool {
-	list := w.usableHosts()
-	if !w.losesHosts || len(list) < 2 {
-		return false
+	i := w.choices.Draw(len(list))
+	if w.choices.Draw(3) > 0 {
+		list[i].dieForGood()
+		return true
 	}
-	stays := w.choices.Draw(len(list))
-	for i, h := range list {
-		if i != stays {
-			w.after(w.between(0, 5*time.Second), h.dieForGood)
-		}
+	for _, h := range slices.Delete(list, i, i+1) {
+		w.after(w.between(0, 5*time.Second), h.dieForGood)
 	}
 	return true
 }

@@ -72,7 +72,6 @@ var (
 	DrainedHolds        = invariant("nothing is launched on a drained host")
 	QuietHolds          = invariant("nothing is launched in the quiet hours of a host")
 	OwnersHold          = invariant("nothing is launched on a host whose owner is there")
-	NothingSuspended    = invariant("no job stays suspended")
 	HostSettingsHold    = invariant("what people asked of a host holds until they take it back")
 	RequestsOnce        = invariant("a request of people is carried out once")
 	RequestsExpire      = invariant("a request for another dispatcher is refused")
@@ -141,7 +140,7 @@ func (w *World) atEnd() {
 // checkTake compares the state with which a dispatcher begins with the ledger.
 func (w *World) checkTake(l *dispatcher, t *jobs.Table, report *journal.Report) {
 	g := &w.ledger
-	l.listedInstances = map[string]*hosts.Host{}
+	l.listedInstances, l.absentSince = map[string]*hosts.Host{}, map[string]time.Duration{}
 	l.receivedAt, l.listed, l.reportedBy = map[*host]time.Duration{}, map[*host]time.Duration{}, map[reportSource]bool{}
 	if w.isDamageUnread {
 		w.isDamageUnread = false
@@ -353,8 +352,8 @@ func (w *World) recordReceived(l *dispatcher, ev sched.Event) {
 		l.inventory = ev.Inventory
 		l.updateSpecs()
 	case sched.InstancesListed:
-		for name, list := range ev.Hosts {
-			l.listedInstances[name] = list[0]
+		for _, name := range ev.Names {
+			l.listedInstances[name] = ev.Hosts[name][0]
 		}
 		l.updateSpecs()
 	case sched.SetSlots, sched.DrainHost:

@@ -314,7 +314,6 @@ func (t *truth) recordStart(w *World, r *heldAttempt) {
 	case !e.open:
 		w.fail(NoStartAfterEnd, "%s starts on %s and is recorded as %s", id, h.name, e.last)
 	}
-	w.checkHeld(r)
 	if n, most := h.numBusy(), w.maxSlots(h.name); n > most {
 		w.fail(SlotsHold, "%s has %d slots busy of %d", h.name, n, most)
 	}

@@ -107,30 +107,42 @@ func (l *dispatcher) updateSpecs() {
 	}
 }
 
-// checkHostSet checks that the hosts of a core are those of its inventory, changed by what people
-// requested, and instances that it has listed.
+// maxAbsent is how long before its termination an instance may have left.
+const maxAbsent = 10 * time.Second
+
+// checkHostSet checks that the hosts of a core are exactly those of its inventory, changed by what
+// people requested, and the instances that it has listed and does not terminate.
 func (l *dispatcher) checkHostSet() {
-	w := l.w
-	has := map[string]bool{}
+	t, wanted, has := l.core.Table(), map[string]bool{}, map[string]bool{}
+	for _, s := range l.inventory.Hosts {
+		wanted[s.Name] = true
+	}
+	for name, asked := range t.Inventory {
+		wanted[name] = !asked.Removed
+	}
 	for _, s := range l.core.HostSpecs() {
 		has[s.Name] = true
-		if l.specs[s.Name] == nil {
-			w.fail(AskedHostsStay, "%s is in the set of hosts, and nothing asks for it", s.Name)
+	}
+	for name, in := range t.Instances {
+		switch is := l.listedInstances[name] != nil; {
+		case is && (in.State == jobs.InstanceUp || in.State == jobs.InstanceCreating):
+			if has[name] {
+				delete(l.absentSince, name)
+			} else if l.absentSince[name] == 0 {
+				l.absentSince[name] = l.now().Mono
+			}
+			// A host leaves shortly before it is terminated, and is none if its creation failed.
+			wanted[name] = has[name] || in.State == jobs.InstanceUp && l.now().Mono-l.absentSince[name] > maxAbsent
 		}
 	}
-	for _, s := range l.inventory.Hosts {
-		if l.specs[s.Name] != nil && !has[s.Name] {
-			w.fail(AskedHostsStay, "%s is in the inventory, and not in the set of hosts", s.Name)
+	for name := range has {
+		if !wanted[name] {
+			l.w.fail(AskedHostsStay, "%s is in the set of hosts, and nothing asks for it", name)
 		}
 	}
-	if l.epoch != w.ledger.epoch {
-		return
-	}
-	for name, asked := range w.ledger.hosts {
-		_, isInstance := w.ledger.instances[name]
-		if has[name] == asked.Removed && !isInstance && l.core.Table().Inventory[name] == asked {
-			w.fail(AskedHostsStay, "people asked for %s (removed: %v), and the set does not follow",
-				name, asked.Removed)
+	for name, is := range wanted {
+		if is && !has[name] {
+			l.w.fail(AskedHostsStay, "%s is not in the set of hosts", name)
 		}
 	}
 }
@@ -413,27 +425,19 @@ func addHost(w *World) bool {
 	return true
 }
 
-// askHosts adds or removes a host by request, whatever the file contains.
-func askHosts(w *World) bool {
+// changeHostSet adds or removes a host by request, whatever the file contains.
+func changeHostSet(w *World, l *dispatcher) []sched.Event {
 	if w.mayBeDamaged {
-		return false
-	}
-	r := sched.Request{Text: "asked for"}
-	l := w.runningDispatcher()
-	if l == nil {
-		return false
+		return nil
 	}
 	list := w.hostSet(l.core.Table())
 	if n := w.choices.Draw(3); n == 0 && len(list) > 1 { // the first host stays, so that there is always one
-		r.Do = []sched.Event{sched.ChangeInventory{Host: list[1+w.choices.Draw(len(list)-1)].Name,
+		return []sched.Event{sched.ChangeInventory{Host: list[1+w.choices.Draw(len(list)-1)].Name,
 			Change: jobs.HostRemoved}}
-	} else {
-		w.numAdded++
-		name := fmt.Sprintf("lime%d", w.numAdded)
-		_, address := w.newMachine(name, 0)
-		r.Do = []sched.Event{sched.ChangeInventory{Host: name, Change: jobs.HostAdded,
-			Options: fmt.Sprintf("slots=%d tags=big address=%s", 1+w.choices.Draw(3), address)}}
 	}
-	w.leaveRequest(l, r)
-	return true
+	w.numAdded++
+	name := fmt.Sprintf("lime%d", w.numAdded)
+	_, address := w.newMachine(name, 0)
+	return []sched.Event{sched.ChangeInventory{Host: name, Change: jobs.HostAdded,
+		Options: fmt.Sprintf("slots=%d tags=big address=%s", 1+w.choices.Draw(3), address)}}
 }

@@ -266,8 +266,6 @@ var mutations = []mutation{
 			"\tif r := h.heldAttempt(id); r != nil && !r.supervisorLives {\n"}}},
 	{name: "host: more slots busy than there are", file: "dispatch/sim/start.go", edits: []edit{
 		{" <= h.limit {\n\t\ts := h.spool[0]", " <= h.limit+1 {\n\t\ts := h.spool[0]"}}, seeds: 3000},
-	{name: "host: the suspender outlives its helper", file: "dispatch/sim/sharing.go", edits: []edit{
-		{"p == nil || !p.alive || h.w.now-s.receivedAt > suspendLease {", "p == nil {"}}},
 	{name: "host: an outcome is reported before it is known", file: "dispatch/sim/start.go", edits: []edit{
 		{"\t\tp.sendEvent(sched.AttemptsStarted{Host: h.name, Msg: &hosts.Started{\n" +
 			"\t\t\tJobs: []hosts.StartedJob{{Attempt: r.spooled.id, Slot: r.slot, At: r.started}}}})\n",

@@ -83,57 +83,55 @@ func (w *World) someJobs(l *dispatcher) []jobs.ID {
 	return ids
 }
 
-// ask sends a person's action to the running dispatcher. It returns false if there is none.
-func (w *World) ask(action func(l *dispatcher) sched.Event) bool {
-	l := w.runningDispatcher()
-	if l == nil {
-		return false
-	}
-	ev := action(l)
-	l.queueReport(ev)
-	if w.choices.OneIn(4) {
-		l.queueReport(ev) // requested twice
-	}
-	return true
-}
-
-func askCancel(w *World) bool {
-	l, ids := w.dispatcher, []jobs.ID(nil)
-	if !w.ask(func(l *dispatcher) sched.Event {
-		ids = w.someJobs(l)
-		return sched.Cancel{Jobs: ids, Why: "by a person"}
-	}) {
-		return false
-	}
-	if w.choices.OneIn(3) { // and the person cancels it again
-		w.after(w.between(0, 3*time.Second), func() {
-			if !l.leaving { // a leaving dispatcher would answer that it is too late
-				l.queueReport(sched.Requeue{Jobs: ids})
-			}
-		})
-	}
-	return true
-}
-
-func askCancelAll(w *World) bool {
-	if w.choices.Draw(3) > 0 {
-		return false
-	}
-	return w.ask(func(l *dispatcher) sched.Event { return sched.Cancel{All: true} })
-}
-
-func askRequeue(w *World) bool {
-	return w.ask(func(l *dispatcher) sched.Event { return sched.Requeue{Jobs: w.someJobs(l)} })
-}
-
-func askPriority(w *World) bool {
-	return w.ask(func(l *dispatcher) sched.Event {
-		return sched.SetPriority{Jobs: w.someJobs(l), Priority: w.choices.Draw(5) - 2}
+// asks makes a fault of a request: the events that do returns. Without any, it is not possible now.
+func asks(do func(w *World, l *dispatcher) []sched.Event) func(*World) bool {
+	return onDispatcher(func(w *World, l *dispatcher) bool {
+		r := sched.Request{Text: "asked for", Do: do(w, l)}
+		if len(r.Do) == 0 {
+			return false
+		}
+		switch r.Do[0].(type) {
+		case sched.Drain, sched.Stop: // of this dispatcher, or of an earlier one
+			r.Epoch = max(1, l.epoch-w.choices.Draw(3)/2)
+		default:
+			r.Spare = spareChoices[len(w.people.requests)%len(spareChoices)]
+		}
+		w.leaveRequest(l, r)
+		return true
 	})
 }
 
-func askEdit(w *World) bool {
-	return w.ask(func(l *dispatcher) sched.Event {
+var spareChoices = []action.Spare{action.SpareNone, action.SpareSucceeded, action.SpareStarted}
+
+// leaveRequest names a request and leaves it in the run directory. Every dispatcher gets it until the
+// journal records its answer.
+func (w *World) leaveRequest(l *dispatcher, r sched.Request) {
+	r.Name = fmt.Sprintf("request%d", len(w.people.requests)+1)
+	w.people.requests = append(w.people.requests, r)
+	w.readRequests(l)
+	if w.choices.OneIn(4) {
+		w.readRequests(l)
+	}
+}
+
+// jobActions are the requests about jobs. There is a job.
+var jobActions = []func(w *World, l *dispatcher) sched.Event{
+	func(w *World, l *dispatcher) sched.Event {
+		ids := w.someJobs(l)
+		if w.choices.OneIn(3) { // and the person wants them after all
+			w.after(w.between(0, 3*time.Second), func() {
+				if !l.leaving { // a leaving dispatcher would answer that it is too late
+					l.queueReport(sched.Requeue{Jobs: ids})
+				}
+			})
+		}
+		return sched.Cancel{Jobs: ids, Why: "by a person"}
+	},
+	func(w *World, l *dispatcher) sched.Event { return sched.Requeue{Jobs: w.someJobs(l)} },
+	func(w *World, l *dispatcher) sched.Event {
+		return sched.SetPriority{Jobs: w.someJobs(l), Priority: w.choices.Draw(5) - 2}
+	},
+	func(w *World, l *dispatcher) sched.Event {
 		ids := w.someJobs(l)
 		// Jobs whose attempts were given up are those where a mistake is most likely.
 		for i := range l.core.Table().Jobs {
@@ -142,7 +140,76 @@ func askEdit(w *World) bool {
 			}
 		}
 		return sched.Edit{Jobs: ids, Change: w.someChange()}
-	})
+	},
+}
+
+// changeJobs asks for one or two actions on jobs, of a kind each.
+func changeJobs(w *World, l *dispatcher) (do []sched.Event) {
+	for n := 1 + w.choices.Draw(5)/4; n > 0 && len(l.core.Table().Jobs) > 0; n-- {
+		do = append(do, jobActions[w.choices.Draw(len(jobActions))](w, l))
+	}
+	return do
+}
+
+func cancelAll(w *World, _ *dispatcher) []sched.Event {
+	if w.choices.Draw(3) > 0 {
+		return nil
+	}
+	return []sched.Event{sched.Cancel{All: true}}
+}
+
+func stopRun(*World, *dispatcher) []sched.Event { return []sched.Event{sched.Stop{Why: "by a person"}} }
+
+// drainRun drains the run. Every second time, a person cancels the drain later, unless the run has
+// ended by then.
+func drainRun(w *World, l *dispatcher) []sched.Event {
+	if w.choices.Draw(2) == 0 {
+		w.after(w.between(time.Second, 40*time.Second), func() { l.queueReport(sched.EndDrain{Why: "by a person"}) })
+	}
+	return []sched.Event{sched.Drain{Why: "by a person"}}
+}
+
+// What people ask of hosts, and a pause, remain in force when dispatchers die, until people take them
+// back.
+
+func pauseRun(w *World, _ *dispatcher) []sched.Event {
+	if w.choices.Draw(4) == 0 {
+		return []sched.Event{sched.EndDrain{Why: "by a person"}, sched.Pause{}}
+	}
+	w.withdrawLater(sched.Pause{}, func(t *jobs.Table) bool { return !t.Paused })
+	return []sched.Event{sched.Pause{On: true}}
+}
+
+func drainHost(w *World, _ *dispatcher) []sched.Event {
+	name, now := w.anyHost().name, w.choices.Draw(2) == 1
+	w.withdrawLater(sched.DrainHost{Host: name}, func(t *jobs.Table) bool { return t.Hosts[name].Use == jobs.HostUsed })
+	return []sched.Event{sched.DrainHost{Host: name, On: w.choices.Draw(5) > 0, Now: now}}
+}
+
+// setSlots overrides a host's slots for a time.
+func setSlots(w *World, _ *dispatcher) []sched.Event {
+	name, n := w.anyHost().name, 1+w.choices.Draw(8)
+	w.withdrawLater(sched.SetSlots{Host: name}, func(t *jobs.Table) bool { return t.Hosts[name].Slots == 0 })
+	return []sched.Event{sched.SetSlots{Host: name, Slots: n}}
+}
+
+// withdrawLater tells the current dispatcher to withdraw a setting. It repeats this until neither
+// the dispatcher nor the journal has the setting. It keeps checking, because the next dispatcher
+// may find a record of the setting that was never durable, and damage may destroy the record that
+// took it back.
+func (w *World) withdrawLater(ev sched.Event, gone func(*jobs.Table) bool) {
+	var withdraw func()
+	withdraw = func() {
+		again := 5 * time.Second
+		if l := w.runningDispatcher(); l != nil && l.epoch == w.ledger.epoch && gone(l.core.Table()) &&
+			gone(w.ledger.table) {
+			again = time.Minute
+		} else if l != nil {
+			l.queueReport(ev)
+		}
+		w.after(again, withdraw)
+	}
+	w.after(w.between(time.Second, 90*time.Second), withdraw)
 }
 
 // someChange returns a change that suits every job, or now and then one that no host can run.
@@ -162,84 +229,6 @@ func (w *World) someChange() jobs.Change {
 		c.Tags = new([]string{"big"})
 	}
 	return c
-}
-
-func askPause(w *World) bool {
-	if !w.ask(func(l *dispatcher) sched.Event { return sched.Pause{On: true} }) {
-		return false
-	}
-	w.withdrawLater(w.between(time.Second, 40*time.Second), sched.Pause{},
-		func(t *jobs.Table) bool { return !t.Paused })
-	return true
-}
-
-var spareChoices = []action.Spare{action.SpareNone, action.SpareSucceeded, action.SpareStarted}
-
-// askByFile leaves a request in the run directory. Every dispatcher gets it until the journal
-// records its answer.
-func askByFile(w *World) bool {
-	l := w.runningDispatcher()
-	if l == nil || len(l.core.Table().Jobs) == 0 {
-		return false
-	}
-	r := sched.Request{Text: "asked for"}
-	for range 1 + w.choices.Draw(2) {
-		switch w.choices.Draw(4) {
-		case 3:
-			r.Do = append(r.Do, sched.Edit{Jobs: w.someJobs(l), Change: w.someChange()})
-		case 0:
-			r.Do = append(r.Do, sched.Requeue{Jobs: w.someJobs(l)})
-		case 1:
-			r.Do = append(r.Do, sched.Cancel{Jobs: w.someJobs(l), Why: "by a request"})
-		default:
-			r.Do = append(r.Do, sched.SetPriority{Jobs: w.someJobs(l), Priority: w.choices.Draw(3)})
-		}
-	}
-	r.Spare = spareChoices[len(w.people.requests)%len(spareChoices)]
-	w.leaveRequest(l, r)
-	return true
-}
-
-// leaveRequest names a request and leaves it in the run directory.
-func (w *World) leaveRequest(l *dispatcher, r sched.Request) {
-	r.Name = fmt.Sprintf("request%d", len(w.people.requests)+1)
-	w.people.requests = append(w.people.requests, r)
-	w.readRequests(l)
-}
-
-// askControlByFile leaves a request about a host or about the whole run. If its effect lasts, it is
-// taken back later. A drain or a stop names the current dispatcher or an earlier one.
-func askControlByFile(w *World) bool {
-	l := w.runningDispatcher()
-	if l == nil {
-		return false
-	}
-	r := sched.Request{Text: "asked for"}
-	name := w.anyHost().name
-	back := func(ev sched.Event, gone func(t *jobs.Table) bool) {
-		w.withdrawLater(w.between(time.Second, 60*time.Second), ev, gone)
-	}
-	switch w.choices.Draw(7) {
-	case 0:
-		r.Do = []sched.Event{sched.Pause{On: true}}
-		back(sched.Pause{}, func(t *jobs.Table) bool { return !t.Paused })
-	case 1:
-		r.Do = []sched.Event{sched.EndDrain{Why: "by a request"}, sched.Pause{}}
-	case 2:
-		r.Do = []sched.Event{sched.DrainHost{Host: name, On: true, Now: w.choices.Draw(2) == 1}}
-		back(sched.DrainHost{Host: name}, func(t *jobs.Table) bool { return t.Hosts[name].Use == jobs.HostUsed })
-	case 3:
-		r.Do = []sched.Event{sched.DrainHost{Host: name}}
-	case 4:
-		r.Do = []sched.Event{sched.SetSlots{Host: name, Slots: 1 + w.choices.Draw(8)}}
-		back(sched.SetSlots{Host: name}, func(t *jobs.Table) bool { return t.Hosts[name].Slots == 0 })
-	case 5:
-		r.Do, r.Epoch = []sched.Event{sched.Drain{Why: "by a request"}}, max(1, l.epoch-w.choices.Draw(2))
-	case 6:
-		r.Do, r.Epoch = []sched.Event{sched.Stop{Why: "by a request"}}, max(1, l.epoch-w.choices.Draw(2))
-	}
-	w.leaveRequest(l, r)
-	return true
 }
 
 // applyAnswer applies the durable answer to a request. It checks that there is only one, and that a
@@ -289,63 +278,6 @@ func (w *World) readRequests(l *dispatcher) {
 			l.queueReport(r)
 		}
 	}
-}
-
-// askDrain drains the run. Every second time, a person cancels the drain later, unless the run has
-// ended by then.
-func askDrain(w *World) bool {
-	l := w.dispatcher
-	if !w.ask(func(*dispatcher) sched.Event { return sched.Drain{Why: "by a person"} }) {
-		return false
-	}
-	if w.choices.Draw(2) == 0 {
-		w.after(w.between(time.Second, 40*time.Second), func() { l.queueReport(sched.EndDrain{Why: "by a person"}) })
-	}
-	return true
-}
-
-func askStop(w *World) bool {
-	return w.ask(func(*dispatcher) sched.Event { return sched.Stop{Why: "by a person"} })
-}
-
-// What people ask of hosts remains in force when dispatchers die, until people take it back.
-
-func askDrainHost(w *World) bool {
-	name, now := w.anyHost().name, w.choices.Draw(2) == 1
-	if !w.ask(func(l *dispatcher) sched.Event { return sched.DrainHost{Host: name, On: true, Now: now} }) {
-		return false
-	}
-	w.withdrawLater(w.between(time.Second, 60*time.Second), sched.DrainHost{Host: name},
-		func(t *jobs.Table) bool { return t.Hosts[name].Use == jobs.HostUsed })
-	return true
-}
-
-// askSlots overrides a host's slots for a time.
-func askSlots(w *World) bool {
-	name, n := w.anyHost().name, 1+w.choices.Draw(8)
-	if !w.ask(func(l *dispatcher) sched.Event { return sched.SetSlots{Host: name, Slots: n} }) {
-		return false
-	}
-	w.withdrawLater(w.between(time.Second, 90*time.Second), sched.SetSlots{Host: name},
-		func(t *jobs.Table) bool { return t.Hosts[name].Slots == 0 })
-	return true
-}
-
-// withdrawLater tells the current dispatcher to withdraw a setting. It repeats this until neither
-// the dispatcher nor the journal has the setting. It keeps checking, because the next dispatcher
-// may find a record of the setting that was never durable, and damage may destroy the record that
-// took it back.
-func (w *World) withdrawLater(after time.Duration, ev sched.Event, gone func(*jobs.Table) bool) {
-	w.after(after, func() {
-		again := 5 * time.Second
-		if l := w.runningDispatcher(); l != nil && l.epoch == w.ledger.epoch && gone(l.core.Table()) &&
-			gone(w.ledger.table) {
-			again = time.Minute
-		} else if l != nil {
-			l.queueReport(ev)
-		}
-		w.withdrawLater(again, ev, gone)
-	})
 }
 
 // applyHostSetting applies the durable record of a setting without jobs.Fold.

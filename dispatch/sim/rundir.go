@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -397,68 +398,40 @@ func (m *machine) powerLoss(w *World) {
 	w.ledger.forgetLostFiles(w)
 }
 
-// showEvent formats an event for the log, including the values behind its pointers.
-func showEvent(ev sched.Event) string {
-	switch ev := ev.(type) {
-	case sched.HostUp:
-		return fmt.Sprintf("{%s up %v boot %s %s}", ev.Host, ev.Hello.Uptime, ev.Hello.BootID, ev.Hello.Machine)
-	case sched.HostRefused:
-		return fmt.Sprintf("{%s %+v}", ev.Host, *ev.Msg)
-	case sched.AttemptsStarted:
-		return fmt.Sprintf("{%s %+v}", ev.Host, *ev.Msg)
-	case sched.AttemptsEnded:
-		return fmt.Sprintf("{%s %+v}", ev.Host, *ev.Msg)
-	case sched.AttemptsWithdrawn:
-		return fmt.Sprintf("{%s %+v}", ev.Host, *ev.Msg)
-	case sched.AttemptsProbed:
-		return fmt.Sprintf("{%s %s}", ev.Host, answersText(ev.Msg.Jobs))
-	case sched.HostInspected:
-		return fmt.Sprintf("{%s %+v}", ev.Via, *ev.Msg)
-	case sched.HostListed:
-		return fmt.Sprintf("{%s %s last %v %s}", ev.Host, answersText(ev.Msg.Jobs), ev.Msg.Last, ev.Msg.Why)
-	case sched.Edit:
-		return fmt.Sprintf("{%v %s}", ev.Jobs, &ev.Change)
-	case sched.Request:
-		var b strings.Builder
-		for _, do := range ev.Do {
-			fmt.Fprintf(&b, " %T%s", do, showEvent(do))
+// describe formats an event or a command for the log: the fields that are set, including the values
+// behind pointers, but no specifications.
+func describe(v reflect.Value) string {
+	if v.IsValid() && v.CanInterface() {
+		switch v := v.Interface().(type) {
+		case error:
+			return v.Error()
+		case fmt.Stringer:
+			return v.String()
+		case *hosts.Host, *jobs.Spec, *hosts.Inventory, *hosts.Hello:
+			return "…"
 		}
-		return "{" + ev.Name + b.String() + "}"
-	case sched.Submit:
-		return fmt.Sprintf("{%d jobs, last %v}", len(ev.Specs), ev.Last)
-	case sched.InstancesListed:
-		return fmt.Sprintf("{%v left %v %s}", ev.Names, ev.Left, ev.Err)
-	case sched.SetInventory:
-		names := make([]string, len(ev.Inventory.Hosts))
-		for i, h := range ev.Inventory.Hosts {
-			names[i] = h.Name
+	}
+	var parts []string
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() {
+			return "nil"
 		}
-		return fmt.Sprintf("{%s, %d providers, tokens %v}", strings.Join(names, " "), len(ev.Inventory.Providers),
-			ev.Inventory.Tokens)
+		return describe(v.Elem())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if !v.Field(i).IsZero() {
+				parts = append(parts, v.Type().Field(i).Name+" "+describe(v.Field(i)))
+			}
+		}
+		return v.Type().Name() + "{" + strings.Join(parts, ", ") + "}"
+	case reflect.Map:
+		return fmt.Sprintf("%d entries", v.Len())
+	case reflect.Slice:
+		for i := range v.Len() {
+			parts = append(parts, describe(v.Index(i)))
+		}
+		return "[" + strings.Join(parts, " ") + "]"
 	}
-	return fmt.Sprintf("%+v", ev)
-}
-
-func answersText(ps []hosts.ProbedJob) string {
-	var b strings.Builder
-	for _, p := range ps {
-		fmt.Fprintf(&b, "%s: %s %s; ", p.Attempt, p.Answer, p.Why)
-	}
-	return b.String()
-}
-
-// showCommand formats a command for the log.
-func showCommand(o sched.Command) string {
-	if c, ok := o.(sched.Configure); ok {
-		return "configure " + c.Host
-	}
-	l, ok := o.(sched.Launch)
-	if !ok {
-		return fmt.Sprintf("%T%+v", o, o)
-	}
-	var b strings.Builder
-	for _, p := range l.Jobs {
-		fmt.Fprintf(&b, " %s", p.Attempt)
-	}
-	return "launch on " + l.Host + ":" + b.String()
+	return fmt.Sprint(v)
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 )
@@ -193,27 +192,19 @@ func (w *World) checkShared(h *host, ours bool) {
 	}
 }
 
-// Owners come back to their hosts, and jobs are suspended in the meantime. The simulation follows
-// hosts/helper/remote (suspend.go).
+// Owners come back to their hosts, and jobs are suspended in the meantime. Who continues them when
+// helper, suspender, or supervisors die is tested with real processes (hosts/helper/remote).
 
-const (
-	suspendLease = 10 * time.Second // the suspender renews this lease
-	tickInterval = 10 * time.Second // how often a supervisor checks whether the lease has expired
-	// maxSuspended is how long process trees may stay suspended after they should continue.
-	maxSuspended = 30 * time.Second
-)
+// suspendLease is for how long jobs stay suspended if no helper renews that.
+const suspendLease = 20 * time.Second
 
 // suspension is the state of all jobs of a host.
 type suspension struct {
-	ownerUntil      time.Duration // the owner wants the host until then
-	isSuspended     bool          // the process trees are stopped
-	since           time.Duration
-	total           time.Duration // duration of all completed suspensions
-	livingSuspender int           // number of the living suspender; 0: none
-	numSuspenders   int
-	receivedAt      time.Duration // when the suspender last had a message from the helper
-	lease           time.Duration
-	overdueSince    time.Duration // since when the jobs should continue; 0: they need not
+	ownerUntil  time.Duration // the owner wants the host until then
+	isSuspended bool          // the process trees are stopped
+	since       time.Duration
+	total       time.Duration // duration of all completed suspensions
+	numRenewals int
 }
 
 func (h *host) currentOwner() (o hosts.Owner) {
@@ -233,60 +224,29 @@ func (h *host) suspended() time.Duration {
 // watchOwner is the helper's check for the owner.
 func (p *helper) watchOwner() {
 	h, s := p.h, &p.h.jobs
-	switch wanted := h.currentOwner().Suspend && len(p.running) > 0; {
-	case wanted && s.livingSuspender == 0:
-		s.numSuspenders++
-		s.livingSuspender, s.receivedAt = s.numSuspenders, h.w.now
-		if !s.isSuspended {
-			s.isSuspended, s.since = true, h.w.now
-			h.w.logf("jobs of %s are suspended", h.name)
-			h.tick(s.since)
-		}
-		h.suspender(s.livingSuspender)
-	case wanted:
-		s.receivedAt = h.w.now
-	default:
-		h.resume()
-	}
-}
-
-// suspender renews the lease of the suspension once, or resumes the jobs.
-func (h *host) suspender(n int) {
-	s := &h.jobs
-	if s.livingSuspender != n {
-		return
-	}
-	if p := h.helper; p == nil || !p.alive || h.w.now-s.receivedAt > suspendLease {
+	if !h.currentOwner().Suspend || len(p.running) == 0 {
 		h.resume()
 		return
 	}
-	s.lease = h.w.now + suspendLease
-	h.w.after(sched.HeartbeatInterval, func() { h.suspender(n) })
-}
-
-// tick is the periodic check of the supervisor of a suspended job.
-func (h *host) tick(since time.Duration) {
-	h.w.after(tickInterval, func() {
-		s := &h.jobs
-		switch {
-		case !s.isSuspended || s.since != since:
-			return
-		case h.w.now > s.lease:
+	if !s.isSuspended {
+		s.isSuspended, s.since = true, h.w.now
+		h.w.logf("jobs of %s are suspended", h.name)
+	}
+	s.numRenewals++
+	n := s.numRenewals
+	h.w.after(suspendLease, func() {
+		if s.numRenewals == n {
 			h.resume()
-		default:
-			h.tick(since)
 		}
 	})
 }
 
 // resume continues all jobs.
 func (h *host) resume() {
-	s := &h.jobs
-	if s.isSuspended {
+	if s := &h.jobs; s.isSuspended {
 		s.total, s.isSuspended = h.suspended(), false
 		h.w.logf("jobs of %s go on", h.name)
 	}
-	s.livingSuspender = 0
 }
 
 // ranFor calls do after d, not counting the time during which jobs are suspended.
@@ -299,33 +259,6 @@ func (h *host) ranFor(d time.Duration, do func()) {
 		}
 		do()
 	})
-}
-
-// checkOwners looks for suspended jobs that nobody continues.
-func (w *World) checkOwners() {
-	for _, h := range w.hosts {
-		s, p := &h.jobs, h.helper
-		if !s.isSuspended || h.currentOwner().Suspend && p != nil && p.alive && w.now >= p.stoppedUntil {
-			s.overdueSince = 0
-			continue
-		}
-		if s.overdueSince == 0 {
-			s.overdueSince = max(1, w.now)
-		}
-		for _, r := range h.heldAttempts {
-			if r.processLives && w.now-s.overdueSince > maxSuspended {
-				w.fail(NothingSuspended, "%s on %s is suspended since %v, and should run since %v",
-					r.spooled.id, h.name, s.since, s.overdueSince)
-			}
-		}
-	}
-}
-
-func killSuspender(w *World) bool {
-	s := &w.anyHost().jobs
-	killed := s.livingSuspender > 0
-	s.livingSuspender = 0
-	return killed
 }
 
 // The devices of the simulated hosts. A job holds its devices until it has ended, even if its
@@ -399,21 +332,6 @@ func (h *host) lockedDevices() (whole []int, parts []hosts.GPUPart) {
 		}
 	}
 	return whole, parts
-}
-
-// checkHeld checks that a job that starts holds its devices and nobody else does.
-func (w *World) checkHeld(r *heldAttempt) {
-	for _, n := range r.spooled.gpus {
-		used := jobs.GPUs(0)
-		for _, other := range r.h.heldAttempts {
-			if other.processLives && other.boot == r.h.boot && slices.Contains(other.spooled.gpus, n) {
-				used += other.spooled.spec.GPUs.Share()
-			}
-		}
-		if used > jobs.WholeGPU {
-			w.fail(DevicesHold, "%s starts on device %d of %s, of which %s are in use", r.spooled.id, n, r.h.name, used)
-		}
-	}
 }
 
 // Limits over all hosts: tokens and slots of queues. Also the slots that hosts keep for a queue.

@@ -165,7 +165,6 @@ func (w *World) run() {
 		}
 		w.now = h.at
 		h.do()
-		w.checkOwners()
 	}
 	w.atEnd()
 }
