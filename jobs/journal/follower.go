@@ -15,7 +15,8 @@ import (
 )
 
 // Limit is how far a Poll may read the newest file of the journal. A file of an earlier epoch is
-// read up to the length that a later epoch fixed.
+// read up to the length that a later epoch fixed. What is durable was on the file server before it
+// was published, so a line within the limit that is not whole is damaged.
 type Limit struct {
 	live.Durable // what is known to be durable
 	// End reports that nobody dispatches the run: files are read to their ends, and a partial last
@@ -70,7 +71,6 @@ type Follower struct {
 	skipping bool        // do not decode records either
 
 	building bool // a restart has happened in this Poll
-	waits    int  // number of Polls that have waited for a damaged line
 }
 
 // followedFile is a file of the journal and the position up to which it was folded.
@@ -90,13 +90,6 @@ type target struct {
 	final bool           // as in followedFile
 	mark  *jobs.FileMark // the mark that fixed the file; nil: none
 }
-
-// maxWaits is the number of Polls that wait for a damaged line in the newest file to become
-// whole: on NFS a page may become visible before an earlier one.
-const maxWaits = 3
-
-// errWait ends a Poll at a line that may become whole.
-var errWait = errors.New("the line may not be whole yet")
 
 // Follow returns a Follower at the beginning of the run's journal.
 func Follow(r *rundir.Run) *Follower {
@@ -151,21 +144,11 @@ func (f *Follower) Report() *Report { return f.report }
 func Replay(r *rundir.Run) (*jobs.Table, *Report, error) {
 	owner, _ := ReadOwner(r) // without it, and without live.json, less is known to be durable
 	state, _ := live.Read(r)
-	return replay(r, LimitOf(owner, owner.Liveness(), state), (*Follower).Packed)
-}
-
-// replay is one Poll, or two if the first one finds damage: on NFS a page may become visible
-// before an earlier one.
-func replay(r *rundir.Run, limit Limit, as func(*Follower) *Follower) (*jobs.Table, *Report, error) {
-	for try := 1; ; try++ {
-		f := as(Follow(r))
-		if _, err := f.Poll(limit, nil); err != nil {
-			return nil, nil, err
-		}
-		if !f.report.Damaged || try == 2 {
-			return f.table, f.report, nil
-		}
+	f := Follow(r).Packed()
+	if _, err := f.Poll(LimitOf(owner, owner.Liveness(), state), nil); err != nil {
+		return nil, nil, err
 	}
+	return f.table, f.report, nil
 }
 
 // Poll folds the records that were added since the last Poll. After folding each record it calls
@@ -227,9 +210,6 @@ func (f *Follower) poll(files []epochFile, limit Limit) (restarted bool, err err
 			err = f.foldFixedFile(st, t)
 		} else {
 			err = f.foldOpenFile(st, t)
-		}
-		if errors.Is(err, errWait) {
-			break // later files follow it
 		}
 		if err != nil {
 			return fail(err)
@@ -335,7 +315,7 @@ func (f *Follower) restart(missing []jobs.FileMark) {
 	if f.lean {
 		f.table = jobs.NewPacked()
 	}
-	f.files, f.waits = []*followedFile{}, 0
+	f.files = []*followedFile{}
 	f.missing = missing
 	for _, m := range missing {
 		f.damage("%s/%s is missing", rundir.JournalDir, m.Name)

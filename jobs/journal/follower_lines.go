@@ -18,10 +18,9 @@ func (f *Follower) foldLines(st *followedFile, t target) (rest int64, err error)
 			return nil
 		}
 		if d := f.ahead.Take(); d != nil && d.ok {
-			f.waits = 0
 			err = f.foldRecord(st.epochFile, no, &d.rec)
 		} else {
-			err = f.foldText(st.epochFile, no, text, t.final)
+			err = f.foldText(st.epochFile, no, text)
 		}
 		if err != nil {
 			return err
@@ -48,7 +47,7 @@ func (f *Follower) decode(core int, line []byte, d *decoded) {
 
 // foldText folds the text between two newlines. That is one line or, where newlines are damaged,
 // several.
-func (f *Follower) foldText(e epochFile, no int, text []byte, final bool) error {
+func (f *Follower) foldText(e epochFile, no int, text []byte) error {
 	for part := 0; part == 0 || len(text) > 0; part++ {
 		first, rest := text, []byte(nil)
 		body, ok := lineBody(text)
@@ -56,11 +55,6 @@ func (f *Follower) foldText(e epochFile, no int, text []byte, final bool) error 
 			first, rest = splitJoinedLines(text)
 			body, ok = lineBody(first)
 		}
-		if !ok && part == 0 && !final && !f.building && f.waits < maxWaits {
-			f.waits++
-			return errWait
-		}
-		f.waits = 0
 		if !ok {
 			f.damage("%s:%d: the line is damaged (its checksum does not fit)", e.label(), no)
 		} else if err := f.foldLine(e, no, body); err != nil {

@@ -248,7 +248,7 @@ func (c *race) facts(view *memdisk.Mount, at string) {
 		c.t.Errorf("%s: %v", at, err)
 		return
 	}
-	table, report, err := replay(r, Limit{End: true}, keepRows)
+	table, report, err := replayAll(r)
 	if err != nil || report.Damaged {
 		c.t.Errorf("%s: %+v, %v", at, report, err)
 		return

@@ -99,7 +99,7 @@ func crash(t testing.TB, j *Journal) {
 func mustReplay(t testing.TB, r *rundir.Run) (*jobs.Table, *Report) {
 	t.Helper()
 	// The owner is this process and counts as crashed.
-	table, report, err := replay(r, Limit{End: true}, keepRows)
+	table, report, err := replayAll(r)
 	must(t, err)
 	return table, report
 }
@@ -198,5 +198,9 @@ func equalTables(a, b *jobs.Table) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// keepRows makes replay keep a table whose rows tests can compare.
-func keepRows(f *Follower) *Follower { return f }
+// replayAll folds the whole journal into a table whose rows tests can compare.
+func replayAll(r *rundir.Run) (*jobs.Table, *Report, error) {
+	f := Follow(r)
+	_, err := f.Poll(Limit{End: true}, nil)
+	return f.Table(), f.Report(), err
+}

@@ -191,28 +191,3 @@ func TestWatchedOwnerIsNotWaitedForAgain(t *testing.T) {
 		}
 	}
 }
-
-// TestProcessNameIsAFileName checks X2: the name of a process identifies it as the owner file does,
-// and contains only characters that a file name may contain. The name of a process on another
-// machine, or an invalid name, proves nothing.
-func TestProcessNameIsAFileName(t *testing.T) {
-	me, err := self()
-	if err != nil {
-		t.Skip(err)
-	}
-	past, far, far2 := me, me, me
-	past.Start--
-	far.Boot = "c0ffee00-0000-4000-8000-000000000000"
-	far2.PIDNS = "pid:[1]"
-	for name, want := range map[string]Liveness{
-		ProcessName(): Alive, past.name(): Dead, far.name(): Unsure, far2.name(): Unsure,
-		"": Unsure, "1.2": Unsure, "." + past.name(): Unsure, past.name() + ".x": Unsure, "+" +
-			past.name(): Unsure, "-1.0.1.x": Unsure, "../../1": Unsure,
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := ProcessLiveness(name); got != want {
-				t.Errorf("%q: %v, want %v", name, got, want)
-			}
-		})
-	}
-}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 	"syscall"
 
 	"dcs-tui/internal/platform"
@@ -64,35 +63,4 @@ func (q process) liveness() Liveness {
 		return Dead
 	}
 	return Alive
-}
-
-// ProcessName identifies this process in a few characters that a file name may contain. Whoever
-// finds a file that it left behind can check whether the process is alive. It is "" if the
-// system does not show enough.
-func ProcessName() string {
-	p, err := self()
-	if err != nil {
-		return ""
-	}
-	return p.name()
-}
-
-func (p process) name() string {
-	ns := strings.TrimSuffix(strings.TrimPrefix(p.PIDNS, "pid:["), "]")
-	return fmt.Sprintf("%d.%d.%s.%s", p.PID, p.Start, ns, p.Boot)
-}
-
-// ProcessLiveness reports whether the process with a ProcessName is alive, as far as this machine
-// can prove. The result is Unsure if name is not a ProcessName.
-func ProcessLiveness(name string) Liveness {
-	var q process
-	if n, _ := fmt.Sscanf(strings.ReplaceAll(name, ".", " "), "%d %d %s %s", &q.PID, &q.Start, &q.PIDNS,
-		&q.Boot); n < 4 {
-		return Unsure
-	}
-	q.PIDNS = "pid:[" + q.PIDNS + "]"
-	if q.name() != name {
-		return Unsure
-	}
-	return q.liveness()
 }
