@@ -19,7 +19,6 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
-	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -198,7 +197,7 @@ func asDiskError(err error) error {
 // nobody sees a part of it. syncNames makes the name durable.
 func (f *Fetcher) createFile(path string, size int64, fill func(io.WriterAt) error) error {
 	disk := f.Run.Disk
-	tmp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+tempMark+rand.Text()[:12]+"."+thisProcess())
+	tmp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+tempMark+rand.Text()[:12])
 	file, err := disk.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return asDiskError(err)
@@ -360,13 +359,13 @@ func (f *Fetcher) readStatus(ctx context.Context, host string, id jobs.AttemptID
 	return data, nil
 }
 
-// A file that is being copied is named .NAME.fetch-RANDOM.PROCESS, by the writing process.
+// A file that is being copied is named .NAME.fetch-RANDOM.
 const (
-	tempMark   = ".fetch-"
-	tempMaxAge = time.Hour // since the last write, if the process is on another machine
+	tempMark = ".fetch-"
+	// tempMaxAge is the time since the last write after which nobody writes the file any more. It is far
+	// longer than the wait for a piece.
+	tempMaxAge = time.Hour
 )
-
-var thisProcess = sync.OnceValue(journal.ProcessName)
 
 // SweepFetched removes what killed fetches have left in the run directory. It ignores errors,
 // because Fetch reports those of the disk.
@@ -376,25 +375,13 @@ func SweepFetched(run *rundir.Run) {
 	for _, shard := range shards {
 		names, _ := run.Disk.Names(filepath.Join(dir, shard))
 		for _, name := range names {
-			if strings.HasPrefix(name, ".") && strings.Contains(name, tempMark) {
-				sweepPart(run.Disk, filepath.Join(dir, shard, name))
+			path := filepath.Join(dir, shard, name)
+			if !strings.HasPrefix(name, ".") || !strings.Contains(name, tempMark) {
+				continue
+			}
+			if info, err := run.Disk.Stat(path); err == nil && time.Since(info.ModTime()) > tempMaxAge {
+				run.Disk.Remove(path)
 			}
 		}
-	}
-}
-
-func sweepPart(disk rundir.Disk, path string) {
-	_, name, _ := strings.Cut(filepath.Base(path), tempMark)
-	_, process, _ := strings.Cut(name, ".")
-	dead := false
-	switch journal.ProcessLiveness(process) {
-	case journal.Dead:
-		dead = true
-	case journal.Unsure:
-		info, err := disk.Stat(path)
-		dead = err == nil && time.Since(info.ModTime()) > tempMaxAge
-	}
-	if dead {
-		disk.Remove(path)
 	}
 }
