@@ -23,18 +23,42 @@ import (
 type returns struct {
 	mu      sync.Mutex
 	fetched map[jobs.AttemptID]bool // attempts whose files are here
-	// Semaphores of the attempts that move their files to their places, by the number of the job: of
-	// each job only one attempt does at a time.
-	placing    [256]chan struct{}
+	// The jobs of which an attempt moves its files to their places: of each job only one does at a
+	// time. The channel is closed when it has.
+	placing    map[jobs.ID]chan struct{}
 	returnedBy map[uint64]jobs.ID // job that returned the file at a path, by a hash of the path
 }
 
 func newReturns() *returns {
-	r := &returns{fetched: map[jobs.AttemptID]bool{}, returnedBy: map[uint64]jobs.ID{}}
-	for i := range r.placing {
-		r.placing[i] = make(chan struct{}, 1)
+	return &returns{fetched: map[jobs.AttemptID]bool{}, placing: map[jobs.ID]chan struct{}{},
+		returnedBy: map[uint64]jobs.ID{}}
+}
+
+// startPlacing waits until no attempt of a job moves its files. end must be called then.
+func (r *returns) startPlacing(ctx context.Context, job jobs.ID) (end func(), err error) {
+	done := make(chan struct{})
+	for {
+		r.mu.Lock()
+		other := r.placing[job]
+		if other == nil {
+			r.placing[job] = done
+		}
+		r.mu.Unlock()
+		if other == nil {
+			break
+		}
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
-	return r
+	return sync.OnceFunc(func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.placing, job)
+		close(done)
+	}), nil
 }
 
 func (r *returns) isFetched(id jobs.AttemptID) bool {
@@ -82,13 +106,10 @@ var (
 // claimPlaces permits an attempt to move its files to their places. Otherwise it returns errSurplus
 // or errStale. release must be called when the engine has its outcome.
 func (d *Dispatcher) claimPlaces(ctx context.Context, id jobs.AttemptID) (release func(), err error) {
-	placing := d.returns.placing[uint64(id.Job)%uint64(len(d.returns.placing))]
-	select {
-	case placing <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	release, err = d.returns.startPlacing(ctx, id.Job)
+	if err != nil {
+		return nil, err
 	}
-	release = sync.OnceFunc(func() { <-placing })
 	refused, err := query(ctx, d, func(e *engine) error {
 		t := e.core.Table()
 		j, at := t.Job(id.Job), t.Attempt(id)
