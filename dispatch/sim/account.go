@@ -158,7 +158,7 @@ func (w *World) applyJobRecord(a *account, r *jobs.Record) {
 	if r.Next == jobs.Succeeded && (r.Kind != jobs.KindExited || r.Outcome == nil || !r.Outcome.OK()) {
 		w.fail(SuccessIsProved, "job %d succeeds by a record %s of %s", r.Job, r.Kind, r.Attempt())
 	}
-	if r.Next == jobs.Canceled && !w.people.canceled[r.Job] {
+	if r.Next == jobs.Canceled && !w.hasCanceled(r.Job) {
 		w.fail(CanceledByPeople, "job %d is canceled: %s", r.Job, r.Reason)
 	}
 	if r.Next == jobs.Skipped {

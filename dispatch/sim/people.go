@@ -32,6 +32,15 @@ func (p *people) recordCancel(l *dispatcher, c sched.Cancel) {
 	}
 }
 
+// hasCanceled reports whether somebody asked to cancel a job. A request to cancel all jobs is also
+// about those that are accepted before it is carried out.
+func (w *World) hasCanceled(id jobs.ID) bool {
+	return w.people.canceled[id] || slices.ContainsFunc(w.people.requests, func(r sched.Request) bool {
+		c, ok := r.Do[0].(sched.Cancel)
+		return ok && c.All && w.ledger.requests[r.Name] == 0
+	})
+}
+
 // feed submits the jobs in small batches, so that there is work while there are faults.
 func (w *World) feed() {
 	w.after(w.between(time.Second, 12*time.Second), func() {
