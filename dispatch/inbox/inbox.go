@@ -24,13 +24,8 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-const (
-	// pollInterval is how often the run directory is listed.
-	pollInterval = time.Second
-	// earlyTimeout is how long a request may name jobs that are not part of the run yet, because
-	// stored jobs are being submitted.
-	earlyTimeout = 10 * time.Second
-)
+// pollInterval is how often the run directory is listed.
+const pollInterval = time.Second
 
 // ErrLeaving is the error of a request that the dispatcher has not recorded because it is ending.
 // Unless the journal has the answer, the client leaves the request for the next dispatcher.
@@ -79,9 +74,7 @@ type Inbox struct {
 	hasFailed       bool   // a request has failed in this poll
 
 	// The fields below are owned by the goroutine that polls.
-	storedDone bool   // all stored jobs are part of the run
-	earlyName  string // the request whose jobs were missing when it was first read
-	earlySince time.Time
+	isWaiting bool // the requests that are being polled have waited for this dispatcher
 
 	stop stopFiles
 }
@@ -126,9 +119,9 @@ func (b *Inbox) Serve(over <-chan struct{}) {
 // stored jobs are part of the run, and before the core learns that no more will follow. Otherwise a
 // run without open jobs would end before it received a requeue.
 func (b *Inbox) TakeWaiting() {
-	b.storedDone = true
+	b.isWaiting = true
 	b.poll()
-	b.storedDone = false
+	b.isWaiting = false
 	close(b.waitingTaken)
 }
 
@@ -165,22 +158,22 @@ func (b *Inbox) Request(ctx context.Context, name string, body json.RawMessage) 
 	return b.awaitAnswer(ctx, name)
 }
 
-// awaitJobs waits up to earlyTimeout for the jobs that a request names.
+// awaitJobs waits until the stored jobs are part of the run, if a request names some that are not.
+// Files are not read before that.
 func (b *Inbox) awaitJobs(ctx context.Context, q *action.Request) error {
-	for began := time.Now(); ; {
-		n, err := b.numJobs()
-		switch {
-		case err != nil:
-			return fmt.Errorf("%w: %w", socket.ErrNotTaken, err)
-		case q.Jobs.Last() <= n || time.Since(began) >= earlyTimeout:
-			return nil
-		}
-		select {
-		case <-time.After(earlyTimeout / 100):
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", socket.ErrNotTaken, ctx.Err())
-		}
+	switch n, err := b.numJobs(); {
+	case err != nil:
+		return fmt.Errorf("%w: %w", socket.ErrNotTaken, err)
+	case q.Jobs.Last() <= n:
+		return nil
 	}
+	select {
+	case <-b.waitingTaken:
+	case <-b.Dispatcher.Finished(): // its core refuses the request
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", socket.ErrNotTaken, ctx.Err())
+	}
+	return nil
 }
 
 // numJobs returns the number of jobs of the run.
@@ -305,13 +298,9 @@ func (b *Inbox) passToCore(name string) bool {
 		b.reportProblem(err)
 		return false
 	}
-	if b.storedDone && b.Found.IsFinished && q.EffectOn(b.Found) == action.IsRefused {
+	if b.isWaiting && b.Found.IsFinished && q.EffectOn(b.Found) == action.IsRefused {
 		b.refuse(name, q, q.WhyRefused(b.Found))
 		return true
-	}
-	n, err := b.numJobs()
-	if err != nil || q.Jobs.Last() > n && b.mayBecomeValid(name) {
-		return false
 	}
 	return b.submitToCore(name, q)
 }
@@ -363,14 +352,6 @@ func (b *Inbox) refuse(name string, q *action.Request, why string) {
 	}
 	b.Dispatcher.Do(sched.Request{Name: name, Text: text, Refused: why})
 	b.reportProblem(b.Run.SetRequestAside(name))
-}
-
-// mayBecomeValid reports whether missing jobs of this request may still become part of the run.
-func (b *Inbox) mayBecomeValid(name string) bool {
-	if b.earlyName != name {
-		b.earlyName, b.earlySince = name, time.Now()
-	}
-	return !b.storedDone && time.Since(b.earlySince) < earlyTimeout
 }
 
 // removeAnswered removes the files of the requests whose answers are durable.

@@ -267,11 +267,12 @@ func TestEarlyRequestThroughTheSocket(t *testing.T) {
 		go func() {
 			answer <- s.request(name1, &action.Request{Do: action.Cancel, Jobs: jobs.Ranges{{First: 3, Last: 4}}})
 		}()
-		s.wait(earlyTimeout / 2)
+		s.wait(time.Minute / 2)
 		if got := s.answer(name1); got != "" {
 			t.Errorf("job 4 is not waited for: %s", got)
 		}
 		must(t, s.Dispatcher.Submit(jobstest.Specs(1), false))
+		s.TakeWaiting()
 		if err := <-answer; err != nil || s.answer(name1) != "2 done, 0 left " {
 			t.Errorf("got error %v, answer %s; want 2 jobs done", err, s.answer(name1))
 		}
@@ -321,28 +322,6 @@ func TestFindStoredFindsUnansweredJobs(t *testing.T) {
 	if len(got) != 1 || got[name1] != (Stored{3, 2}) {
 		t.Errorf("FindStored: got %v, want 2 jobs from job 3 for the new request only", got)
 	}
-}
-
-// TestRequestWaitsForItsJobs checks that a request may name jobs that are still being submitted.
-// Polls in the meantime do not shorten its waiting time. When all stored jobs are submitted,
-// neither it nor the next request waits (K9: no job is left out silently).
-func TestRequestWaitsForItsJobs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := new(Inbox)
-		for i := range 100 {
-			if !b.mayBecomeValid("a") {
-				t.Fatalf("its time is over after %d polls in %s", i, time.Since(b.earlySince))
-			}
-			time.Sleep(earlyTimeout / 100)
-		}
-		if b.mayBecomeValid("a") || !b.mayBecomeValid("b") {
-			t.Errorf("a request holds those behind it for ever, or they have no time of their own")
-		}
-		b.storedDone = true
-		if b.mayBecomeValid("b") || b.mayBecomeValid("c") {
-			t.Error("what no job will come for waits")
-		}
-	})
 }
 
 // TestEachStopFileIsOneRequest checks that each STOP file becomes a request once (D7), and that the
