@@ -4,57 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/rundir"
-	"dcs-tui/jobs/rundir/memdisk"
 )
-
-// TestRunThatMovesBetweenMachines checks a run that moves between the machines of one server again
-// and again, after a crash, a loss of power, or an orderly end. Every dispatcher begins where the
-// last one stopped, and the file owner names the current one. Records that were written and never
-// synced may be lost.
-func TestRunThatMovesBetweenMachines(t *testing.T) {
-	server := memdisk.New()
-	server.NamesDurable = true
-	specs, recs := jobstest.History(5, 8, 400)
-	first := simulated(t, server.Mount("melon0"))
-	must(t, first.AppendSpecs(specs))
-	live := &jobs.Table{Specs: slices.Clone(specs)}
-	for epoch := 1; len(recs) > 0; epoch++ {
-		host := fmt.Sprint("melon", epoch%5)
-		view := server.Mount(host)
-		r, err := rundir.OpenOn(view, first.Dir)
-		must(t, err)
-		j, table, report := mustTake(t, r, takeOn(host))
-		if live.Epoch = epoch; j.Epoch() != epoch || !equalTables(table, live) || report.Damaged {
-			t.Fatalf("epoch %d: %+v", epoch, report)
-		}
-		if o, err := ReadOwner(first); err != nil || o.Host != host || o.Epoch != epoch {
-			t.Fatalf("epoch %d is of %v, %v", epoch, o, err)
-		}
-		n := min(17, len(recs))
-		fold(t, live, recs[:n])
-		record(t, j, recs[:n]...)
-		recs = recs[n:]
-		switch epoch % 3 {
-		case 0:
-			must(t, j.Close())
-		case 1:
-			crash(t, j)
-		case 2:
-			must(t, j.Append([]jobs.Record{event(strings.Repeat("never synced", 200_000))}))
-			view.PowerLoss(nil)
-		}
-	}
-	if table, report := mustReplay(t, first); !equalTables(table, live) || report.Damaged {
-		t.Errorf("replay: got %+v, want the table of the last owner and no damage", report)
-	}
-}
 
 // TestOldEpochIsFencedOff checks that records of an old dispatcher after a takeover are not part of
 // the run (E7). It notices the takeover, and changes neither the journal nor the owner file.
@@ -165,19 +121,6 @@ func TestChangedOldFileIsReported(t *testing.T) {
 				t.Errorf("%s: job 2 is %+v", what, j)
 			}
 		})
-	}
-}
-
-// TestJournalWithoutItsFirstLineIsRead checks that a journal whose newest file has lost its first
-// line is read to the end.
-func TestJournalWithoutItsFirstLineIsRead(t *testing.T) {
-	r, specs, recs, b := written(t, 9, 4, 60)
-	putJournal(t, r, 1, flipped(b, 8*20))
-	table, report := mustReplay(t, r)
-	want := folded(t, specs, recs)
-	want.Damaged = true
-	if !report.Damaged || !equalTables(table, want) {
-		t.Errorf("replay: got %+v, want damage and the other records", report)
 	}
 }
 

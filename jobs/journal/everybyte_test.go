@@ -203,18 +203,3 @@ func TestAnyCutLosesOnlyItsFile(t *testing.T) {
 		putJournal(t, e.r, i+1, whole)
 	}
 }
-
-// TestEachJournalFileCountsAlone checks each file alone, with all others missing. Its records
-// count.
-func TestEachJournalFileCountsAlone(t *testing.T) {
-	e := threeEpochs(t)
-	for i, whole := range e.files {
-		remove(t, e.r, i+1)
-		if i < 2 {
-			e.check(t, fmt.Sprintf("file %d is gone", i+1), e.recs[i], false)
-		} else if table, _ := mustReplay(t, e.r); len(table.Jobs) != len(e.live.Jobs) {
-			t.Errorf("without the last file there are %d jobs", len(table.Jobs))
-		}
-		putJournal(t, e.r, i+1, whole)
-	}
-}

@@ -68,29 +68,6 @@ func TestFailedWriteIsReported(t *testing.T) {
 	}
 }
 
-// TestEverythingIsWrittenOnceAfterAFullDisk checks a disk that stays full for a while. Everything
-// waits and is written once.
-func TestEverythingIsWrittenOnceAfterAFullDisk(t *testing.T) {
-	specs, recs := jobstest.History(2, 5, 100)
-	d, r := onFaulty(t, specs)
-	j, _, _ := mustTake(t, r, TakeOptions{})
-	for i := range recs {
-		d.FailAt(1, syscall.ENOSPC, true) // the first write, then every open
-		must(t, j.Append(recs[i:i+1]))
-		if err := j.Sync(); !errors.Is(err, syscall.ENOSPC) {
-			t.Fatalf("record %d: %v", i, err)
-		}
-	}
-	d.FailAt(0, nil, false)
-	must(t, j.Sync())
-	if table, report := mustReplay(t, r); !equalTables(table, folded(t, specs, recs)) || report.Damaged {
-		t.Errorf("replay: got %+v, want all records and no damage", report)
-	}
-	if err := j.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
 // TestCloseReportsAnEarlierFailure checks that Close reports an earlier failure and that everything
 // that could be written is present.
 func TestCloseReportsAnEarlierFailure(t *testing.T) {

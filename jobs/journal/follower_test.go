@@ -203,22 +203,6 @@ func TestFollowerReportsADamagedLine(t *testing.T) {
 	}
 }
 
-// TestFollowerLosesNothingByADamagedNewline checks that a damaged newline costs neither a record
-// nor a Poll.
-func TestFollowerLosesNothingByADamagedNewline(t *testing.T) {
-	r := newRun(t)
-	j, _, _ := mustTake(t, r, force)
-	record(t, j, event("a"), event("b"))
-	f := Follow(r)
-	wantPoll(t, f, Limit{Durable: j.Durable()}, "1:epoch: 1:event:a 1:event:b ", true)
-	record(t, j, event("c"), event("d"))
-	crash(t, j)
-	b := content(t, r, 1)
-	b[len(lines(b, 4))-1] = '*'
-	putJournal(t, r, 1, b)
-	wantPoll(t, f, Limit{Durable: j.Durable()}, "1:event:c 1:event:d ", false)
-}
-
 // TestRecordOfANewerProgramStopsReaders checks that a record of an unknown kind, or with an unknown
 // field, is not damage. It stops readers and takers with an error that tells the user what to do.
 func TestRecordOfANewerProgramStopsReaders(t *testing.T) {

@@ -2,9 +2,7 @@ package journal
 
 import (
 	"bytes"
-	"reflect"
 	"slices"
-	"strings"
 	"testing"
 
 	"dcs-tui/jobs"
@@ -45,39 +43,6 @@ func TestPrefixesAreLiveStates(t *testing.T) {
 						again, taken, report)
 				}
 				forget(t, r, 2)
-			}
-		}
-	}
-}
-
-// TestDamagedLineCostsItself checks that one damaged line costs only its own fact, whatever that
-// was. Every other job ends as it did, and later result numbers stay valid.
-func TestDamagedLineCostsItself(t *testing.T) {
-	for seed := range uint64(3) {
-		r, specs, recs, b := written(t, seed, 10, 300)
-		want := folded(t, specs, recs)
-		at := bytes.IndexByte(b, '\n') + 1
-		for i := range recs {
-			end := at + bytes.IndexByte(b[at:], '\n')
-			putJournal(t, r, 1, flipped(b, (at+end)/2*8))
-			at = end + 1
-			got, report := mustReplay(t, r)
-			if !report.Damaged || !got.Damaged || len(report.Warnings) == 0 ||
-				!strings.Contains(report.Warnings[0], "000001.jsonl:") {
-				t.Fatalf("seed %d, record %d: %+v", seed, i, report)
-			}
-			if got.Seq < want.Seq-1 {
-				t.Fatalf("seed %d, record %d (%s): the newest result is %d, it was %d", seed, i, recs[i].Kind,
-					got.Seq, want.Seq)
-			}
-			for k := range got.Jobs {
-				if recs[i].Kind == jobs.KindAccepted || jobs.ID(k+1) == recs[i].Job {
-					continue
-				}
-				if !reflect.DeepEqual(got.Jobs[k], want.Jobs[k]) {
-					t.Fatalf("seed %d: record %d (%s of job %d) was damaged, and job %d became\n%+v, it was\n%+v\n%q",
-						seed, i, recs[i].Kind, recs[i].Job, k+1, got.Jobs[k], want.Jobs[k], report.Warnings)
-				}
 			}
 		}
 	}

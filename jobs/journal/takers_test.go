@@ -1,17 +1,12 @@
 package journal
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"sync"
 	"testing"
-	"time"
 
-	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/rundir"
-	"dcs-tui/jobs/rundir/memdisk"
 )
 
 // TestManyTakersAtOnce checks that one of many concurrent takers wins, and that the others report
@@ -100,52 +95,5 @@ func TestOwnerRestoresItsFileFromALateTaker(t *testing.T) {
 	}
 	if o, err := ReadOwner(r); err != nil || o.Left {
 		t.Errorf("… and has made it say %+v, %v", o, err)
-	}
-}
-
-// TestTakeLeavesNothingToChance checks that a seed of the simulator replays exactly. Given clock,
-// token, and identity, a forced Take and everything after it perform the same file operations and
-// write the same bytes. They do not depend on the clock and the processes of this machine.
-func TestTakeLeavesNothingToChance(t *testing.T) {
-	specs, recs := jobstest.History(3, 4, 60)
-	once := func() (said []string, files string) {
-		m := memdisk.New().Mount("a")
-		m.Fault = func(op, path string) error {
-			said = append(said, op+" "+path)
-			return nil
-		}
-		r := simulated(t, m)
-		must(t, r.AppendSpecs(specs))
-		clock := time.Unix(1000, 0)
-		rest := recs
-		for epoch := range 3 {
-			j, _, _, err := Take(context.Background(), r, TakeOptions{Force: true, Who: machine("melon1"),
-				Token: fmt.Sprint("token", epoch),
-				Now:   func() time.Time { clock = clock.Add(time.Second); return clock }})
-			must(t, err)
-			record(t, j, rest[:len(recs)/3]...)
-			rest = rest[len(recs)/3:]
-			must(t, j.Heartbeat())
-			if epoch == 1 {
-				must(t, j.Close())
-			}
-		}
-		for _, name := range []string{"owner", "run.toml", "nonce", "jobs.jsonl", "journal/000001.jsonl",
-			"journal/000002.jsonl", "journal/000003.jsonl"} {
-			b, err := rundir.ReadFile(m, r.Path(name))
-			must(t, err)
-			files += string(b)
-		}
-		return said, files
-	}
-	said, files := once()
-	for range 3 {
-		again, same := once()
-		if fmt.Sprint(said) != fmt.Sprint(again) {
-			t.Fatalf("other file operations: %d and %d", len(said), len(again))
-		}
-		if files != same {
-			t.Fatal("other bytes")
-		}
 	}
 }
