@@ -7,6 +7,7 @@ import (
 
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/shell"
 )
 
 // parseCommands parses the command lines and their options. Package jobs parses them like a jobs
@@ -149,14 +150,14 @@ func (p *parser) checkOptions(l *line, spec *jobs.Spec) {
 	}
 }
 
-// check checks the references and the quotes of a command, and sets used for its parameters.
+// check checks the references of a command, and sets used for its parameters.
 func (p *parser) check(l *line, used []bool) {
-	quotes := make([]byte, len(l.text))
-	opened := shellQuotes(l.text, func(i int, quote byte) { quotes[i] = quote })
-	if opened >= 0 && !p.OtherShell && !mayNestQuotes(l.text) && !l.open {
-		p.wrong.at(l, opened, "the closing %c of this quote is missing", l.text[opened])
-	}
 	refs := references(l.text)
+	spans := make([][]int, len(refs))
+	for i, r := range refs {
+		spans[i] = []int{r.from, r.to}
+	}
+	around := shell.Enclosures(l.text, spans)
 	names := p.namesParam(refs)
 	for _, r := range refs {
 		if i, ok := p.known[r.name]; ok && !r.isEscaped() {
@@ -168,7 +169,7 @@ func (p *parser) check(l *line, used []bool) {
 			used[i] = used[i] || strings.Contains(l.text, "DCS_PARAM_"+param.Name)
 		}
 	}
-	for _, r := range refs {
+	for i, r := range refs {
 		if r.isEscaped() {
 			continue
 		}
@@ -181,7 +182,7 @@ func (p *parser) check(l *line, used []bool) {
 		case r.form != "" && r.form != formQuoted:
 			p.wrong.at(l, r.from, "%s: there is no form :%s; [%s] is the value as text, [%s:q] quoted for the shell",
 				written, r.form, r.name, r.name)
-		case r.form != "" && quotes[r.from] != 0 && !mayNestQuotes(l.text):
+		case r.form != "" && around[i].IsQuoted():
 			p.doubt.at(l, r.from, "%s adds its own quotes: remove the quotes around it, or write [%s]", written, r.name)
 		case r.array:
 			p.doubt.at(l, r.from, "%s is replaced by the value of the parameter; "+
@@ -238,44 +239,4 @@ func (p *parser) namesParam(refs []reference) bool {
 // needsQuoting reports whether a shell would not read a text as one plain word.
 func needsQuoting(s string) bool {
 	return s == "" || strings.ContainsAny(s, " \t*?[]~#&|;<>()$`\"'\\!{}")
-}
-
-// shellQuotes calls visit for each byte of a command with the quote that encloses it, or 0. It
-// returns the offset of a quote that is never closed, or -1. It does not handle nested quotes; see
-// nests.
-func shellQuotes(text string, visit func(i int, quote byte)) int {
-	var quote byte
-	opened := -1
-	for i := 0; i < len(text); i++ {
-		visit(i, quote)
-		c := text[i]
-		switch {
-		case c == '\\' && quote != '\'':
-			i++
-			if i < len(text) {
-				visit(i, quote)
-			}
-		case quote != 0 && c == quote:
-			quote, opened = 0, -1
-		case quote == 0 && (c == '\'' || c == '"'):
-			quote, opened = c, i
-			if c == '\'' && i > 0 && text[i-1] == '$' {
-				quote = '$' // $'…' has escapes
-			}
-		case quote == '$' && c == '\'':
-			quote, opened = 0, -1
-		case quote == 0 && c == '#' && (i == 0 || strings.IndexByte(blanks+";&|(", text[i-1]) >= 0):
-			for i++; i < len(text); i++ {
-				visit(i, 0)
-			}
-		}
-	}
-	return opened
-}
-
-// mayNestQuotes reports whether a command may have nested quotes, which shellQuotes does not
-// handle.
-func mayNestQuotes(text string) bool {
-	return strings.Contains(text, "$(") || strings.Contains(text, "`") || strings.Contains(text, "<<") ||
-		strings.Contains(text, "${")
 }

@@ -112,8 +112,6 @@ func TestErrorsHavePositions(t *testing.T) {
 		{"a [C] [D] [E]\n[C] 1..10000000\n[D] 1..10000000\n[E] 1..10000000\n@where C=1", "t.txt:2:1", "10^18"},
 		{"a [C]\n[C] 1..10000000\n@sample 2000000", "t.txt:3:1", "the sample gives 2,000,000 jobs"},
 		// Quotes of commands.
-		{"a 'b [C]\n[C] 1", "t.txt:1:3", "the closing ' of this quote"},
-		{"a [C] \"b\n[C] 1", "t.txt:1:7", `the closing " of this quote`},
 		// Options.
 		{"#DCS tires=3\n" + ok, "t.txt:1:6", "did you mean tries?"},
 		{"#DCS tries=2 timeout=soonish\n" + ok, "t.txt:1:14", "soonish"},

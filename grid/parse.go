@@ -18,8 +18,6 @@ type Config struct {
 	Dir     string
 	Limit   int           // maximum number of jobs without a filter; 0: DefaultLimit
 	Timeout time.Duration // for each command that gives values; 0: 30 s
-	// The jobs' shell does not quote like sh, so quotes of commands are not checked.
-	OtherShell bool
 
 	// Again reports that the template was accepted before, perhaps by an older program. Probable
 	// mistakes are accepted.

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"dcs-tui/internal/text"
+	"dcs-tui/jobs/shell"
 )
 
 // placeholderPattern matches the replacement strings of GNU parallel: a position and the letters of
@@ -59,7 +60,7 @@ type argumentPart struct {
 	isNumber bool                // {#}
 	source   int                 // index of the source of the value; -1: all of them
 	part     func(string) string // nil: a literal text or {#}
-	around   enclosure
+	around   shell.Enclosure
 }
 
 // parse cuts a text at its placeholders. found reports whether there are any. A replacement string
@@ -67,11 +68,11 @@ type argumentPart struct {
 func (a *Arguments) parse(s, what string) (parts []argumentPart, found bool, err error) {
 	pattern, end := placeholderPattern(), 0
 	matches := pattern.FindAllStringSubmatchIndex(s, -1)
-	around := enclosures(s, matches)
+	around := shell.Enclosures(s, matches)
 	for i, m := range matches {
 		p, ok, err := a.placeholder(pattern.FindStringSubmatch(s[m[0]:m[1]]), what)
 		switch {
-		case err != nil && m[8] >= 0 && around[i] != unenclosed:
+		case err != nil && m[8] >= 0 && around[i] != shell.Unenclosed:
 			continue // f"{host}" is Python; ${slot} is a variable
 		case err != nil:
 			return nil, false, err
@@ -159,7 +160,7 @@ func (p *argumentPart) chosen(values []string) []string {
 // meaning: they would become part of the value, and the shell could run code in it.
 func checkQuotes(parts []argumentPart, n int, values []string) error {
 	for _, p := range parts {
-		if p.part == nil || p.around == unenclosed {
+		if p.part == nil || p.around == shell.Unenclosed {
 			continue
 		}
 		for _, v := range p.chosen(values) {

@@ -232,8 +232,7 @@ func ReadSource(source string) (*Template, error) {
 	if k.Bytes != nil {
 		k.Text = string(k.Bytes)
 	}
-	// The shell is not known here, so its quotes are not checked again.
-	return Config{Limit: k.Limit, OtherShell: true, Again: true, Return: k.Returns}.Parse(context.Background(),
+	return Config{Limit: k.Limit, Again: true, Return: k.Returns}.Parse(context.Background(),
 		strings.NewReader(k.Text), k.File)
 }
 

@@ -122,7 +122,7 @@ var allowedImports = map[string][]string{
 	"internal/trust":        {"internal/account"},
 	"internal/progtest":     {"internal/polltest"},
 	"internal/ptytest":      {"hosts/hosttest", "internal/platform", "internal/polltest"},
-	"grid":                  {"grid/search", "internal/text", "jobs", "jobs/query"},
+	"grid":                  {"grid/search", "internal/text", "jobs", "jobs/query", "jobs/shell"},
 	"grid/search":           {},
 	"dispatch/sched": {
 		"dispatch/sched/blame", "dispatch/sched/fairshare", "dispatch/sched/forecast", "dispatch/sched/halt",

@@ -21,7 +21,6 @@ import (
 	"dcs-tui/dispatch/run"
 	"dcs-tui/grid"
 	"dcs-tui/grid/search"
-	"dcs-tui/hosts"
 	"dcs-tui/internal/text"
 	"dcs-tui/internal/trust"
 	"dcs-tui/jobs"
@@ -152,8 +151,7 @@ func (a *app) parseTemplate(flags *gridFlags, file string) (*grid.Template, erro
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	checkResult := func(name, from string) error { _, err := metrics.New(name, from); return err }
-	config := grid.Config{Dir: cwd, Search: flags.searchLine(), Limit: flags.limit,
-		OtherShell: !hosts.IsBourneShell(flags.Shell), Return: flags.returns,
+	config := grid.Config{Dir: cwd, Search: flags.searchLine(), Limit: flags.limit, Return: flags.returns,
 		CheckResult: checkResult, CheckCommand: shell.Checker(flags.Shell)}
 	template, err := config.Parse(ctx, in, name)
 	switch {

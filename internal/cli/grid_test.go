@@ -20,7 +20,7 @@ func TestTemplateIsKept(t *testing.T) {
 		"a [C] \r\r\r\n[C] 1..5\n@result acc\n",
 		"a '[C]\n[C] 1..5\n@result acc", // an unclosed quote, for another shell
 	} {
-		first, err := grid.Config{OtherShell: true}.Parse(context.Background(), strings.NewReader(text), "t.txt")
+		first, err := grid.Config{}.Parse(context.Background(), strings.NewReader(text), "t.txt")
 		must(t, err)
 		run, err := rundir.Create(t.TempDir(), "r",
 			rundir.Settings{Options: map[string]any{rundir.OptionSource: first.Source(10)}})

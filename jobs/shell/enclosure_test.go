@@ -1,4 +1,4 @@
-package grid
+package shell
 
 import (
 	"os/exec"
@@ -9,33 +9,33 @@ import (
 )
 
 // TestEnclosureOfPlaceholders checks that a value in a placeholder is one word of the shell exactly
-// where the placeholder is unenclosed: there, sh and bash print each value as it is, and run nothing.
+// where the placeholder is Unenclosed: there, sh and bash print each value as it is, and run nothing.
 func TestEnclosureOfPlaceholders(t *testing.T) {
 	for _, c := range []struct {
 		command string
-		want    enclosure
+		want    Enclosure
 	}{
-		{`p {}`, unenclosed},
-		{`p "a b"{}`, unenclosed},
-		{`p "a'b" {}`, unenclosed},
-		{`p 'a"b' {}`, unenclosed},
-		{`p a\'b {}`, unenclosed},
-		{`p a\"b {}`, unenclosed},
-		{`p "a\"b" {}`, unenclosed},
-		{`p '\' {}`, unenclosed},
-		{`p "$(p {})"`, unenclosed},
-		{`p "$(p "$(p {})")"`, unenclosed},
-		{`p "$(p "x")" {}`, unenclosed},
-		{`(p {})`, unenclosed},
-		{`( (p {}) )`, unenclosed},
-		{`p "${HOME}" {}`, unenclosed},
-		{`p ${NONE:-{}}`, unenclosed},
-		{`p $((1 + (2))) {}`, unenclosed},
-		{`p a#b {}`, unenclosed},
-		{"p x # it's\np {}", unenclosed},
-		{"p `p x` {}", unenclosed},
-		{`p \${}`, unenclosed},
-		{`p \\{}`, unenclosed},
+		{`p {}`, Unenclosed},
+		{`p "a b"{}`, Unenclosed},
+		{`p "a'b" {}`, Unenclosed},
+		{`p 'a"b' {}`, Unenclosed},
+		{`p a\'b {}`, Unenclosed},
+		{`p a\"b {}`, Unenclosed},
+		{`p "a\"b" {}`, Unenclosed},
+		{`p '\' {}`, Unenclosed},
+		{`p "$(p {})"`, Unenclosed},
+		{`p "$(p "$(p {})")"`, Unenclosed},
+		{`p "$(p "x")" {}`, Unenclosed},
+		{`(p {})`, Unenclosed},
+		{`( (p {}) )`, Unenclosed},
+		{`p "${HOME}" {}`, Unenclosed},
+		{`p ${NONE:-{}}`, Unenclosed},
+		{`p $((1 + (2))) {}`, Unenclosed},
+		{`p a#b {}`, Unenclosed},
+		{"p x # it's\np {}", Unenclosed},
+		{"p `p x` {}", Unenclosed},
+		{`p \${}`, Unenclosed},
+		{`p \\{}`, Unenclosed},
 		{`p "{}"`, doubleQuotes},
 		{`p "'{}'"`, doubleQuotes},
 		{`p "$(p x) {}"`, doubleQuotes},
@@ -60,10 +60,10 @@ func TestEnclosureOfPlaceholders(t *testing.T) {
 		{"p x <<-E\n\t{}\nE", hereDocument},
 	} {
 		i := strings.Index(c.command, "{}")
-		if got := enclosures(c.command, [][]int{{i, i + 2}})[0]; got != c.want {
+		if got := Enclosures(c.command, [][]int{{i, i + 2}})[0]; got != c.want {
 			t.Errorf("%s: {} is %v, want %v", c.command, got, c.want)
 		}
-		if c.want != unenclosed {
+		if c.want != Unenclosed {
 			continue
 		}
 		for _, value := range []string{"a b", "$(p pwned)", "`p pwned`", `\'; p pwned; '`, `"; p pwned; "`, "it's",

@@ -1,0 +1,106 @@
+package shell
+
+import (
+	"bytes"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Enclosure is the syntax around a placeholder of a command. In every one but Unenclosed, the quotes
+// that text.ShellWord adds to a value do not have their meaning: they become part of the value, and
+// the shell may run code in it.
+type Enclosure byte
+
+// The enclosures.
+const (
+	Unenclosed Enclosure = iota
+	doubleQuotes
+	singleQuotes
+	escapedQuotes // $'…', also after a $ that would form it with the quotes of the value
+	backticks
+	arithmetic
+	hereDocument
+	comment
+	afterBackslash
+	unparsed // the command is not one of sh or bash
+)
+
+// IsQuoted reports whether quotes enclose the placeholder.
+func (e Enclosure) IsQuoted() bool {
+	return e == doubleQuotes || e == singleQuotes || e == escapedQuotes
+}
+
+// String returns the place of a placeholder for messages.
+func (e Enclosure) String() string {
+	return [...]string{"outside of quotes", `inside "…"`, "inside '…'", "after $ or inside $'…'", "inside `…`",
+		"inside ((…))", "inside a here-document", "inside a comment", "after a backslash",
+		"in a command that sh and bash cannot read"}[e]
+}
+
+// Enclosures returns the enclosure of each of the spans of a command, which are in order and do not
+// overlap. The text of the spans counts as a word.
+func Enclosures(command string, spans [][]int) []Enclosure {
+	found, text := make([]Enclosure, len(spans)), []byte(command)
+	for _, s := range spans {
+		for i := s[0]; i < s[1]; i++ {
+			text[i] = 'x'
+		}
+	}
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)).
+		Parse(bytes.NewReader(text), "")
+	if err != nil {
+		for i, s := range spans {
+			if strings.ContainsAny(command[:s[0]], "'\"`\\$#<") { // otherwise no quotes can enclose it
+				found[i] = unparsed
+			}
+		}
+		return found
+	}
+	isFinal := make([]bool, len(spans)) // nothing inside changes it
+	set := func(n syntax.Node, e Enclosure, final bool) {
+		for i, s := range spans {
+			if int(n.Pos().Offset()) <= s[0] && s[1] <= int(n.End().Offset()) && !isFinal[i] {
+				found[i], isFinal[i] = e, final
+			}
+		}
+	}
+	syntax.Walk(file, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.CmdSubst:
+			if n.Backquotes {
+				set(n, backticks, true)
+			} else {
+				set(n, Unenclosed, false)
+			}
+		case *syntax.SglQuoted:
+			if n.Dollar {
+				set(n, escapedQuotes, false)
+			} else {
+				set(n, singleQuotes, false)
+			}
+		case *syntax.DblQuoted:
+			set(n, doubleQuotes, false)
+		case *syntax.ArithmExp, *syntax.ArithmCmd, *syntax.CStyleLoop:
+			set(n, arithmetic, false)
+		case *syntax.ParamExp:
+			if n.Param != nil {
+				set(n.Param, escapedQuotes, true)
+			}
+		case *syntax.Comment:
+			set(n, comment, true)
+		case *syntax.Redirect:
+			if n.Hdoc != nil {
+				set(n.Hdoc, hereDocument, true)
+			}
+		}
+		return true
+	})
+	for i, s := range spans {
+		before := command[:s[0]]
+		if found[i] == Unenclosed && (len(before)-len(strings.TrimRight(before, `\`)))%2 == 1 {
+			found[i] = afterBackslash
+		}
+	}
+	return found
+}
