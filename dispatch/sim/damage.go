@@ -153,7 +153,7 @@ func (g *ledger) restart(w *World, t *jobs.Table) {
 	maps.Copy(g.hostSettings, t.Hosts)
 	clear(g.requests)
 	for name := range t.Requests {
-		g.requests[name] = 1
+		g.requests[name], w.people.removed[name] = 1, true
 	}
 }
 

@@ -111,7 +111,7 @@ func (w *World) atEnd() {
 		}
 	}
 	for _, r := range w.people.requests {
-		if g.requests[r.Name] == 0 {
+		if !w.people.removed[r.Name] {
 			w.fail(RequestsOnce, "%s was never taken in", r.Name)
 		}
 	}

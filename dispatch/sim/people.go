@@ -14,14 +14,12 @@ import (
 type people struct {
 	numEdits int
 	canceled map[jobs.ID]bool // jobs that somebody asked to cancel
-	requests []sched.Request  // in the run directory
+	requests []sched.Request
+	removed  map[string]bool // requests whose files were removed, because their answers were durable
 }
 
 // recordCancel records the jobs of a cancel.
 func (p *people) recordCancel(l *dispatcher, c sched.Cancel) {
-	if p.canceled == nil {
-		p.canceled = map[jobs.ID]bool{}
-	}
 	for _, id := range c.Jobs {
 		p.canceled[id] = true
 	}
@@ -37,7 +35,7 @@ func (p *people) recordCancel(l *dispatcher, c sched.Cancel) {
 func (w *World) hasCanceled(id jobs.ID) bool {
 	return w.people.canceled[id] || slices.ContainsFunc(w.people.requests, func(r sched.Request) bool {
 		c, ok := r.Do[0].(sched.Cancel)
-		return ok && c.All && w.ledger.requests[r.Name] == 0
+		return ok && c.All && !w.people.removed[r.Name]
 	})
 }
 
@@ -245,6 +243,7 @@ func (w *World) someChange() jobs.Change {
 func (w *World) applyAnswer(r *jobs.Record) {
 	g := &w.ledger
 	g.requests[r.Request]++
+	w.people.removed[r.Request] = true
 	if g.requests[r.Request] > 1 {
 		w.fail(RequestsOnce, "%s is taken in again", r.Request)
 	}
@@ -283,7 +282,7 @@ func (w *World) isKept(q *sched.Request) bool {
 // readRequests sends a dispatcher the requests in the run directory that are not answered yet.
 func (w *World) readRequests(l *dispatcher) {
 	for _, r := range w.people.requests {
-		if w.ledger.requests[r.Name] == 0 {
+		if !w.people.removed[r.Name] {
 			l.queueReport(r)
 		}
 	}

@@ -298,6 +298,7 @@ func newWorld(t *Choices, verbose bool) *World {
 		server: memdisk.New(), share: memdisk.New(), faultCounts: make([]int, len(faultKinds))}
 	w.share.NamesDurable = true
 	w.server.NamesDurable = t.Draw(2) == 0
+	w.people.canceled, w.people.removed = map[jobs.ID]bool{}, map[string]bool{}
 	w.truth.init()
 	w.ledger.init()
 	w.consumer.init()
