@@ -69,6 +69,9 @@ func (s *Scanner) parseObject(line []byte, id ID, at int) (*Spec, error) {
 				return nil
 			})
 		}
+		if !slices.Contains(optionKeys, key) && !strings.HasPrefix(key, "env.") {
+			return unknownOption(key, append([]string{"command", "id", "env", "params"}, optionKeys...))
+		}
 		return own.setJSON(key, v)
 	})
 	if s.stream {

@@ -45,7 +45,7 @@ func (s *settings) set(key, v string) error {
 	}
 	set := scalarOptions[key]
 	if set == nil {
-		return unknownOption(key)
+		return unknownOption(key, optionKeys)
 	}
 	if err := set(s, v); err != nil {
 		return fmt.Errorf("%s: %w", key, err)
@@ -240,10 +240,10 @@ func parseLabel(s string) (string, error) {
 	return s, nil
 }
 
-func unknownOption(key string) error {
-	best := text.Nearest(key, optionKeys)
+func unknownOption(key string, known []string) error {
+	best := text.Nearest(key, known)
 	if best != "" {
 		return fmt.Errorf("unknown option %q: did you mean %s?", key, best)
 	}
-	return fmt.Errorf("unknown option %q: the options are %s", key, strings.Join(optionKeys, ", "))
+	return fmt.Errorf("unknown option %q: the options are %s", key, strings.Join(known, ", "))
 }

@@ -173,6 +173,8 @@ func TestParseJSONLinesErrors(t *testing.T) {
 		{`{"command":"a","v":2}`, `knows version 1, not "2"`},
 		{"{\"command\":\"a\",\"id\":1}\n{\"command\":\"b\",\"id\":\"1\"}", `job 1 has the id "1", too`},
 		{`{"command":"a","Timeout":1}`, "did you mean timeout?"},
+		{`{"comand":"a"}`, "did you mean command?"},
+		{`{"command":"a","parms":{}}`, "did you mean params?"},
 		{`{"command":"a","command":"b"}`, "duplicate object member name"},
 		{`{"command":"a\u0000"}`, "NUL"},
 		{`{"command":"a","cwd":"a\u0000"}`, "cwd holds a NUL"},
