@@ -78,6 +78,32 @@ func TestIgnoreAsGit(t *testing.T) {
 	}
 }
 
+// TestIgnoreFileIsAFile checks that a .dcsignore may be a link, and that a pipe, a device, or a file that
+// would fill the memory is refused by name without waiting.
+func TestIgnoreFileIsAFile(t *testing.T) {
+	for name, put := range map[string]func(path string) error{
+		"pipe":   func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"device": func(path string) error { return os.Symlink("/dev/zero", path) },
+		"large": func(path string) error {
+			return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 1<<40))
+		},
+		"link": func(path string) error { return os.Symlink("rules", path) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, dir, map[string]string{"a.c": "", "a.o": "", "rules": "*.o\n"})
+			must(t, put(filepath.Join(dir, ignoreFile)))
+			m, err := NewSource(dir).Manifest([]string{"."})
+			switch {
+			case name == "link" && (err != nil || slices.Contains(paths(m), "a.o")):
+				t.Errorf("%q, %v", paths(m), err)
+			case name != "link" && (err == nil || !strings.Contains(err.Error(), ignoreFile)):
+				t.Errorf("got the error %v", err)
+			}
+		})
+	}
+}
+
 // TestManifestRoundTrip checks that a manifest with any bytes in names can be encoded and decoded,
 // and that only a complete manifest is accepted.
 func TestManifestRoundTrip(t *testing.T) {

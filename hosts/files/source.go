@@ -252,11 +252,28 @@ func (w *walk) addLink(abs, dest string) error {
 	return nil
 }
 
+// maxIgnore bounds the size of an ignore file in bytes.
+const maxIgnore = 1 << 20
+
+// readIgnore reads the ignore file of a directory. It may be a link. A pipe or a device is refused.
 func readIgnore(real, rel string) (ignoreRules, error) {
-	b, err := os.ReadFile(filepath.Join(real, ignoreFile))
+	path := filepath.Join(real, ignoreFile)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return ignoreRules{dir: rel}, nil
 	}
+	if err != nil {
+		return ignoreRules{}, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err == nil && (!st.Mode().IsRegular() || st.Size() > maxIgnore) {
+		err = fmt.Errorf("%s is not a file of at most %d KiB", path, maxIgnore>>10)
+	}
+	if err != nil {
+		return ignoreRules{}, err
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxIgnore))
 	if err != nil {
 		return ignoreRules{}, err
 	}
