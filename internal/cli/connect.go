@@ -32,11 +32,6 @@ func (a *app) connector(o *options, hs []*hosts.Host, log func(host, line string
 	ctx, cancel := context.WithTimeout(context.Background(), warnDelay)
 	defer cancel()
 	a.warnSSH(ctx)
-	if a.ssh == nil { // hosts that are added later may need ssh
-		if config, err := link.LoadSSHConfig(o.SSHConfig); err == nil {
-			a.ssh = &sshSetup{config: config, warned: map[string]bool{}}
-		}
-	}
 	a.warnDynamicBinary(hs)
 	router := hosts.Router{"local": link.LocalOpener{}, "command": link.CommandOpener{}}
 	if a.ssh != nil {
@@ -59,14 +54,16 @@ type sshSetup struct {
 // process, so it does not wait: the run is created meanwhile.
 func (a *app) loadSSH(o *options, hs []*hosts.Host) error {
 	hs = slices.DeleteFunc(slices.Clone(hs), func(h *hosts.Host) bool { return h.Link != "ssh" })
-	if a.ssh != nil || len(hs) == 0 {
+	if a.ssh != nil {
 		return nil
 	}
 	config, err := link.LoadSSHConfig(o.SSHConfig)
-	if err != nil {
+	if err != nil && len(hs) > 0 { // otherwise only hosts that are added later may need it
 		return err
 	}
-	a.ssh = &sshSetup{config: config, hosts: hs, warned: map[string]bool{}}
+	if err == nil {
+		a.ssh = &sshSetup{config: config, hosts: hs, warned: map[string]bool{}}
+	}
 	for _, h := range hs {
 		for _, address := range h.Addresses {
 			go config.Resolve(context.Background(), h, address) // config keeps the answer for some seconds

@@ -157,15 +157,6 @@ func (c *console) Width() int {
 	return 80
 }
 
-// Fill breaks a text into rows that fit beside a margin of indent columns. If the output is
-// not a terminal, the text stays one row, for grep.
-func (c *console) Fill(s string, indent int) []string {
-	if !c.tty {
-		return []string{s}
-	}
-	return strings.Split(wrapIndented(s, c.Width()-indent-1, 0), "\n")
-}
-
 // The colors of the console are the first eight of the terminal, so that they fit its theme.
 const (
 	red    = "31"

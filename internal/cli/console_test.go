@@ -107,22 +107,3 @@ func TestAJobsLineFitsTheTerminal(t *testing.T) {
 		}
 	}
 }
-
-// TestTextFillsTheTerminal checks that a text is wrapped to the width of a terminal, and not
-// wrapped elsewhere.
-func TestTextFillsTheTerminal(t *testing.T) {
-	text := "one slot of two cores, 0.3 busy, load 0.40, memory 10 GiB of 20 GiB free, " +
-		"disk 30 GiB free, shared directory"
-	if rows := (&console{fd: -1}).Fill(text, 20); len(rows) != 1 || rows[0] != text {
-		t.Errorf("Fill without a terminal: got %q, want the text in one row", rows)
-	}
-	rows := (&console{fd: -1, tty: true}).Fill(text, 20)
-	if len(rows) < 2 || strings.Join(rows, " ") != text {
-		t.Errorf("Fill on a terminal: got %q, want the text in several rows", rows)
-	}
-	for _, row := range rows {
-		if len(row) > 59 {
-			t.Errorf("%d columns: %s", len(row), row)
-		}
-	}
-}

@@ -46,6 +46,8 @@ func TestJSONFieldsAreDocumented(t *testing.T) {
 		{"## Status of a run: `status --json`", jsonFields(statusJSON{})},
 		{"## Runs: `runs list --json`", jsonFields(runEntry{})},
 		{"## Events: `events --json`", jsonFields(runview.EventJSON{})},
+		{"### The last hour of a host", jsonFields(hostHistory{})},
+		{"## Check of hosts: `hosts check --json`", jsonFields(checkJSON{})},
 		{"## A job: `why --json`", append(jsonFields(whyJSON{}), jsonFields(logLine{})...)},
 		{"## Copied outputs: `fetch --json`", append(jsonFields(fetchJSON{}), jsonFields(fetchHostJSON{})...)},
 	} {

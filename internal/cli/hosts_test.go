@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,37 +20,6 @@ import (
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/observe/runview"
 )
-
-// TestHostsCheckJSONIsDocumented checks that docs/reference/formats.md lists exactly the fields of hosts
-// check --json.
-func TestHostsCheckJSONIsDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../docs/reference/formats.md")
-	must(t, err)
-	_, section, _ := strings.Cut(string(text), "`hosts check --json`\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	var documented []string
-	for line := range strings.Lines(section) {
-		if cells := strings.Split(line, "|"); len(cells) > 2 {
-			for i, word := range strings.Split(cells[1], "`") {
-				if i%2 == 1 {
-					documented = append(documented, word)
-				}
-			}
-		}
-	}
-	b, _ := json.Marshal(checkJSONOf(&hosts.CheckResult{Host: &hosts.Host{Name: "a"}, Hello: new(hosts.Hello),
-		Heartbeat: new(hosts.Heartbeat)}))
-	fields := map[string]any{}
-	must(t, json.Unmarshal(b, &fields))
-	for name := range fields {
-		if !slices.Contains(documented, name) {
-			t.Errorf("docs/reference/formats.md does not document %s", name)
-		}
-	}
-	if len(documented) != len(fields) {
-		t.Errorf("documented are %q, printed is %s", documented, b)
-	}
-}
 
 // TestHostLinesAreGrouped checks that idle hosts with the same message share a line of status, that
 // other hosts have lines of their own, and that a host that starts nothing is not said to be up.

@@ -275,8 +275,7 @@ func usableLines(out *console, result *hosts.CheckResult, width int) []string {
 	if h.GPUs > 0 {
 		msg += ", " + text.Plural(h.GPUs, "GPU")
 	}
-	lines := out.Fill(msg, width+9)
-	lines[0] = out.Paint(green, out.Glyph("✓", "+")+" "+name+"  up ") + "  " + lines[0]
+	lines := []string{out.Paint(green, out.Glyph("✓", "+")+" "+name+"  up ") + "  " + msg}
 	for _, l := range h.Limits {
 		lines = append(lines, "limit: "+l.String())
 	}

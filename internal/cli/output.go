@@ -112,35 +112,37 @@ const maxOutput = 32 << 20
 // addOutput adds the standard output of a job to its result, or the size of an output that is too
 // large.
 func (p *resultPrinter) addOutput(r *results.Result) {
-	out := []byte{}
-	for {
-		piece, size, err := p.readOutput(r, int64(len(out)))
-		if err == nil && size > p.maxOutput {
+	r.Output = []byte{}
+	err := p.readOutput(r, func(piece []byte, size int64, _ bool) error {
+		if size > p.maxOutput {
 			r.OutputBytes = size
-			err = fmt.Errorf("the output has %d bytes, more than --output-max %s: it is in %s", size,
+			return fmt.Errorf("the output has %d bytes, more than --output-max %s: it is in %s", size,
 				jobs.FormatSize(p.maxOutput), r.Stdout)
 		}
-		if err != nil {
-			r.OutputErr = err
-			return
-		}
-		out = append(out, piece...)
-		if len(piece) == 0 || int64(len(out)) >= size {
-			r.Output = out
-			return
-		}
+		r.Output = append(r.Output, piece...)
+		return nil
+	})
+	if err != nil {
+		r.Output, r.OutputErr = nil, err
 	}
 }
 
-// readOutput reads a piece of the standard output of a job. It also returns the size of the whole.
-func (p *resultPrinter) readOutput(r *results.Result, at int64) ([]byte, int64, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), outputTimeout)
-	defer cancel()
-	piece, size, err := p.run.Output(ctx, r.Attempt, jobs.FileOut, at, hosts.MaxChunk)
-	if err != nil {
-		err = fmt.Errorf("cannot read its output: %w", err)
+// readOutput calls f with the pieces of the standard output of a job, and the size of the whole, so
+// that a gigabyte needs no memory.
+func (p *resultPrinter) readOutput(r *results.Result, f func(piece []byte, size int64, isLast bool) error) error {
+	for at := int64(0); ; {
+		ctx, cancel := context.WithTimeout(context.Background(), outputTimeout)
+		piece, size, err := p.run.Output(ctx, r.Attempt, jobs.FileOut, at, hosts.MaxChunk)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("cannot read its output: %w", err)
+		}
+		at += int64(len(piece))
+		isLast := len(piece) == 0 || at >= size
+		if err := f(piece, size, isLast); err != nil || isLast {
+			return err
+		}
 	}
-	return piece, size, err
 }
 
 // tagOf returns the tag of --tag for each line of a job's output.
@@ -152,26 +154,18 @@ func tagOf(r *results.Result) string {
 	return cmp.Or(strings.Join(values, " "), r.Name, r.Command)
 }
 
-// printOutput copies the job's stdout in pieces, so that a gigabyte needs no memory.
+// printOutput prints the standard output of a job.
 func (p *resultPrinter) printOutput(r *results.Result) error {
 	clean := lineCleaner{asIs: !p.tty}
 	if p.tag {
 		clean.tag = tagOf(r)
 	}
-	for at := int64(0); ; {
-		piece, size, err := p.readOutput(r, at)
-		if err != nil {
-			return err
-		}
-		at += int64(len(piece))
-		last := len(piece) == 0 || at >= size
+	return p.readOutput(r, func(piece []byte, _ int64, isLast bool) error {
 		if p.tty || p.tag {
-			piece = clean.next(piece, last)
+			piece = clean.next(piece, isLast)
 		}
-		if err := p.write(piece); err != nil || last {
-			return err
-		}
-	}
+		return p.write(piece)
+	})
 }
 
 // write writes all of b. While the disk is full, write reports that and waits, until the disk has

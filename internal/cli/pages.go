@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -24,9 +23,15 @@ const maxPageWidth = 100
 // hidden matches the comments in pages, which tell tests how to execute the code blocks.
 var hidden = regexp.MustCompile(`(?s)<!--.*?-->\n`)
 
-// otherPages are the names in the help of files outside docs/.
-var otherPages = map[string]string{
-	"hosts.toml": "hosts.toml.example", "license": "LICENSE", "notices": "THIRD_PARTY_NOTICES",
+// helpPage is a page of the help: its name there, its file, its title, and the group in which it is
+// listed.
+type helpPage struct{ name, file, title, group string }
+
+// otherFiles are the pages outside docs/.
+var otherFiles = []helpPage{
+	{"hosts.toml", "hosts.toml.example", "An inventory with all keys", "Other files"},
+	{"license", "LICENSE", "The license of dcs-tui", "Other files"},
+	{"notices", "THIRD_PARTY_NOTICES", "The licenses of the libraries in it", "Other files"},
 }
 
 // pageDirs are the directories of the pages. The name of a page is in only one of them.
@@ -34,78 +39,64 @@ var pageDirs = []struct{ dir, title string }{
 	{"docs", "Guide"}, {"docs/reference", "Reference"}, {"docs/internals", "For developers"},
 }
 
+// helpPages returns the pages, each directory in the order of docs/README.md. The name of a page about
+// the same thing as a command ends in .md.
+func (a *app) helpPages(root *cobra.Command) (pages []helpPage) {
+	index, _ := fs.ReadFile(a.pages, "docs/README.md")
+	place := func(file string) int {
+		return strings.Index(string(index), "("+strings.TrimPrefix(file, "docs/")+")")
+	}
+	for _, d := range pageDirs {
+		files, _ := fs.Glob(a.pages, d.dir+"/*.md") // the pattern is valid
+		slices.SortStableFunc(files, func(a, b string) int { return cmp.Compare(place(a), place(b)) })
+		for _, file := range files {
+			name := strings.TrimSuffix(path.Base(file), ".md")
+			if name == strings.ToUpper(name) { // README
+				continue
+			}
+			if cmd, _, err := root.Find([]string{name}); err == nil && cmd != root {
+				name += ".md"
+			}
+			page, _ := fs.ReadFile(a.pages, file) // it was found in the same files
+			title, _, _ := strings.Cut(strings.TrimPrefix(string(page), "# "), "\n")
+			pages = append(pages, helpPage{name, file, title, d.title})
+		}
+	}
+	return append(pages, otherFiles...)
+}
+
 // findPage returns the file of a page of the help: query or query.md for docs/query.md. It returns
 // "" if there is none.
-func (a *app) findPage(name string) string {
-	files := []string{otherPages[name]}
-	for _, d := range pageDirs {
-		files = append(files, d.dir+"/"+strings.TrimSuffix(name, ".md")+".md")
-	}
-	for _, file := range files {
-		if _, err := fs.Stat(a.pages, file); err == nil && name != "README" {
-			return file
+func (a *app) findPage(root *cobra.Command, name string) string {
+	for _, p := range a.helpPages(root) {
+		if strings.TrimSuffix(p.name, ".md") == strings.TrimSuffix(name, ".md") {
+			return p.file
 		}
 	}
 	return ""
 }
 
-// pageNames returns the names of the pages in a directory, in the order of docs/README.md. The name
-// of a page about the same thing as a command ends in .md.
-func (a *app) pageNames(root *cobra.Command, dir string) []string {
-	files, _ := fs.Glob(a.pages, dir+"/*.md") // the pattern is valid
-	index, _ := fs.ReadFile(a.pages, "docs/README.md")
-	place := func(file string) int {
-		return strings.Index(string(index), "("+strings.TrimPrefix(file, "docs/")+")")
+// nameOfFile returns a function that returns the name in the help of the page in a file, or "".
+func (a *app) nameOfFile(root *cobra.Command) func(file string) string {
+	names := map[string]string{}
+	for _, p := range a.helpPages(root) {
+		names[path.Base(p.file)] = p.name
 	}
-	slices.SortStableFunc(files, func(a, b string) int { return cmp.Compare(place(a), place(b)) })
-	var names []string
-	for _, file := range files {
-		if name := helpName(root, path.Base(file)); name != "" {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// allPageNames returns the names of the pages in all directories.
-func (a *app) allPageNames(root *cobra.Command) (names []string) {
-	for _, d := range pageDirs {
-		names = append(names, a.pageNames(root, d.dir)...)
-	}
-	return names
-}
-
-// helpName returns the name in the help of the page in a file, or "".
-func helpName(root *cobra.Command, file string) string {
-	for name, other := range otherPages {
-		if file == other {
-			return name
-		}
-	}
-	name, isPage := strings.CutSuffix(file, ".md")
-	if !isPage || name == "README" || name == strings.ToUpper(name) {
-		return ""
-	}
-	if cmd, _, err := root.Find([]string{name}); err == nil && cmd != root {
-		return file
-	}
-	return name
+	return func(file string) string { return names[file] }
 }
 
 // listPages returns a list of the pages.
 func (a *app) listPages(root *cobra.Command) string {
 	var b strings.Builder
 	b.WriteString("# Pages\n\n`dcs-tui help NAME` shows a page.\n")
-	for _, d := range pageDirs {
-		b.WriteString("\n## " + d.title + "\n\n| | |\n|---|---|\n")
-		for _, name := range a.pageNames(root, d.dir) {
-			page, _ := fs.ReadFile(a.pages, a.findPage(name)) // it was found in the same files
-			title, _, _ := strings.Cut(strings.TrimPrefix(string(page), "# "), "\n")
-			b.WriteString("| `" + name + "` | " + title + " |\n")
+	group := ""
+	for _, p := range a.helpPages(root) {
+		if p.group != group {
+			group = p.group
+			b.WriteString("\n## " + group + "\n\n| | |\n|---|---|\n")
 		}
+		b.WriteString("| `" + p.name + "` | " + p.title + " |\n")
 	}
-	b.WriteString("\n## Other files\n\n| | |\n|---|---|\n| `hosts.toml` | An inventory with all keys |\n" +
-		"| `license` | The license of dcs-tui |\n| `notices` | The licenses of the libraries in it |\n")
 	return b.String()
 }
 
@@ -113,7 +104,7 @@ func (a *app) listPages(root *cobra.Command) string {
 func (a *app) showPage(root *cobra.Command, name string) error {
 	file, page := "pages.md", a.listPages(root)
 	if name != "pages" {
-		file = a.findPage(name)
+		file = a.findPage(root, name)
 		b, err := fs.ReadFile(a.pages, file)
 		if err != nil {
 			return err
@@ -126,8 +117,7 @@ func (a *app) showPage(root *cobra.Command, name string) error {
 		return err
 	}
 	if strings.HasSuffix(file, ".md") {
-		p := &pagePrinter{paint: out.Paint, width: min(out.Width(), maxPageWidth),
-			help: func(file string) string { return helpName(root, file) }}
+		p := &pagePrinter{paint: out.Paint, width: min(out.Width(), maxPageWidth), help: a.nameOfFile(root)}
 		page = p.render(page)
 	}
 	return a.writeToPager(page)
@@ -168,9 +158,7 @@ dcs-tui help query`
 		word string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		names, directive := complete(cmd, args, word)
 		if len(args) == 0 {
-			names = append(names, slices.DeleteFunc(a.helpWords(root), func(name string) bool {
-				return !strings.HasPrefix(name, word)
-			})...)
+			names = append(names, a.helpWords(root)...)
 		}
 		return names, directive
 	}
@@ -181,7 +169,7 @@ dcs-tui help query`
 			showHelp(cmd, args)
 			return nil
 		}
-		if found == root && (args[0] == "pages" || a.findPage(args[0]) != "") {
+		if found == root && (args[0] == "pages" || a.findPage(root, args[0]) != "") {
 			return a.showPage(root, args[0])
 		}
 		unknown := unknownCommand(found, rest[0])
@@ -195,6 +183,10 @@ dcs-tui help query`
 
 // helpWords returns the words for which help shows a page.
 func (a *app) helpWords(root *cobra.Command) []string {
-	return slices.Sorted(slices.Values(slices.Concat(a.allPageNames(root), slices.Collect(maps.Keys(otherPages)),
-		[]string{"pages"})))
+	words := []string{"pages"}
+	for _, p := range a.helpPages(root) {
+		words = append(words, p.name)
+	}
+	slices.Sort(words)
+	return words
 }

@@ -18,13 +18,16 @@ func TestPagesFitTheTerminal(t *testing.T) {
 	a := newApp()
 	a.pages = os.DirFS("../..")
 	root := a.root()
-	for _, name := range a.allPageNames(root) {
-		text, err := fs.ReadFile(a.pages, a.findPage(name))
+	for _, p := range a.helpPages(root) {
+		name := p.name
+		if p.group == otherFiles[0].group {
+			continue
+		}
+		text, err := fs.ReadFile(a.pages, p.file)
 		must(t, err)
 		page := hidden.ReplaceAllString(string(text), "")
 		for _, width := range []int{50, 80, 100} {
-			p := pagePrinter{paint: (&console{color: true}).Paint, width: width,
-				help: func(file string) string { return helpName(root, file) }}
+			p := pagePrinter{paint: (&console{color: true}).Paint, width: width, help: a.nameOfFile(root)}
 			shown := map[string]int{}
 			for row := range strings.Lines(p.render(page)) {
 				row = strings.TrimRight(ansi.Strip(row), "\n")
@@ -58,9 +61,9 @@ func TestPageIsRendered(t *testing.T) {
 		"(help results.md), here, and a site\n(https://example.org/).\n\n" +
 		"- one item that is longer than a row\n- two\n\n1. first\n\n    ls   # a comment\n\n" +
 		"a   `x | y` is a much longer text of a\n    cell\nbb\n"
-	root := newApp().root()
-	p := pagePrinter{paint: (&console{}).Paint, width: 38,
-		help: func(file string) string { return helpName(root, file) }}
+	a := newApp()
+	a.pages = os.DirFS("../..")
+	p := pagePrinter{paint: (&console{}).Paint, width: 38, help: a.nameOfFile(a.root())}
 	if got := p.render(page); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

@@ -141,7 +141,7 @@ func completeParams(_ *cobra.Command, args []string, prefix string) ([]string, c
 			}
 		}
 	}
-	return withPrefix(names, prefix), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
 // firstGiven returns the first given flag of the table, or "".

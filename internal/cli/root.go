@@ -45,7 +45,7 @@ type app struct {
 	slowOnce         sync.Once        // see reportSlow
 	otherRuns        *otherRuns       // see others
 	watchesDir       bool             // openDir watches the directory of a run
-	pages            fs.FS            // of pageDirs, and otherPages
+	pages            fs.FS            // of pageDirs, and otherFiles
 	exitCode         int              // exit code, unless main gets an error
 }
 

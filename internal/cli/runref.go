@@ -98,6 +98,8 @@ func (a *app) reportSlow(dir string) (answered func()) {
 	}
 }
 
+// Functions for completion need not leave out what does not begin with the typed word: shells do.
+
 // completeRuns completes the first argument with the names of runs, newest first.
 func completeRuns(_ *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
@@ -111,17 +113,12 @@ func completeRuns(_ *cobra.Command, args []string, prefix string) ([]string, cob
 	for _, r := range runs {
 		names = append(names, r.Name)
 	}
-	return withPrefix(names, prefix), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
 // completeAnyRun is completeRuns for each argument, not only the first.
 func completeAnyRun(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	return completeRuns(cmd, nil, prefix)
-}
-
-// withPrefix returns the completions that begin with prefix.
-func withPrefix(words []string, prefix string) []string {
-	return slices.DeleteFunc(words, func(word string) bool { return !strings.HasPrefix(word, prefix) })
 }
 
 // Every command that takes a RUN accepts HOST:RUN for a run on another machine. The command then
@@ -261,7 +258,7 @@ func describePlainly(cmd *cobra.Command) {
 }
 
 // completeEnv completes the names of environment variables.
-func completeEnv(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+func completeEnv(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var names []string
 	for _, kv := range os.Environ() {
 		name, _, _ := strings.Cut(kv, "=")
@@ -269,19 +266,19 @@ func completeEnv(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.S
 			names = append(names, name)
 		}
 	}
-	return withPrefix(names, prefix), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
 // completeHosts completes the names of the inventory's hosts.
-func completeHosts(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+func completeHosts(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	flag, _ := cmd.Flags().GetString("hosts")
-	return completeHostNames(prefix, func(a *app) (*hosts.Inventory, error) { return a.loadInventory(flag) })
+	return completeHostNames(func(a *app) (*hosts.Inventory, error) { return a.loadInventory(flag) })
 }
 
 // completeRunHosts completes the names of the hosts in the inventory of the run that the first
 // argument names.
-func completeRunHosts(_ *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	return completeHostNames(prefix, func(a *app) (*hosts.Inventory, error) {
+func completeRunHosts(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return completeHostNames(func(a *app) (*hosts.Inventory, error) {
 		run, err := a.openRun(args[:min(1, len(args))])
 		if err != nil {
 			return nil, err
@@ -290,9 +287,8 @@ func completeRunHosts(_ *cobra.Command, args []string, prefix string) ([]string,
 	})
 }
 
-// completeHostNames returns the names of the hosts in an inventory that begin with prefix.
-func completeHostNames(prefix string,
-	inventory func(*app) (*hosts.Inventory, error)) ([]string, cobra.ShellCompDirective) {
+// completeHostNames returns the names of the hosts in an inventory.
+func completeHostNames(inventory func(*app) (*hosts.Inventory, error)) ([]string, cobra.ShellCompDirective) {
 	// A warning would appear in the line that is being typed.
 	inv, err := inventory(&app{con: consoleTo(io.Discard)})
 	if err != nil {
@@ -302,7 +298,7 @@ func completeHostNames(prefix string,
 	for _, h := range inv.Hosts {
 		names = append(names, h.Name)
 	}
-	return withPrefix(names, prefix), cobra.ShellCompDirectiveNoFileComp
+	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeRunThen completes RUN, and the arguments after it with what complete offers.

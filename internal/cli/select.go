@@ -145,5 +145,5 @@ func completeWhere(_ *cobra.Command, _ []string, prefix string) ([]string, cobra
 			words = append(words, before+column+"=")
 		}
 	}
-	return withPrefix(words, prefix), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }

@@ -39,6 +39,11 @@ func TestHaltFormsMeanWhatTheyDoInParallel(t *testing.T) {
 			t.Errorf("parseHalt(%q) = %+v, %v; want %+v", in, got, err, want)
 		}
 	}
+	for _, in := range []string{"0", "-1", "101%", "%", "NaN%", "1e3", "x", "later,done=1"} {
+		if got, err := parseHalt(in); err == nil {
+			t.Errorf("parseHalt(%q) = %+v, want an error", in, got)
+		}
+	}
 }
 
 // FuzzEnv checks that --env stores a passed value as a hash, and finds it again only if it is the
