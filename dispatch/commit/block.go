@@ -28,9 +28,6 @@ func (r *Loop) SetObstacle(now sched.Time, err error) {
 	r.reportBlocked(now, was)
 }
 
-// Paused reports whether a user has paused launching.
-func (r *Loop) Paused() bool { return r.core.Table().Paused }
-
 func (r *Loop) isBlocked() bool { return r.failure != nil || r.isHung || r.obstacle != nil }
 
 // reportBlocked tells the core when isBlocked has changed; was is its previous value. While
