@@ -356,44 +356,29 @@ func (h *host) leaveNetwork() {
 	}
 }
 
-// changeAddress gives a host another address in the file, with another machine behind it. Sometimes
-// it restores the old address later.
-func changeAddress(w *World) bool {
-	if w.mayBeDamaged || len(w.inventoryFile) == 0 {
-		return false
-	}
-	i := w.choices.Draw(len(w.inventoryFile))
-	s := w.inventoryFile[i]
-	_, address := w.otherMachine(s)
-	w.machineAt(s).leaveNetwork()
-	w.editHost(i, func(s *hosts.Host) { s.Addresses = []string{address} })
-	if w.choices.Draw(2) == 1 {
-		w.after(w.longDuration(), func() {
-			if i := w.indexOfHost(s.Name); i >= 0 {
-				w.editHost(i, func(now *hosts.Host) { now.Addresses = s.Addresses })
-			}
-		})
-	}
-	return true
-}
-
-// changeMachine puts another machine behind the address of a host. In most cases it restores the
-// old machine later.
+// changeMachine puts another machine behind a host: at another address in the file, or at the same
+// address. In most cases it restores the old machine later.
 func changeMachine(w *World) bool {
 	if w.mayBeDamaged || len(w.inventoryFile) == 0 {
 		return false
 	}
 	s := w.inventoryFile[w.choices.Draw(len(w.inventoryFile))]
-	was := w.machineAt(s)
-	is, _ := w.otherMachine(s)
+	was, inFile := w.machineAt(s), w.choices.Draw(2) == 1
+	is, address := w.otherMachine(s)
+	put := func(h *host, addresses []string) {
+		if i := w.indexOfHost(s.Name); inFile && i >= 0 {
+			w.editHost(i, func(now *hosts.Host) { now.Addresses = addresses })
+		} else if !inFile {
+			w.hostByAddress[s.Addresses[0]] = h
+			w.logf("behind %s is now %s", s.Name, h.id)
+		}
+	}
 	was.leaveNetwork()
-	w.hostByAddress[s.Addresses[0]] = is
-	w.logf("behind %s is now %s", s.Name, is.id)
-	if w.choices.Draw(4) > 0 {
+	put(is, []string{address})
+	if w.choices.Draw(3) > 0 {
 		w.after(w.longDuration(), func() {
 			is.leaveNetwork()
-			w.hostByAddress[s.Addresses[0]] = was
-			w.logf("behind %s is again %s", s.Name, was.id)
+			put(was, s.Addresses)
 		})
 	}
 	return true
