@@ -262,14 +262,14 @@ func (w *watch) tick() {
 	if !running {
 		return
 	}
+	if isLong {
+		w.releaseMemory() // before the next tick can begin, which uses freedAt, too
+	}
 	time.AfterFunc(heartbeatFileInterval, w.tick)
 	if s := w.slot; s.control.isSuspendOverdue() {
 		s.spool.resume(s.control, s.cookiePrefix)
 	}
 	w.heartbeat.tryRun(0, w.writeHeartbeatFile)
-	if isLong {
-		w.releaseMemory()
-	}
 }
 
 // releaseMemory returns unused memory to the kernel, of which short jobs leave a third of the process.
