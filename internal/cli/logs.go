@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -127,13 +126,7 @@ func (a *app) copyLog(src runview.Source, run *rundir.Run, at *runview.Attempt, 
 		ctx, cancel := context.WithTimeout(context.Background(), outputTimeout)
 		piece, err := src.Read(ctx, runview.Read{Attempt: at.ID, File: file, Offset: offset, Limit: hosts.MaxChunk})
 		cancel()
-		switch {
-		case errors.Is(err, os.ErrNotExist):
-			piece = (&runview.Piece{Over: !at.Ended.IsZero()})
-			if !piece.Over && !follow {
-				return nil // sent to the host, and not started
-			}
-		case err != nil:
+		if err != nil {
 			p := text.Errorf("cannot read the output of %s: %w", at.ID, err)
 			where := at.Out
 			if file == jobs.FileErr {
