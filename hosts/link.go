@@ -48,6 +48,13 @@ type Opener interface {
 	Open(ctx context.Context, h *Host) (Link, error)
 }
 
+// Preparer is an Opener with work that precedes Open and may wait for its turn among many hosts. This
+// time does not count as time of the connection.
+type Preparer interface {
+	// Prepare returns when Open may be called, or ctx is done. Its failures are reported by Open.
+	Prepare(ctx context.Context, h *Host)
+}
+
 // Connector starts a Worker on a host: it opens a link, copies the helper there if needed,
 // and exchanges Open and Hello.
 type Connector interface {
@@ -74,6 +81,13 @@ type Worker interface {
 // Router opens each host's link with the Opener for its kind of link ("ssh", "local",
 // "command").
 type Router map[string]Opener
+
+// Prepare prepares the Opener for the host's kind of link, if that is a Preparer.
+func (r Router) Prepare(ctx context.Context, h *Host) {
+	if p, ok := r[h.Link].(Preparer); ok {
+		p.Prepare(ctx, h)
+	}
+}
 
 // Open opens a link to h. The error for an unknown kind of link is Misconfigured.
 func (r Router) Open(ctx context.Context, h *Host) (Link, error) {

@@ -120,14 +120,21 @@ var errTerminal = errors.New("the command allocates a terminal on the host")
 
 // answers reads the answers of the bootstrap and skips other lines.
 type answers struct {
-	r         *bufio.Reader // at least maxNoise, so that NewReader continues with it
-	nonce     []byte        // including the blank after it
+	r         *bufio.Reader // on stream, of maxNoise
+	stream    io.Reader
+	nonce     []byte // including the blank after it
 	bytesRead int
 	noise     string // the first line that was no answer
 }
 
 func newAnswers(r io.Reader, nonce string) *answers {
-	return &answers{r: bufio.NewReaderSize(r, maxNoise), nonce: []byte(nonce + " ")}
+	return &answers{r: bufio.NewReaderSize(r, maxNoise), stream: r, nonce: []byte(nonce + " ")}
+}
+
+// rest returns what follows the answers that were read. It does not keep the buffer of the answers.
+func (a *answers) rest() io.Reader {
+	early, _ := a.r.Peek(a.r.Buffered()) // never fails
+	return io.MultiReader(bytes.NewReader(bytes.Clone(early)), a.stream)
 }
 
 // next returns the word and the rest of the next answer. Noise without a newline may precede it

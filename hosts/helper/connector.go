@@ -75,6 +75,9 @@ func (c *Connector) Connect(ctx context.Context, h *hosts.Host, open *hosts.Open
 		return nil, err
 	}
 	go c.binaries.prepare() // while the link is being opened
+	if p, ok := c.opt.Opener.(hosts.Preparer); ok {
+		p.Prepare(ctx, h)
+	}
 	s := newSession(ctx, c, h, open)
 	w, err := s.connect()
 	if err = s.finish(err); err != nil {
@@ -156,7 +159,8 @@ func (s *session) begin() error {
 	s.stream = stream
 	var log func(string)
 	if s.c.opt.Log != nil {
-		log = func(line string) { s.c.opt.Log(s.host.Name, line) }
+		host, write := s.host.Name, s.c.opt.Log // the worker keeps log, and must not keep s
+		log = func(line string) { write(host, line) }
 	}
 	s.stderr = listen(stream.Stderr(), log, s.c.allowance(s.host.Name), s.link.Close)
 	s.answers = newAnswers(stream, nonce)

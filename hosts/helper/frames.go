@@ -8,6 +8,8 @@ import (
 	"hash/crc32"
 	"io"
 	"reflect"
+	"strconv"
+	"strings"
 	"sync"
 
 	"dcs-tui/hosts"
@@ -84,7 +86,7 @@ func appendMessage(b []byte, seq int64, m hosts.Message) ([]byte, int64, error) 
 	}
 	seq++
 	start := len(b)
-	b = fmt.Appendf(b, "%d %s %d", seq, k.name, len(p))
+	b = appendHeader(b, seq, k.name, int64(len(p)))
 	sum := crc32.Update(crc32.Checksum(b[start:], castagnoli), castagnoli, p)
 	b = fmt.Appendf(b, " %08x\n", sum)
 	b = append(b, p...)
@@ -104,8 +106,9 @@ type Reader struct {
 	err     error
 }
 
-// NewReader returns a Reader on r.
-func NewReader(r io.Reader) *Reader { return &Reader{r: bufio.NewReaderSize(r, 64<<10)} }
+// NewReader returns a Reader on r. Its buffer is small, because a dispatcher has one for each host.
+// Large payloads bypass it.
+func NewReader(r io.Reader) *Reader { return &Reader{r: bufio.NewReaderSize(r, 4<<10)} }
 
 // Read returns the next message as a pointer to a struct of package hosts. It returns io.EOF if the
 // stream ends after a complete frame or before the first, an error that wraps io.ErrUnexpectedEOF
@@ -175,10 +178,8 @@ func (r *Reader) line() ([]byte, error) {
 // header parses "SEQ WORD LEN CRC" and checks SEQ, WORD, and LEN. It accepts only
 // what Writer writes.
 func (r *Reader) header(line []byte) (k *kind, n int, sum uint32, err error) {
-	var seq, size int64
-	var word string
-	_, err = fmt.Sscanf(string(line), "%d %s %d %x", &seq, &word, &size, &sum)
-	if err != nil || size < 0 || string(line) != fmt.Sprintf("%d %s %d %08x", seq, word, size, sum) {
+	seq, word, size, sum, ok := parseHeader(string(line))
+	if !ok {
 		return nil, 0, 0, fmt.Errorf("%w: %q", ErrFormat, line)
 	}
 	if seq != r.seq+1 {
@@ -194,6 +195,26 @@ func (r *Reader) header(line []byte) (k *kind, n int, sum uint32, err error) {
 	}
 	r.seq, r.size = seq, int(size)
 	return k, int(size), sum, nil
+}
+
+func parseHeader(line string) (seq int64, word string, size int64, sum uint32, ok bool) {
+	first, rest, _ := strings.Cut(line, " ")
+	word, rest, _ = strings.Cut(rest, " ")
+	third, fourth, _ := strings.Cut(rest, " ")
+	seq, err1 := strconv.ParseInt(first, 10, 64)
+	size, err2 := strconv.ParseInt(third, 10, 64)
+	wide, err3 := strconv.ParseUint(fourth, 16, 32)
+	sum = uint32(wide)
+	ok = errors.Join(err1, err2, err3) == nil && size >= 0 && word != "" &&
+		line == string(fmt.Appendf(appendHeader(nil, seq, word, size), " %08x", sum))
+	return seq, word, size, sum, ok
+}
+
+// appendHeader appends the first line of a frame up to its checksum.
+func appendHeader(b []byte, seq int64, word string, size int64) []byte {
+	b = append(strconv.AppendInt(b, seq, 10), ' ')
+	b = append(append(b, word...), ' ')
+	return strconv.AppendInt(b, size, 10)
 }
 
 // body reads n bytes and the newline after them. Memory grows with what has arrived, not with what

@@ -50,7 +50,7 @@ var _ hosts.Worker = (*worker)(nil)
 func newWorker(s *session) *worker {
 	w := &worker{
 		host: s.host.Name, link: s.link, stream: s.stream, stderr: s.stderr,
-		in: NewReader(s.answers.r), intake: &intake{host: s.host.Name,
+		in: NewReader(s.answers.rest()), intake: &intake{host: s.host.Name,
 			allowance: s.c.allowance(s.host.Name)}, box: newMailbox(&s.c.unsent),
 		reports: make(chan hosts.Message, maxReports), stop: make(chan struct{}),
 	}

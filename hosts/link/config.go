@@ -136,7 +136,7 @@ func (c *SSHConfig) settingsOf(ctx context.Context, q request) (settings, error)
 		return nil, errors.New("there is no ssh program, which resolves names by your ssh configuration: " +
 			"install the OpenSSH client (openssh-client)")
 	}
-	defaults, err := c.query(ctx, "-F", "/dev/null", "--", unknownHost)
+	defaults, err := c.query(ctx, true, "-F", "/dev/null", "--", unknownHost)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (c *SSHConfig) settingsOf(ctx context.Context, q request) (settings, error)
 	if err != nil {
 		return nil, err
 	}
-	all, err := c.query(ctx, append(args, "--", q.alias)...)
+	all, err := c.query(ctx, false, append(args, "--", q.alias)...)
 	if err != nil {
 		return nil, err
 	}
@@ -179,8 +179,9 @@ func (q request) options() (args []string, err error) {
 }
 
 // query returns what `ssh -G` prints for args. Calls with the same arguments share one process,
-// which the end of ctx does not end. If ctx ends first, the error is transient.
-func (c *SSHConfig) query(ctx context.Context, args ...string) (settings, error) {
+// which the end of ctx does not end. If ctx ends first, the error is transient. A query that all hosts
+// share is urgent: it does not wait behind those for each of many hosts.
+func (c *SSHConfig) query(ctx context.Context, urgent bool, args ...string) (settings, error) {
 	key := strings.Join(args, "\x00")
 	c.mu.Lock()
 	a := c.answers[key]
@@ -188,11 +189,14 @@ func (c *SSHConfig) query(ctx context.Context, args ...string) (settings, error)
 		a = &answer{ready: make(chan struct{})}
 		c.answers[key] = a
 		go func() {
-			c.processSlots <- struct{}{}
+			if !urgent {
+				c.processSlots <- struct{}{}
+				defer func() { <-c.processSlots }()
+			}
 			a.settings, a.err = c.run(args)
 			a.at = time.Now()
-			<-c.processSlots
 			close(a.ready)
+			time.AfterFunc(answerLifetime, func() { c.forget(key, a) })
 		}()
 	}
 	c.mu.Unlock()
@@ -201,6 +205,15 @@ func (c *SSHConfig) query(ctx context.Context, args ...string) (settings, error)
 		return a.settings, a.err
 	case <-ctx.Done():
 		return nil, &transientError{fmt.Errorf("`%s -G` has not answered: %w", c.program, context.Cause(ctx))}
+	}
+}
+
+// forget drops an answer that is not used any more, because that of each host takes 10 KiB.
+func (c *SSHConfig) forget(key string, a *answer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.answers[key] == a {
+		delete(c.answers, key)
 	}
 }
 

@@ -449,6 +449,40 @@ func TestMatchExecThatHangsDelaysNoOtherHost(t *testing.T) {
 	})
 }
 
+// TestManyHostsWaitOnceForSSH checks that a host that has waited for its turn among many, as at the
+// start of a run, does not wait again when it is dialed, and that answers are forgotten.
+func TestManyHostsWaitOnceForSSH(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := newSSHConfig("", configLab(t), "ssh")
+		must(t, err)
+		c.run = func([]string) (settings, error) {
+			time.Sleep(time.Second)
+			return parseSettings("hostname x\n"), nil
+		}
+		o := NewSSH(SSHOptions{Config: c})
+		var wg sync.WaitGroup
+		for i := range 50 * maxSSHProcesses {
+			wg.Go(func() {
+				h := hostNamed(fmt.Sprint("ws", i))
+				h.Addresses = []string{h.Name}
+				o.Prepare(t.Context(), h)
+				prepared := time.Now()
+				if _, _, err := c.Resolve(t.Context(), h, h.Name); err != nil {
+					t.Error(err)
+				}
+				if took := time.Since(prepared); took > 2*time.Second {
+					t.Errorf("%s was resolved %v after it was prepared", h.Name, took)
+				}
+			})
+		}
+		wg.Wait()
+		time.Sleep(2 * answerLifetime)
+		if n := len(c.answers); n > 0 {
+			t.Errorf("%d answers are kept", n)
+		}
+	})
+}
+
 // TestUnknownKeywordIsReported checks that a keyword of a later OpenSSH that is set and unknown to
 // us is reported.
 func TestUnknownKeywordIsReported(t *testing.T) {

@@ -59,6 +59,14 @@ func (o *SSHOpener) warn(host, text string) {
 	}
 }
 
+// Prepare asks for the configuration of h, whose answer Open then finds. When many hosts are dialed at
+// once, as after a lost network, the processes that answer take longer than a connection may.
+func (o *SSHOpener) Prepare(ctx context.Context, h *hosts.Host) {
+	if len(h.Addresses) > 0 {
+		o.opts.Config.Resolve(ctx, h, h.Addresses[0])
+	}
+}
+
 // Open connects to h. It tries the addresses in turn until one can be reached. Names are
 // resolved again each time.
 func (o *SSHOpener) Open(ctx context.Context, h *hosts.Host) (hosts.Link, error) {

@@ -183,10 +183,7 @@ func newJumpConn(ch net.Conn) *jumpConn {
 // canceled by closing it.
 func newPump(r io.Reader) *io.PipeReader {
 	read, w := io.Pipe()
-	go func() {
-		_, err := io.Copy(w, r)
-		w.CloseWithError(err)
-	}()
+	go func() { w.CloseWithError(copyAll(w, r)) }()
 	return read
 }
 
@@ -195,13 +192,35 @@ func newPump(r io.Reader) *io.PipeReader {
 func newDrain(w io.Writer, atEnd func() error) *io.PipeWriter {
 	r, p := io.Pipe()
 	go func() {
-		_, err := io.Copy(w, r)
+		err := copyAll(w, r)
 		if err == nil {
 			err = cmp.Or(atEnd(), io.ErrClosedPipe)
 		}
 		r.CloseWithError(err)
 	}()
 	return p
+}
+
+// copyAll is io.Copy with a buffer that is small until much is copied at once, because each of many
+// links has three of them.
+func copyAll(w io.Writer, r io.Reader) error {
+	b := make([]byte, 2<<10)
+	for {
+		n, err := r.Read(b)
+		if n > 0 {
+			if _, err := w.Write(b[:n]); err != nil {
+				return err
+			}
+		}
+		switch {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		case n == len(b) && n < 32<<10:
+			b = make([]byte, 2*n)
+		}
+	}
 }
 
 func (c *jumpConn) Read(b []byte) (int, error)  { return c.in.Read(b) }
