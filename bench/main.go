@@ -46,6 +46,7 @@ var experiments = []experiment{
 	{"replay", "parse, fold and replay of a million jobs", replay},
 	{"idle", "100 long jobs on 4 hosts", idle},
 	{"fleet", "1,000 hosts without machines, 128 slots each, jobs of 60 s", fleet},
+	{"links", "a dispatcher with links to 1,000 simulated hosts over ssh", fleetLinks},
 	{"million", "memory and CPU of commands on a run of 100,000 and of a million ended jobs", million},
 	{"observe", "attaching to a run, and what observers cost", observe},
 	{"copies", "what --speculate saves, on 4 hosts of 2 slots", copies},
@@ -100,7 +101,15 @@ func main() {
 	programs := flag.String("programs", "", "comma-separated programs of the comparison; all when empty")
 	python := flag.String("python", ".compare/bin/python", "interpreter that has the Python packages of the comparison")
 	numEnded := flag.Int("bigrun", 0, "write a run of `N` ended jobs to the directory that is the argument, instead")
+	endOfLinks := flag.String("links-end", "", "play the hosts of the experiment links, with files in `DIR`, instead")
 	flag.Parse()
+	if *endOfLinks != "" {
+		if err := playLinks(*endOfLinks); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if *numEnded > 0 {
 		if err := bigRun(flag.Arg(0), *numEnded, 0); err != nil {
 			fmt.Fprintln(os.Stderr, "bench:", err)

@@ -90,6 +90,7 @@ type Hostiles struct {
 	Other   string            // the host that has them
 	Epoch   int               // of a dispatcher that does not exist
 	Script  []hosts.Message   // sent one by one, a second after each other
+	Forgets bool              // Received returns nothing
 
 	mu       sync.Mutex
 	received map[string][]hosts.Message
@@ -256,9 +257,11 @@ func (c *conversation) run() error {
 		if err != nil {
 			return err
 		}
-		c.Hostiles.mu.Lock()
-		c.received[c.name] = append(c.received[c.name], m)
-		c.Hostiles.mu.Unlock()
+		if !c.Forgets {
+			c.Hostiles.mu.Lock()
+			c.received[c.name] = append(c.received[c.name], m)
+			c.Hostiles.mu.Unlock()
+		}
 		if err := c.handle(m); errors.Is(err, errLeft) {
 			return nil
 		} else if err != nil {
@@ -392,14 +395,6 @@ func (c *conversation) launch(m *hosts.Launch) error {
 	}
 	for i := range m.Jobs {
 		j := &m.Jobs[i]
-		c.liar.mu.Lock()
-		c.ended[j.Attempt] = nil
-		c.liar.mu.Unlock()
-		if err := c.w.Write(
-			&hosts.Started{Jobs: []hosts.StartedJob{{Attempt: j.Attempt, Slot: 1, At: 1}}},
-		); err != nil {
-			return err
-		}
 		o := jobs.Outcome{Started: 1, Ended: 1 + jobs.Stamp(c.Hostiles.Run)}
 		if j.Files != nil && len(j.Files.Return) > 0 {
 			o.Files = 1
@@ -409,8 +404,13 @@ func (c *conversation) launch(m *hosts.Launch) error {
 		}
 		e := ending{time.Now().Add(c.Hostiles.Run), o}
 		c.liar.mu.Lock()
-		c.ends[j.Attempt] = e
+		c.ended[j.Attempt], c.ends[j.Attempt] = nil, e
 		c.liar.mu.Unlock()
+		if err := c.w.Write(
+			&hosts.Started{Jobs: []hosts.StartedJob{{Attempt: j.Attempt, Slot: 1, At: 1}}},
+		); err != nil {
+			return err // the next link awaits its end
+		}
 		c.awaitEnd(j.Attempt, e)
 	}
 	c.liar.mu.Lock()

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"dcs-tui/dispatch/run"
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+	"dcs-tui/hosts/helper"
+	"dcs-tui/hosts/hosttest"
+	"dcs-tui/hosts/link"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
+)
+
+// fleetLinks measures a dispatcher with links to many hosts over ssh. The dispatcher is in this process.
+// Another process plays sshd and the helpers of all hosts.
+func fleetLinks(l *lab, r *report) error {
+	const span, deadline = 30 * time.Second, 3 * time.Minute
+	dir := filepath.Join(l.dir, "links")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	end, err := startLinksEnd(dir)
+	if err != nil {
+		return err
+	}
+	defer end.stop()
+	config, err := link.LoadSSHConfig(filepath.Join(dir, "ssh_config"))
+	if err != nil {
+		return err
+	}
+	made, err := rundir.CreateAt(l.runDir(), "links", rundir.Settings{Created: time.Now(), Cwd: l.dir})
+	if err != nil {
+		return err
+	}
+	owned, err := run.Take(context.Background(), made, false, nil)
+	if err != nil {
+		return err
+	}
+	list := make([]*hosts.Host, fleetHosts)
+	for i := range list {
+		list[i] = hosttest.FleetHost(end.port, i)
+	}
+	var connector *countingConnector
+	inputEnds := make(chan struct{})
+	before := measureSelf()
+	running, err := run.Start(context.Background(), owned, run.Options{
+		Inventory: &hosts.Inventory{Hosts: list}, Policy: sched.Config{},
+		Connector: func(log func(host, line string)) (hosts.Connector, error) {
+			opener := link.NewSSH(link.SSHOptions{Config: config})
+			connector = &countingConnector{Connector: helper.New(helper.Options{Opener: opener, Log: log})}
+			return connector, nil
+		},
+		Lines:      run.JobLines(func() (*jobs.Spec, error) { <-inputEnds; return nil, io.EOF }),
+		SocketBase: l.dir,
+	})
+	if err != nil {
+		owned.Release()
+		return err
+	}
+	r.table("measure", "goal", "measured")
+	await := func(what string, n int64) error {
+		start, was := time.Now(), measureSelf()
+		for connector.numUp.Load() < n {
+			if time.Since(start) > deadline {
+				return fmt.Errorf("%d of %d connections after %v", connector.numUp.Load(), n, deadline)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		now := measureSelf()
+		r.row(what, "", fmt.Sprintf("%.1f s, %.1f s of CPU and %.1f s in ssh -G; %d attempts",
+			time.Since(start).Seconds(), (now.cpu-was.cpu).Seconds(), (now.childCPU-was.childCPU).Seconds(),
+			connector.numTried.Load()))
+		return nil
+	}
+	if err := await("all hosts connected", fleetHosts); err != nil {
+		return err
+	}
+	time.Sleep(10 * time.Second) // answers of ssh -G are forgotten, and each host has sent heartbeats
+	idle := measureSelf()
+	time.Sleep(span)
+	after := measureSelf()
+	heartbeats := fleetHosts * span.Seconds() / hosts.DefaultHeartbeat.Seconds()
+	cpu := (after.cpu - idle.cpu).Seconds()
+	r.row("CPU while idle", "below 5 % of a core", fmt.Sprintf("%.1f %%", 100*cpu/span.Seconds()))
+	r.row("CPU per heartbeat", "", fmt.Sprintf("%.0f µs", 1e6*cpu/heartbeats))
+	r.row("threads", "", fmt.Sprint(after.threads))
+	r.row("goroutines per link", "", fmt.Sprintf("%.1f", float64(after.goroutines-before.goroutines)/fleetHosts))
+	perLink := func(now, was int64) string { return fmt.Sprintf("%d KiB", (now-was)/fleetHosts>>10) }
+	r.row("memory per link: heap, stacks", "",
+		perLink(after.heap, before.heap)+", "+perLink(after.stacks, before.stacks))
+	r.row("resident memory of the process", "", mib(after.rss)+", at most "+mib(after.peak))
+	if err := end.cut(); err != nil {
+		return err
+	}
+	if err := await("all links cut at once, and connected again", 2*fleetHosts); err != nil {
+		return err
+	}
+	close(inputEnds)
+	_, err = running.Close()
+	return err
+}
+
+// countingConnector counts connections.
+type countingConnector struct {
+	hosts.Connector
+	numTried, numUp atomic.Int64
+}
+
+func (c *countingConnector) Connect(ctx context.Context, h *hosts.Host, open *hosts.Open) (hosts.Worker, error) {
+	c.numTried.Add(1)
+	w, err := c.Connector.Connect(ctx, h, open)
+	if err == nil {
+		c.numUp.Add(1)
+	}
+	return w, err
+}
+
+// selfUse is what this process uses.
+type selfUse struct {
+	proc
+	threads, goroutines int
+	heap, stacks        int64
+}
+
+// measureSelf measures this process after a garbage collection.
+func measureSelf() (u selfUse) {
+	var use, ofChildren syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &use)
+	syscall.Getrusage(syscall.RUSAGE_CHILDREN, &ofChildren)
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	u.proc, _ = readProc(os.Getpid())
+	u.cpu = time.Duration(use.Utime.Nano() + use.Stime.Nano())
+	u.childCPU = time.Duration(ofChildren.Utime.Nano() + ofChildren.Stime.Nano())
+	u.heap, u.stacks, u.goroutines = int64(m.HeapAlloc), int64(m.StackInuse), runtime.NumGoroutine()
+	tasks, _ := os.ReadDir("/proc/self/task")
+	u.threads = len(tasks)
+	return u
+}
+
+// linksEnd is the process that plays the hosts.
+type linksEnd struct {
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	out  *bufio.Reader
+	port int
+}
+
+func startLinksEnd(dir string) (*linksEnd, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	e := &linksEnd{cmd: exec.Command(exe, "-links-end", dir)}
+	e.cmd.Stderr = os.Stderr
+	if e.in, err = e.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := e.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	e.out = bufio.NewReader(out)
+	if err := e.cmd.Start(); err != nil {
+		return nil, err
+	}
+	if _, err := fmt.Fscanln(e.out, &e.port); err != nil {
+		e.stop()
+		return nil, fmt.Errorf("the simulated hosts: %w", err)
+	}
+	return e, nil
+}
+
+// cut cuts all links, and returns when it is done.
+func (e *linksEnd) cut() error {
+	if _, err := fmt.Fprintln(e.in, "cut"); err != nil {
+		return err
+	}
+	_, err := e.out.ReadString('\n')
+	return err
+}
+
+func (e *linksEnd) stop() {
+	e.in.Close()
+	e.cmd.Wait()
+}
+
+// playLinks plays hosts until standard input ends. Each line there cuts all links.
+func playLinks(dir string) error {
+	f, err := hosttest.NewFleet(dir, fleetJob)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	fmt.Println(f.Port())
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		if strings.TrimSpace(in.Text()) == "cut" {
+			f.Cut()
+		}
+		fmt.Println("done")
+	}
+	return nil
+}
