@@ -307,8 +307,12 @@ func (w *World) checkAbandoned(l *dispatcher, r *jobs.Record) {
 	if h == nil {
 		return // after damage, or under an earlier dispatcher
 	}
-	silent, spec := l.now().Mono-l.receivedAt[h], cmp.Or(w.knownSpecs[r.Host], &hosts.Host{})
-	if silent < spec.SuspectAfterOrDefault() {
+	silent, unknown := l.now().Mono-l.receivedAt[h], new(hosts.Host)
+	least := cmp.Or(w.knownSpecs[r.Host], unknown).SuspectAfterOrDefault()
+	if l.specs[r.Host] == nil { // the dispatcher may not know its specification
+		least = min(least, unknown.SuspectAfterOrDefault())
+	}
+	if silent < least {
 		w.fail(NotLostEarly, "%s is given up (%s) after %v without a heartbeat of %s", r.Attempt(), r.Reason,
 			silent, r.Host)
 	}
