@@ -48,6 +48,19 @@ func (r *objectReader) readMembers(member func(r *objectReader, name []byte) boo
 	}
 }
 
+// readList reads a list. It calls item for each item, which item reads.
+func (r *objectReader) readList(item func()) {
+	start, err := r.decoder.ReadToken()
+	r.failed = r.failed || err != nil || start.Kind() != '['
+	for !r.failed && r.decoder.PeekKind() != ']' {
+		item()
+	}
+	if !r.failed {
+		_, err = r.decoder.ReadToken()
+		r.failed = err != nil
+	}
+}
+
 // readValue returns the next value if it is of the kind. It is valid until the next read.
 func (r *objectReader) readValue(kind jsontext.Kind) jsontext.Value {
 	v, err := r.decoder.ReadValue()

@@ -25,6 +25,7 @@ func TestUsualObjectsAreReadFast(t *testing.T) {
 		{ID: 1, Line: 2, Command: "a < b & c", Options: NoOptions},
 		{ID: 1, Line: 2, Command: "a", Name: "n", Labels: NewLabels("key", nil),
 			Options: &Options{Queue: "q", Slots: 2}},
+		{ID: 1, Command: "a", Labels: NewLabels("", []Param{{"x", "1"}, {"y", "\"a\nb\""}}), Options: NoOptions},
 	} {
 		b := AppendSpecJSON(nil, s)
 		if got := new(SpecReader).readUsual(b); !reflect.DeepEqual(got, s) {

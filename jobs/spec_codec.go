@@ -113,7 +113,7 @@ func (r *SpecReader) Read(b []byte) (*Spec, error) {
 // readUsual reads a specification with the members that most have. It returns nil if it is another
 // one.
 func (r *SpecReader) readUsual(b []byte) *Spec {
-	s, command, key := &Spec{Options: NoOptions}, false, ""
+	s, command, labels := &Spec{Options: NoOptions}, false, Labels{}
 	if !readObject(b, func(o *objectReader, name []byte) bool {
 		switch string(name) {
 		case "id":
@@ -125,7 +125,9 @@ func (r *SpecReader) readUsual(b []byte) *Spec {
 		case "name":
 			s.Name = string(o.readText())
 		case "key":
-			key = string(o.readText())
+			labels.key = string(o.readText())
+		case "params":
+			o.readList(func() { labels.params = append(labels.params, readParam(o)) })
 		case "options":
 			var err error
 			s.Options, err = r.sharedOptions(o.readValue('{'))
@@ -137,8 +139,23 @@ func (r *SpecReader) readUsual(b []byte) *Spec {
 	}) || !command {
 		return nil
 	}
-	s.Labels = NewLabels(key, nil)
+	s.Labels = NewLabels(labels.key, labels.params)
 	return s
+}
+
+func readParam(o *objectReader) (p Param) {
+	o.readMembers(func(o *objectReader, name []byte) bool {
+		switch string(name) {
+		case "name":
+			p.Name = string(o.readText())
+		case "value":
+			p.Value = string(o.readText())
+		default:
+			return false
+		}
+		return true
+	})
+	return p
 }
 
 // sharedOptions returns the shared options whose JSON is b, which is empty for NoOptions.
