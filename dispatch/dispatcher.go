@@ -52,7 +52,7 @@ func Start(cfg Config) (*Dispatcher, error) {
 		files:     rundir.NewFileReader(),
 		returns:   newReturns(),
 		signals:   newSignals(),
-		submitted: len(cfg.Table.Specs), // the core accepts all stored jobs
+		submitted: cfg.Table.NumSpecs(), // the core accepts all stored jobs
 	}
 	e := newEngine(d)
 	go e.run()

@@ -43,8 +43,8 @@ func (e *engine) usedHosts() map[string]bool {
 		return used
 	}
 	t := e.core.Table()
-	for i := range t.Jobs {
-		for _, a := range t.Jobs[i].Attempts {
+	for j := range t.RowsWithOptions() {
+		for _, a := range j.Attempts {
 			used[a.Host] = true
 		}
 	}

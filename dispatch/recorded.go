@@ -20,9 +20,10 @@ type Recorded struct {
 func (d *Dispatcher) Recorded(ctx context.Context, first, last jobs.ID) (Recorded, error) {
 	return query(ctx, d, func(e *engine) Recorded {
 		table := e.core.Table()
+		var rows jobs.RowReader
 		r := Recorded{NumJobs: table.NumJobs(), Lease: e.core.LongestLease()}
 		for id := first; id <= min(last, jobs.ID(r.NumJobs)); id++ {
-			if job := table.Job(id); job != nil {
+			if job := rows.Job(table, id); job != nil {
 				r.Attempts = job.AppendRecorded(r.Attempts)
 			}
 		}

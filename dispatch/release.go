@@ -91,9 +91,9 @@ func (e *engine) redeliver() {
 	for i := range t.Past {
 		rs = append(rs, e.resultOf(&t.Past[i]))
 	}
-	for i := range t.Jobs {
-		if j := &t.Jobs[i]; j.State.Terminal() && j.Seq > t.Acked {
-			rs = append(rs, e.resultOf(j))
+	for j := range t.RowsWithOptions() {
+		if j.State.Terminal() && j.Seq > t.Acked {
+			rs = append(rs, e.resultOf(t.Job(j.Spec.ID)))
 		}
 	}
 	slices.SortFunc(rs, func(a, b *Result) int { return cmp.Compare(a.Seq, b.Seq) })

@@ -165,11 +165,14 @@ func checkRecord(r *Record) error {
 // keepUndelivered saves a row whose result the consumer may not have received. The result of an
 // earlier round must be delivered, too.
 func (t *Table) keepUndelivered(j *Job) {
-	if j.Seq <= t.Acked || t.packed != nil {
+	if j.Seq <= t.Acked || t.packed != nil && !t.packed.isWorking {
 		return
 	}
 	past := *j
-	past.Attempts = slices.Clip(past.Attempts) // attempts of a later round are not part of it
+	past.Attempts = slices.Clone(past.Attempts)
+	for i, a := range past.Attempts {
+		past.Attempts[i] = new(*a) // later records change that of the job
+	}
 	// Not sorted, because thousands may be requeued at once.
 	t.Past = append(t.Past, past)
 }

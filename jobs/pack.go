@@ -8,17 +8,25 @@ import (
 	"strings"
 )
 
-// packed holds the specifications and rows of a table that only displays a run. A finished job with
-// a short command takes about 140 bytes without pointers, instead of 350. Rows with open attempts
-// are not packed.
+// packed holds the specifications and rows of a table. A finished job with a short command takes
+// about 140 bytes without pointers, instead of 350. Rows with open attempts are not packed.
 type packed struct {
 	blocks  blocks
-	specs   []address   // job id - 1
-	rows    []address   // of accepted jobs; 0: the job is unchanged since it was accepted
-	open    map[ID]*Job // rows that are not packed; their Spec is nil
+	specs   []address       // job id - 1
+	rows    []address       // of accepted jobs; 0: the job is unchanged since it was accepted
+	open    map[ID]*openRow // rows that are not packed
 	options Numbering[*Options]
 	hosts   Numbering[string]
 	buf     []byte
+
+	isWorking bool // made by NewWorking
+	unpacked  []ID // rows that PackIdle may pack; may have repeats, and rows that are packed
+}
+
+// openRow is a row that is not packed. Its Spec is set if the table was made by NewWorking.
+type openRow struct {
+	RowReader
+	isChanged bool // since it was unpacked
 }
 
 // Numbering numbers distinct values from 0, in the order in which they are added.
@@ -40,21 +48,37 @@ func (n *Numbering[V]) Number(value V) int {
 
 // NewPacked returns an empty table that keeps its rows packed, for a reader with a million of them.
 // Specs, Jobs, and Past stay empty. Spec, Job, RowReader, and Rows unpack copies. Fold unpacks the
-// row that it changes, and Pack packs it again.
+// row that it changes, and PackIdle packs it again.
 func NewPacked() *Table {
-	return &Table{packed: &packed{open: map[ID]*Job{}}}
+	return &Table{packed: &packed{open: map[ID]*openRow{}}}
 }
 
-// Pack packs the row of a job of a packed table, unless one of its attempts is open.
-func (t *Table) Pack(id ID) {
-	if t.packed == nil {
+// NewWorking returns an empty table for a dispatcher with a million jobs. It keeps rows packed,
+// like NewPacked. But it has Past, and Job returns the row itself, which stays unpacked until
+// PackIdle.
+func NewWorking() *Table {
+	t := NewPacked()
+	t.packed.isWorking = true
+	return t
+}
+
+// PackIdle packs the rows that have been unpacked, except those with open attempts. Rows that Job
+// has returned are then copies that nothing changes any more. It does nothing for a table that is
+// not packed.
+func (t *Table) PackIdle() {
+	p := t.packed
+	if p == nil {
 		return
 	}
-	p := t.packed
-	if j := p.open[id]; j != nil && len(j.Open()) == 0 {
-		p.rows[id-1] = p.addRow(j)
-		delete(p.open, id)
+	for _, id := range p.unpacked {
+		if r := p.open[id]; r != nil && !slices.ContainsFunc(r.job.Attempts, (*Attempt).isOpen) {
+			if r.isChanged {
+				p.rows[id-1] = p.addRow(&r.job)
+			}
+			delete(p.open, id)
+		}
 	}
+	p.unpacked = p.unpacked[:0]
 }
 
 // row returns the row of a job for Fold to change, or nil if there is none.
@@ -62,16 +86,33 @@ func (t *Table) row(id ID) *Job {
 	if t.packed == nil {
 		return t.Job(id)
 	}
+	r := t.unpack(id)
+	if r == nil {
+		return nil
+	}
+	r.isChanged = true
+	t.packed.unpacked = append(t.packed.unpacked, id)
+	return &r.job
+}
+
+// unpack returns the row of a job of a packed table, and keeps it unpacked. It returns nil if there
+// is none.
+func (t *Table) unpack(id ID) *openRow {
 	p := t.packed
-	if j := p.open[id]; j != nil {
-		return j
+	if r := p.open[id]; r != nil {
+		return r
 	}
 	if id < 1 || int(id) > len(p.rows) {
 		return nil
 	}
-	j := new(RowReader).load(p, id)
-	p.open[id] = j
-	return j
+	r := new(openRow)
+	r.load(t, id)
+	if p.isWorking {
+		r.job.Spec = r.Spec(t, id)
+	}
+	p.open[id] = r
+	p.unpacked = append(p.unpacked, id)
+	return r
 }
 
 // NumJobs returns the number of accepted jobs.
@@ -98,8 +139,8 @@ func (t *Table) State(id ID) JobState {
 	if t.packed == nil {
 		return t.Jobs[id-1].State
 	}
-	if j := t.packed.open[id]; j != nil {
-		return j.State
+	if r := t.packed.open[id]; r != nil {
+		return r.job.State
 	}
 	if at := t.packed.rows[id-1]; at != 0 {
 		var s JobState
@@ -124,25 +165,84 @@ func (t *Table) SetSpecs(n int, specs []*Spec) {
 	}
 	t.packed.specs = t.packed.specs[:n]
 	for _, s := range specs {
-		t.packed.specs = append(t.packed.specs, t.packed.addSpec(s))
+		t.AddSpec(s)
 	}
+}
+
+// AddSpec adds the specification of the next job.
+func (t *Table) AddSpec(s *Spec) {
+	if t.packed == nil {
+		t.Specs = append(t.Specs, s)
+		return
+	}
+	t.packed.specs = append(t.packed.specs, t.packed.addSpec(s))
 }
 
 // setSpec replaces the specification of a job.
 func (t *Table) setSpec(j *Job, s *Spec) {
 	if t.packed != nil {
 		t.packed.specs[s.ID-1] = t.packed.addSpec(s)
+		if t.packed.isWorking {
+			j.Spec = s
+		}
 		return
 	}
 	j.Spec, t.Specs[s.ID-1] = s, s
 }
 
+// OptionsOf returns the options of a known specification.
+func (t *Table) OptionsOf(id ID) *Options {
+	if t.packed == nil {
+		return t.Specs[id-1].Options
+	}
+	var n int
+	codeNumber(t.packed.unpacking(t.packed.specs[id-1]), &n)
+	return t.packed.options.Values[n]
+}
+
+// SeqOf returns the result number of an accepted job.
+func (t *Table) SeqOf(id ID) int64 {
+	p := t.packed
+	switch {
+	case p == nil:
+		return t.Jobs[id-1].Seq
+	case p.open[id] != nil:
+		return p.open[id].job.Seq
+	case p.rows[id-1] == 0:
+		return 0
+	}
+	var j Job
+	codeRow(p.unpacking(p.rows[id-1]), &j)
+	return j.Seq
+}
+
 // Rows returns the rows of the table. Each is valid until the next one.
-func (t *Table) Rows() iter.Seq[*Job] {
+func (t *Table) Rows() iter.Seq[*Job] { return t.readRows(RowReader{}) }
+
+// RowsWithOptions is like Rows, and faster. The Spec of a row may have only its ID and its Options.
+func (t *Table) RowsWithOptions() iter.Seq[*Job] { return t.readRows(RowReader{optionsOnly: true}) }
+
+func (t *Table) readRows(r RowReader) iter.Seq[*Job] {
 	return func(yield func(*Job) bool) {
-		var r RowReader
 		for id := range ID(t.NumJobs()) {
 			if !yield(r.Job(t, id+1)) {
+				return
+			}
+		}
+	}
+}
+
+// AllSpecs returns the known specifications. Each is valid until the next one.
+func (t *Table) AllSpecs() iter.Seq[*Spec] { return t.readSpecs(RowReader{}) }
+
+// SpecsWithOptions is like AllSpecs, and faster. A specification may have only its ID and its
+// Options.
+func (t *Table) SpecsWithOptions() iter.Seq[*Spec] { return t.readSpecs(RowReader{optionsOnly: true}) }
+
+func (t *Table) readSpecs(r RowReader) iter.Seq[*Spec] {
+	return func(yield func(*Spec) bool) {
+		for id := range ID(t.NumSpecs()) {
+			if !yield(r.Spec(t, id+1)) {
 				return
 			}
 		}
@@ -152,6 +252,8 @@ func (t *Table) Rows() iter.Seq[*Job] {
 // RowReader unpacks rows of a packed table one after the other into the same memory. It is not safe
 // for concurrent use.
 type RowReader struct {
+	optionsOnly bool // of specifications
+
 	job      Job
 	spec     Spec
 	labels   Labels
@@ -160,7 +262,8 @@ type RowReader struct {
 	outcomes []Outcome
 }
 
-// Job is Table.Job. The row is valid until the next call.
+// Job returns the row of id, or nil if there is none. It is valid until the next call, and must not
+// be changed.
 func (r *RowReader) Job(t *Table, id ID) *Job {
 	p := t.packed
 	if p == nil {
@@ -169,7 +272,7 @@ func (r *RowReader) Job(t *Table, id ID) *Job {
 	if id < 1 || int(id) > len(p.rows) {
 		return nil
 	}
-	r.load(p, id)
+	r.load(t, id)
 	r.job.Spec = r.Spec(t, id)
 	return &r.job
 }
@@ -179,6 +282,10 @@ func (r *RowReader) Spec(t *Table, id ID) *Spec {
 	if t.packed == nil {
 		return t.Specs[id-1]
 	}
+	if r.optionsOnly {
+		r.spec = Spec{ID: id, Options: t.OptionsOf(id)}
+		return &r.spec
+	}
 	r.spec.ID = id
 	t.packed.codeSpec(t.packed.unpacking(t.packed.specs[id-1]), &r.spec, &r.labels)
 	r.spec.Labels = nil
@@ -186,12 +293,6 @@ func (r *RowReader) Spec(t *Table, id ID) *Spec {
 		r.spec.Labels = &r.labels
 	}
 	return &r.spec
-}
-
-func (p *packed) priority(id ID) int32 {
-	var options int
-	codeNumber(p.unpacking(p.specs[id-1]), &options)
-	return int32(p.options.Values[options].Priority)
 }
 
 func (p *packed) addSpec(s *Spec) address {
@@ -210,15 +311,15 @@ func (p *packed) addRow(j *Job) address {
 }
 
 // load unpacks a row without its specification.
-func (r *RowReader) load(p *packed, id ID) *Job {
-	j := &r.job
+func (r *RowReader) load(t *Table, id ID) *Job {
+	p, j := t.packed, &r.job
 	if open := p.open[id]; open != nil {
-		*j = *open
+		*j = open.job
 		return j
 	}
 	at := p.rows[id-1]
 	if at == 0 {
-		*j = Job{Round: 1, Priority: p.priority(id)}
+		*j = Job{Round: 1, Priority: int32(t.OptionsOf(id).Priority)}
 		return j
 	}
 	*j = Job{}
@@ -297,6 +398,7 @@ func (p *packed) codeAttempt(c *codec, a *Attempt, o *Outcome) {
 	c.codeFlags(&a.Charged, &ended)
 	codeNumber(c, &host)
 	a.Host = p.hosts.Values[host]
+	codeNumber(c, &a.Machine)
 	codeNumber(c, &a.Slot)
 	codeNumber(c, &a.Round)
 	codeNumber(c, &a.Launched)

@@ -9,24 +9,26 @@ import (
 	"dcs-tui/jobs/jobstest"
 )
 
-// TestPackedTableFoldsTheSame checks that a packed table folds to the same state as a plain one,
-// with the same errors.
+// TestPackedTableFoldsTheSame checks that packed tables fold to the same state as a plain one.
 func TestPackedTableFoldsTheSame(t *testing.T) {
 	n := 0
 	for seed := range uint64(20) {
 		specs, recs := jobstest.History(seed, 8, 400)
 		plain, packed := &jobs.Table{Specs: slices.Clone(specs)}, jobs.NewPacked()
+		working := jobs.NewWorking()
+		working.SetSpecs(0, specs)
 		packed.SetSpecs(0, specs[:3])
 		packed.SetSpecs(3, specs[3:])
 		var reader jobs.RowReader
 		for i := range recs {
-			for _, table := range []*jobs.Table{plain, packed} {
+			for _, table := range []*jobs.Table{plain, packed, working} {
 				if err := jobs.Fold(table, &recs[i]); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if recs[i].Job > 0 && seed%2 == 0 {
-				packed.Pack(recs[i].Job)
+				packed.PackIdle()
+				working.PackIdle()
 				n++
 			}
 			if packed.NumJobs() != len(plain.Jobs) || packed.Counts != plain.Counts || packed.Seq != plain.Seq {
@@ -35,13 +37,22 @@ func TestPackedTableFoldsTheSame(t *testing.T) {
 			}
 			for k := range plain.Jobs {
 				id, want := jobs.ID(k+1), &plain.Jobs[k]
-				for _, got := range []*jobs.Job{packed.Job(id), reader.Job(packed, id)} {
-					if !sameRow(got, want) {
-						t.Fatalf("seed %d, record %d: job %d is %+v, want %+v", seed, i, id, got, want)
+				for _, table := range []*jobs.Table{packed, working} {
+					for _, got := range []*jobs.Job{table.Job(id), reader.Job(table, id)} {
+						if !sameRow(got, want) {
+							t.Fatalf("seed %d, record %d: job %d is %+v, want %+v", seed, i, id, got, want)
+						}
 					}
 				}
 				if got := packed.State(id); got != want.State {
 					t.Fatalf("seed %d, record %d: job %d is %s, want %s", seed, i, id, got, want.State)
+				}
+				if got := packed.SeqOf(id); got != want.Seq {
+					t.Fatalf("seed %d, record %d: job %d has result %d, want %d", seed, i, id, got, want.Seq)
+				}
+				if got := packed.OptionsOf(id); got != want.Spec.Options {
+					t.Fatalf("seed %d, record %d: job %d has options %+v, want %+v", seed, i, id, got,
+						want.Spec.Options)
 				}
 				for at, want := range want.Attempts {
 					if got := packed.Attempt(jobs.AttemptID{Job: id, N: at + 1}); !reflect.DeepEqual(got, want) {
@@ -116,7 +127,7 @@ func TestEveryFieldSurvivesPacking(t *testing.T) {
 			if err := jobs.Fold(table, &recs[i]); err != nil {
 				t.Fatal(err)
 			}
-			table.Pack(recs[i].Job)
+			table.PackIdle()
 		}
 	}
 	fold(damaged, jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 2})
@@ -157,5 +168,37 @@ func allSet(t *testing.T, x any) {
 		if v.Field(i).IsZero() {
 			t.Fatalf("the test sets no %s of %T", v.Type().Field(i).Name, x)
 		}
+	}
+}
+
+// TestWorkingTableKeepsItsRows checks that a dispatcher sees each change of a row that Job has
+// returned, until PackIdle, and that a row with an open attempt stays the same beyond that.
+func TestWorkingTableKeepsItsRows(t *testing.T) {
+	table := jobs.NewWorking()
+	table.SetSpecs(0, []*jobs.Spec{{ID: 1, Command: "a", Options: jobs.NoOptions}})
+	fold := func(r jobs.Record) {
+		t.Helper()
+		if err := jobs.Fold(table, &r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fold(jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 1})
+	queued := table.Job(1)
+	fold(jobs.Record{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "melon1"})
+	if queued.State != jobs.Running || queued != table.Job(1) || queued.Spec.Command != "a" {
+		t.Errorf("the row is %+v", queued)
+	}
+	table.PackIdle()
+	if queued != table.Job(1) {
+		t.Error("the row of a running job was packed")
+	}
+	fold(jobs.Record{Kind: jobs.KindExited, Job: 1, N: 1, Next: jobs.Succeeded, Seq: 1, Outcome: &jobs.Outcome{}})
+	if queued.State != jobs.Succeeded || queued.Attempts[0] != table.Attempt(jobs.AttemptID{Job: 1, N: 1}) {
+		t.Errorf("the row is %+v", queued)
+	}
+	table.PackIdle()
+	fold(jobs.Record{Kind: jobs.KindRound, Job: 1})
+	if j := table.Job(1); queued.State != jobs.Succeeded || j.State != jobs.Queued || len(table.Past) != 1 {
+		t.Errorf("the row is %+v, was %+v, and %d results of earlier rounds are kept", j, queued, len(table.Past))
 	}
 }

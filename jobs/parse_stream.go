@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -38,15 +39,15 @@ const (
 const maxKey = 256
 
 // Stream makes s, which has read nothing, a Scanner of a stream: lines of a jobs file, and
-// JSON objects, which begin with {". earlier holds the jobs of the run. New jobs get the numbers
+// JSON objects, which begin with {". earlier yields the jobs of the run. New jobs get the numbers
 // after theirs. Use NextLine.
-func (s *Scanner) Stream(earlier []*Spec) *Scanner {
-	s.stream, s.lines.skip = true, true
-	for i, spec := range earlier {
-		s.id = ID(i + 2)
+func (s *Scanner) Stream(earlier iter.Seq[*Spec]) *Scanner {
+	s.stream, s.lines.skip, s.id = true, true, 1
+	for spec := range earlier {
 		if spec != nil {
-			s.remember(spec, ID(i+1))
+			s.remember(spec, s.id)
 		}
+		s.id++
 	}
 	return s
 }

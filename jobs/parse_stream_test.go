@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -14,7 +15,7 @@ import (
 // say returns a description of each line of a stream.
 func say(t *testing.T, r io.Reader, earlier ...*Spec) (said []string, end error) {
 	t.Helper()
-	s := NewScanner(r, "in", false, 1).Stream(earlier)
+	s := NewScanner(r, "in", false, 1).Stream(slices.Values(earlier))
 	for {
 		l, err := s.NextLine()
 		switch {
@@ -113,7 +114,7 @@ func FuzzStream(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		s := NewScanner(strings.NewReader(text), "in", false, 1).Stream(nil)
+		s := NewScanner(strings.NewReader(text), "in", false, 1).Stream(slices.Values[[]*Spec](nil))
 		last := ID(0)
 		for range 2*strings.Count(text, "\n") + 5 {
 			l, err := s.NextLine()

@@ -29,12 +29,14 @@ type Attempt struct {
 	Slot     int32
 	// Round of the job; 0: the job was edited since, and the attempt no longer counts.
 	Round int32
-	// The value of Table.Machines for the machine on which it was launched; 0: unknown. Table.Pack
-	// drops it.
+	// The value of Table.Machines for the machine on which it was launched; 0: unknown.
 	Machine int32
 	State   AttemptState
 	Charged bool // it used up a try
 }
+
+// isOpen reports whether the attempt may be alive.
+func (a *Attempt) isOpen() bool { return a.State.Open() }
 
 // NeverRan reports whether the attempt was withdrawn before it started, for example a job that was
 // sent to a host ahead of time and then needed elsewhere. It also returns true for an entry that
@@ -153,13 +155,20 @@ type Table struct {
 	// never repeat.
 	Damaged bool
 
-	packed *packed // nil: rows are in Jobs
+	packed *packed // nil: specifications and rows are in Specs and Jobs
 }
 
-// Job returns the row of id, or nil if there is none. For a packed table it is a copy.
+// Job returns the row of id, or nil if there is none. For a table of NewPacked it is a copy. For
+// one of NewWorking it is valid until PackIdle.
 func (t *Table) Job(id ID) *Job {
-	if t.packed != nil {
-		return new(RowReader).Job(t, id)
+	if p := t.packed; p != nil {
+		if !p.isWorking {
+			return new(RowReader).Job(t, id)
+		}
+		if r := t.unpack(id); r != nil {
+			return &r.job
+		}
+		return nil
 	}
 	if id < 1 || int(id) > len(t.Jobs) {
 		return nil
@@ -170,7 +179,7 @@ func (t *Table) Job(id ID) *Job {
 // RowOf returns the row with the result that a record has given to its job. A newer round of the
 // job may have begun, so the row may be one of Past.
 func (t *Table) RowOf(r *Record) *Job {
-	j := &t.Jobs[r.Job-1]
+	j := t.Job(r.Job)
 	if !j.State.Terminal() || j.Seq != r.Seq {
 		for i := len(t.Past) - 1; i >= 0; i-- {
 			if t.Past[i].Seq == r.Seq {
@@ -181,13 +190,13 @@ func (t *Table) RowOf(r *Record) *Job {
 	return j
 }
 
-// Attempt returns one attempt, or nil if there is none. For a packed table it may be a copy.
+// Attempt returns one attempt, or nil if there is none. For a table of NewPacked it may be a copy.
+// For one of NewWorking it is valid until PackIdle.
 func (t *Table) Attempt(id AttemptID) *Attempt {
 	var j *Job
-	if t.packed != nil {
-		j = t.packed.open[id.Job]
-	}
-	if j == nil {
+	if t.packed != nil && t.packed.open[id.Job] != nil {
+		j = &t.packed.open[id.Job].job
+	} else {
 		j = t.Job(id.Job)
 	}
 	if j == nil || id.N < 1 || id.N > len(j.Attempts) {

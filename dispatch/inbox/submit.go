@@ -23,18 +23,22 @@ type Stored struct {
 // the table.
 func FindStored(t *jobs.Table, waiting []*jobs.Spec) map[string]Stored {
 	found := map[string]Stored{}
-	for _, list := range [][]*jobs.Spec{t.Specs, waiting} {
-		for _, s := range list {
-			if s == nil || s.Options == nil || s.Request == "" || t.Requests[s.Request] {
-				continue
-			}
-			of := found[s.Request]
-			of.n++
-			if of.first == 0 {
-				of.first = s.ID
-			}
-			found[s.Request] = of
+	add := func(s *jobs.Spec) {
+		if s == nil || s.Options == nil || s.Request == "" || t.Requests[s.Request] {
+			return
 		}
+		of := found[s.Request]
+		of.n++
+		if of.first == 0 {
+			of.first = s.ID
+		}
+		found[s.Request] = of
+	}
+	for s := range t.SpecsWithOptions() {
+		add(s)
+	}
+	for _, s := range waiting {
+		add(s)
 	}
 	return found
 }

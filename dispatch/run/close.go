@@ -81,8 +81,7 @@ type Outcome struct {
 // BusyTime returns the slot time that jobs have used since Began.
 func (o *Outcome) BusyTime() (busy time.Duration) {
 	since := jobs.StampOf(o.Began)
-	for i := range o.Table.Jobs {
-		j := &o.Table.Jobs[i]
+	for j := range o.Table.RowsWithOptions() {
 		for _, a := range j.Attempts {
 			if a.Outcome != nil && a.Outcome.Ended >= since {
 				ran := min(a.Outcome.Elapsed(), a.Outcome.Ended.Sub(since))
@@ -210,10 +209,10 @@ func (r *Run) outcome(finish sched.Finish) *Outcome {
 
 // addUnsubmitted adds the jobs that were not submitted before an early end to the table, as queued.
 func (r *Run) addUnsubmitted() {
-	for len(r.stored) > 0 && int(r.stored[0].ID) <= len(r.table.Jobs) {
+	for len(r.stored) > 0 && int(r.stored[0].ID) <= r.table.NumJobs() {
 		r.stored = r.stored[1:]
 	}
-	r.table.Specs = append(r.table.Specs[:len(r.table.Jobs)], r.stored...)
+	r.table.SetSpecs(r.table.NumJobs(), r.stored)
 	r.table.AcceptStored()
 }
 

@@ -3,6 +3,7 @@ package run
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,7 +25,7 @@ func (r *Run) filesOfRun(o *Owned) (dispatch.Files, error) {
 	}
 	f.IsUsed = len(settings.Send)+len(settings.Return) > 0 ||
 		slices.ContainsFunc(r.inventory.Hosts(), sendsFiles) ||
-		slices.ContainsFunc(o.Specs(), hasFiles)
+		anySpec(o.specsWithOptions(), hasFiles)
 	counts := func(attempt string) bool {
 		id, err := jobs.ParseAttemptID(attempt)
 		if err != nil {
@@ -44,7 +45,7 @@ func (r *Run) filesOfRun(o *Owned) (dispatch.Files, error) {
 func (r *Run) protected(o *Owned) []string {
 	settings := r.dir.Settings
 	names := []string{r.dir.Dir, settings.InventoryFile, r.opts.InventoryFile, settings.JobsFile}
-	for _, spec := range o.Specs() {
+	for spec := range o.specsWithOptions() {
 		if spec.File != names[len(names)-1] {
 			names = append(names, spec.File)
 		}
@@ -71,6 +72,16 @@ func (r *Run) protected(o *Owned) []string {
 	}
 	slices.Sort(paths)
 	return slices.Compact(paths)
+}
+
+// anySpec reports whether f returns true for one of the jobs.
+func anySpec(specs iter.Seq[*jobs.Spec], f func(*jobs.Spec) bool) bool {
+	for s := range specs {
+		if f(s) {
+			return true
+		}
+	}
+	return false
 }
 
 // hasFiles reports whether a job gets or returns files of its own.

@@ -3,7 +3,7 @@ package run
 import (
 	"context"
 	"errors"
-	"slices"
+	"iter"
 	"time"
 
 	"dcs-tui/dispatch/sched"
@@ -39,6 +39,7 @@ func Take(ctx context.Context, dir *rundir.Run, force bool, notify func(text str
 }
 
 func take(ctx context.Context, dir *rundir.Run, opt journal.TakeOptions) (*Owned, error) {
+	opt.Packed = true
 	j, table, report, err := journal.Take(ctx, dir, opt)
 	if err != nil {
 		return nil, err
@@ -48,8 +49,10 @@ func take(ctx context.Context, dir *rundir.Run, opt journal.TakeOptions) (*Owned
 		o.Warnings = append(o.Warnings, "and "+text.Plural(report.More, "further warning")+" about the journal")
 	}
 	if j.Epoch() == 1 { // a later dispatcher accepts the stored jobs at its start
-		o.stored = append(o.stored, table.Specs[len(table.Jobs):]...)
-		table.Specs = table.Specs[:len(table.Jobs):len(table.Jobs)]
+		for id := jobs.ID(table.NumJobs() + 1); int(id) <= table.NumSpecs(); id++ {
+			o.stored = append(o.stored, table.Spec(id))
+		}
+		table.SetSpecs(table.NumJobs(), nil)
 	}
 	return o, nil
 }
@@ -57,14 +60,34 @@ func take(ctx context.Context, dir *rundir.Run, opt journal.TakeOptions) (*Owned
 // Release gives up the run without dispatching it.
 func (o *Owned) Release() error { return o.journal.Close() }
 
-// Specs returns the jobs of the run in the order of their numbers.
-func (o *Owned) Specs() []*jobs.Spec { return slices.Concat(o.Table.Specs, o.stored) }
+// AllSpecs returns the jobs of the run in the order of their numbers. Each is valid until the next
+// one.
+func (o *Owned) AllSpecs() iter.Seq[*jobs.Spec] { return o.after(o.Table.AllSpecs()) }
+
+// specsWithOptions is like AllSpecs, and faster. A job may have only its ID and its Options.
+func (o *Owned) specsWithOptions() iter.Seq[*jobs.Spec] { return o.after(o.Table.SpecsWithOptions()) }
+
+// after adds the stored jobs to those of the table.
+func (o *Owned) after(ofTable iter.Seq[*jobs.Spec]) iter.Seq[*jobs.Spec] {
+	return func(yield func(*jobs.Spec) bool) {
+		for s := range ofTable {
+			if !yield(s) {
+				return
+			}
+		}
+		for _, s := range o.stored {
+			if !yield(s) {
+				return
+			}
+		}
+	}
+}
 
 // numSpecs returns the number of jobs of the run.
-func (o *Owned) numSpecs() int { return len(o.Table.Specs) + len(o.stored) }
+func (o *Owned) numSpecs() int { return o.Table.NumSpecs() + len(o.stored) }
 
 // NumStored returns the number of jobs that are stored but not part of the run yet.
-func (o *Owned) NumStored() int { return len(o.Table.Specs) - len(o.Table.Jobs) + len(o.stored) }
+func (o *Owned) NumStored() int { return o.Table.NumSpecs() - o.Table.NumJobs() + len(o.stored) }
 
 // Store makes the jobs of a new run durable before the first of them starts. A run that is killed
 // while it submits them thus loses none. Store numbers the jobs.
@@ -89,7 +112,7 @@ func (o *Owned) CheckComplete() error {
 		return nil
 	}
 	dir := text.ShellWord(text.Path(o.Run.Dir))
-	if o.Run.HasAttempts() || slices.ContainsFunc(o.Table.Jobs, func(j jobs.Job) bool { return len(j.Attempts) > 0 }) {
+	if o.Run.HasAttempts() || o.wasStarted() {
 		return text.Errorf("%s of the run %s has lost jobs: it has %d of %d, and some were started", rundir.SpecsFile,
 			o.Run.Name(), have, want).
 			WithAdvice("keep %s; restore %s from a backup, or run again what is missing", dir, rundir.SpecsFile)
@@ -99,6 +122,16 @@ func (o *Owned) CheckComplete() error {
 		WithAdvice("run %s again, and remove %s", text.ShellWord(o.Run.Settings.JobsFile), dir)
 }
 
+// wasStarted reports whether an attempt of the run is recorded.
+func (o *Owned) wasStarted() bool {
+	for j := range o.Table.RowsWithOptions() {
+		if len(j.Attempts) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // NumFromSource returns the number of jobs that come from the run's own source, without those of
 // requests. If the run has no source that can be read again, it returns the number of all jobs.
 func (o *Owned) NumFromSource() int {
@@ -106,7 +139,7 @@ func (o *Owned) NumFromSource() int {
 		return o.numSpecs()
 	}
 	n := 0
-	for _, s := range o.Specs() {
+	for s := range o.specsWithOptions() {
 		if s == nil || s.Options == nil || s.Request == "" {
 			n++
 		}

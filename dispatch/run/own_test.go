@@ -80,8 +80,8 @@ func TestJobsOfADeadDispatcher(t *testing.T) {
 		if o, err = Take(t.Context(), run, false, nil); err != nil {
 			t.Fatal(err)
 		}
-		if len(o.Table.Specs) != test.stored || len(o.Table.Jobs) != test.accepted {
-			t.Errorf("%+v: %d jobs are stored, %d accepted", test, len(o.Table.Specs), len(o.Table.Jobs))
+		if o.Table.NumSpecs() != test.stored || o.Table.NumJobs() != test.accepted {
+			t.Errorf("%+v: %d jobs are stored, %d accepted", test, o.Table.NumSpecs(), o.Table.NumJobs())
 		}
 		err = o.CheckComplete()
 		if (err != nil) != test.refused || err != nil && !strings.Contains(err.Error(), "none of them was started") {

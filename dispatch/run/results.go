@@ -145,11 +145,10 @@ func (o *Owned) resultsOnHosts(hs []*hosts.Host) (list []results.Result) {
 	for _, h := range hs {
 		known[h.Name] = true
 	}
-	for i := range o.Table.Jobs {
-		j := &o.Table.Jobs[i]
+	for j := range o.Table.RowsWithOptions() {
 		if a := results.CountedAttempt(j); j.State.Terminal() && a != nil && at.HostDirs[a.Host] != "" &&
 			known[a.Host] {
-			list = append(list, at.Result(j))
+			list = append(list, at.Result(o.Table.Job(j.Spec.ID)))
 		}
 	}
 	return list

@@ -156,25 +156,24 @@ type Run struct {
 // the run, call Close.
 func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
 	r := &Run{
-		opts:       opts,
-		dir:        o.Run,
-		table:      o.Table,
-		stored:     o.stored,
-		printer:    opts.Printer,
-		location:   o.Run.Locate(),
-		signals:    newSignalHandler(),
-		messages:   newMessages(),
-		hostLogs:   newHostLogs(o.Run),
-		hostDirs:   hostDirs{run: o.Run},
-		earlierSeq: o.Table.Seq,
-		numEarlierJobs: jobs.ID(len(o.Table.Specs) +
-			len(o.stored)),
-		began:       time.Now(),
-		over:        make(chan struct{}),
-		input:       opts.Input,
-		inputUnread: true,
-		storedDone:  make(chan struct{}),
-		inputClosed: make(chan struct{}),
+		opts:           opts,
+		dir:            o.Run,
+		table:          o.Table,
+		stored:         o.stored,
+		printer:        opts.Printer,
+		location:       o.Run.Locate(),
+		signals:        newSignalHandler(),
+		messages:       newMessages(),
+		hostLogs:       newHostLogs(o.Run),
+		hostDirs:       hostDirs{run: o.Run},
+		earlierSeq:     o.Table.Seq,
+		numEarlierJobs: jobs.ID(o.numSpecs()),
+		began:          time.Now(),
+		over:           make(chan struct{}),
+		input:          opts.Input,
+		inputUnread:    true,
+		storedDone:     make(chan struct{}),
+		inputClosed:    make(chan struct{}),
 	}
 	if r.printer == nil {
 		r.printer = noPrinter{}
@@ -247,9 +246,6 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 	if err != nil {
 		return cfg, err
 	}
-	// Without this, the slices would grow by doubling and copying up to a million jobs.
-	o.Table.Jobs = slices.Grow(o.Table.Jobs, len(o.stored))
-	o.Table.Specs = slices.Grow(o.Table.Specs, len(o.stored))
 	policy := opts.Policy
 	if policy.Seed == 0 {
 		policy.Seed = uint64(time.Now().UnixNano())

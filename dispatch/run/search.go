@@ -57,13 +57,13 @@ type searcher struct {
 func newSearcher(r *Run, o *Owned, s *Search) *searcher {
 	w := &searcher{Search: s, r: r, trialOf: map[jobs.ID]int{}, toEnd: map[jobs.ID]float64{},
 		toldReport: map[jobs.ID]bool{}, wake: make(chan struct{}, 1)}
-	if s.Rungs != nil && len(o.Table.Jobs) > 0 {
+	if s.Rungs != nil && o.Table.NumJobs() > 0 {
 		w.refill(o)
 	}
 	if s.Proposer == nil {
 		return w
 	}
-	for _, spec := range o.Specs() {
+	for spec := range o.AllSpecs() {
 		w.add(spec)
 	}
 	w.pendingResults = metrics.Locations(o.Run).Rows(o.Table, jobs.JobState.Terminal).All()

@@ -118,7 +118,7 @@ func (c *Core) registerWait(id jobs.ID) (blocked bool, state jobs.JobState, reas
 	if left == 0 {
 		return false, 0, ""
 	}
-	if n := len(c.table.Jobs) - len(d.waits); n > 0 {
+	if n := c.table.NumJobs() - len(d.waits); n > 0 {
 		d.waits = append(d.waits, make([]wait, n)...)
 	}
 	d.waits[id-1] = wait{left, d.generation}
@@ -194,9 +194,9 @@ func (c *Core) failImpossibleDependencies() {
 	c.dependencies.hasForwardReferences = false
 	// Simulate the end of every job that can end. The jobs that still wait then can never run.
 	d := &c.dependencies
-	left := make([]uint32, len(c.table.Jobs))
+	left := make([]uint32, c.table.NumJobs())
 	var free []jobs.ID
-	for i := range c.table.Jobs {
+	for i := range left {
 		id := jobs.ID(i + 1)
 		left[i] = d.waitOf(id).numLeft
 		if left[i] == 0 && d.children[id].first > 0 {
@@ -215,13 +215,13 @@ func (c *Core) failImpossibleDependencies() {
 			}
 		}
 	}
-	for i := range c.table.Jobs {
+	for i := range left {
 		id := jobs.ID(i + 1)
 		if left[i] == 0 || d.waitOf(id).numLeft == 0 {
 			continue // it can run, or was skipped in the meantime, because it depends on one of those
 		}
 		why := "its dependencies form a cycle"
-		for _, dep := range c.table.Jobs[i].Spec.After {
+		for _, dep := range c.table.Job(id).Spec.After {
 			if c.table.Job(dep) == nil {
 				why = fmt.Sprintf("it comes after job %d, and there is no such job", dep)
 			}

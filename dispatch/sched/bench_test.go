@@ -43,6 +43,55 @@ func BenchmarkMillion(b *testing.B) {
 	}
 }
 
+// TestEndedJobTakesLittleMemory checks that a core that continues a run of ended jobs holds less
+// than 200 bytes for each of them, before and after some were requeued and have ended again.
+func TestEndedJobTakesLittleMemory(t *testing.T) {
+	const n, again = 50_000, 5_000
+	before := heapBytes()
+	table := jobs.NewWorking()
+	fold := func(r jobs.Record) {
+		t.Helper()
+		if err := jobs.Fold(table, &r); err != nil {
+			t.Fatal(err)
+		}
+		table.PackIdle()
+	}
+	for id := range jobs.ID(n) {
+		table.AddSpec(&jobs.Spec{ID: id + 1, Command: fmt.Sprintf("./simulate --seed %d", id), Options: jobs.NoOptions})
+	}
+	fold(jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: n})
+	for id := jobs.ID(1); id <= n; id++ {
+		fold(jobs.Record{Kind: jobs.KindLaunching, At: wallStart, Job: id, N: 1, Host: "melon1"})
+		fold(jobs.Record{Kind: jobs.KindExited, At: wallStart, Job: id, N: 1, Next: jobs.Succeeded, Seq: int64(id),
+			Outcome: &jobs.Outcome{Started: wallStart, Ended: wallStart + 1e9}})
+	}
+	fold(jobs.Record{Kind: jobs.KindAcked, Seq: n})
+	f := newBusyHosts(table)
+	f.connect()
+	f.c.Step(f.now, Submit{Last: true})
+	check := func(when string) {
+		t.Helper()
+		if each := float64(heapBytes()-before) / n; each > 200 {
+			t.Errorf("%s: %.0f bytes a job", when, each)
+		}
+	}
+	check("after the takeover")
+	requeue := Requeue{}
+	for id := range jobs.ID(again) {
+		requeue.Jobs = append(requeue.Jobs, id+1)
+	}
+	_, o := f.c.Step(f.now, requeue)
+	f.take(o)
+	f.work(again)
+	f.c.Step(f.now, Acked{Seq: n + again})
+	f.c.Step(f.now, Tick{})
+	check("after jobs were requeued and have ended")
+	if got := table.Counts[jobs.Succeeded]; got != n || table.Seq != n+again || f.c.Defects != 0 {
+		t.Errorf("%d jobs have succeeded, the last result is %d, %d defects", got, table.Seq, f.c.Defects)
+	}
+	runtime.KeepAlive(f)
+}
+
 // busyHosts holds four hosts of 16 slots that report 64 exits at a time.
 type busyHosts struct {
 	c       *Core

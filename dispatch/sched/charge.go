@@ -83,8 +83,7 @@ func (h *host) cores() int {
 // learnUsage charges the use of earlier dispatchers' attempts.
 func (c *Core) learnUsage() {
 	oldest := c.now.Wall - jobs.Stamp(20*min(c.cfg.HalfLife, 365*24*time.Hour))
-	for i := range c.table.Jobs {
-		j := &c.table.Jobs[i]
+	for j := range c.table.RowsWithOptions() {
 		for _, a := range j.Attempts {
 			if a.Outcome == nil || a.Outcome.Ended < oldest {
 				continue

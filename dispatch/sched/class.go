@@ -31,7 +31,7 @@ type classKey struct {
 type class struct {
 	key       classKey
 	stats     *queueStats // of its queue
-	spec      *jobs.Spec  // of one of its jobs, which all use the same pools
+	spec      *jobs.Spec  // has the options of one of its jobs, which all use the same pools
 	tags      []string
 	numReady  int // ready jobs
 	ranks     map[rank]*bucket
@@ -107,8 +107,8 @@ func (c *Core) keyOf(j *jobs.Job) classKey {
 // newClass returns an empty class for the job. It does not add the class to the queue.
 func (c *Core) newClass(j *jobs.Job) *class {
 	key := c.keyOf(j)
-	return &class{key: key, stats: c.statsOf(j.Spec), spec: j.Spec, tags: j.Spec.Tags, ranks: make(map[rank]*bucket),
-		listIndex: -1, version: fitsVersion{epoch: -1}}
+	return &class{key: key, stats: c.statsOf(j.Spec), spec: &jobs.Spec{Options: j.Spec.Options}, tags: j.Spec.Tags,
+		ranks: make(map[rank]*bucket), listIndex: -1, version: fitsVersion{epoch: -1}}
 }
 
 // excludedHosts returns the hosts that the job avoids, and those where an attempt of it is open or
@@ -218,7 +218,7 @@ func (cl *class) findHead(c *Core) (jobs.ID, rank) {
 		}
 		id := jobs.ID(b.ids[0])
 		if c.queue.states[id-1] == stateReady {
-			j := c.table.Job(id)
+			j := c.peek(id)
 			isHere := c.rankOf(j) == b.rank && (len(j.Attempts) == 0 && !c.queue.hasStaleEntries || c.classOf(j) == cl)
 			if isHere {
 				return id, b.rank

@@ -70,6 +70,7 @@ type Config struct {
 type Core struct {
 	cfg   Config
 	table *jobs.Table
+	rows  jobs.RowReader // of peek
 	rng   *rand.Rand
 	fleet
 	hostInputs
@@ -179,8 +180,13 @@ func orDefault[T int | float64 | time.Duration](x, otherwise T) T {
 	return x
 }
 
-// Table returns the run's state; the caller must not change it.
+// Table returns the run's state; the caller must not change it. If the table is packed, a row that
+// it returns is that of the job until the next Step.
 func (c *Core) Table() *jobs.Table { return c.table }
+
+// peek returns the row of a job for reading until the next peek. It is for loops over many jobs,
+// whose rows stay packed.
+func (c *Core) peek(id jobs.ID) *jobs.Job { return c.rows.Job(c.table, id) }
 
 // maxReusedRecords is the number of records for which Step keeps memory.
 const maxReusedRecords = 4096
@@ -190,6 +196,7 @@ const maxReusedRecords = 4096
 // event. The records have been folded into the table and are valid until the next Step. The caller
 // owns the commands.
 func (c *Core) Step(now Time, evs ...Event) (records []jobs.Record, commands []Command) {
+	c.table.PackIdle()
 	now.Mono = max(now.Mono, c.now.Mono) // time never goes back here
 	gap := now.Mono - c.now.Mono
 	if clear(c.records); cap(c.records) > maxReusedRecords {

@@ -220,8 +220,8 @@ func (c *Core) adoptInstances(p *provider) {
 
 // findOutputs finds the outputs that instances may have according to the table.
 func (c *Core) findOutputs(of map[string]bool) {
-	for i := range c.table.Jobs {
-		for _, a := range c.table.Jobs[i].Attempts {
+	for j := range c.table.RowsWithOptions() {
+		for _, a := range j.Attempts {
 			if a.Outcome != nil && of[hosts.InstanceOf(a.Host)] {
 				c.recordOutput(a.Host, a.ID)
 			}

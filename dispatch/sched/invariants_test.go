@@ -60,8 +60,8 @@ func Inconsistency(c *Core) string {
 	waiting, avoiding, tried := map[queueState]int{}, 0, 0
 	queued := map[*queueStats][2]int{} // jobs and their slots
 	running := c.Running()
-	for i := range c.table.Jobs {
-		j, id, state := &c.table.Jobs[i], jobs.ID(i+1), c.queue.states[i]
+	for j := range c.table.Rows() {
+		id, state := j.Spec.ID, c.queue.states[j.Spec.ID-1]
 		if waiting[state]++; (state != stateNotQueued) != (j.State == jobs.Queued) {
 			return fmt.Sprintf("job %d is %s and its wait state is %d", id, j.State, state)
 		}

@@ -234,10 +234,10 @@ func (c *Core) hasNoWorkFor(p *provider) bool {
 		return c.now.Mono == p.noWorkAt
 	}
 	p.workCheckAt = c.now.Mono + provideInterval
-	n := len(c.table.Jobs)
+	n := c.table.NumJobs()
 	for i := range n {
 		id := jobs.ID((int(p.lastWork)+i)%n + 1)
-		if j := c.table.Job(id); j.State == jobs.Queued && p.canRun(c.classOf(j)) {
+		if c.table.State(id) == jobs.Queued && p.canRun(c.classOf(c.peek(id))) {
 			p.lastWork = id - 1
 			return false
 		}

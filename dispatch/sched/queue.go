@@ -216,7 +216,7 @@ func (c *Core) removeFromQueue(id jobs.ID) {
 	switch q.states[id-1] {
 	case stateReady:
 		q.ready--
-		c.classOf(c.table.Job(id)).remove(c)
+		c.classOf(c.peek(id)).remove(c)
 		delete(q.timerAt, id)
 		delete(q.avoidanceOver, id)
 		delete(q.tried, id)

@@ -75,11 +75,11 @@ const maxLearned = 10_000
 // learnTimes learns run times from the newest results of earlier dispatchers.
 func (c *Core) learnTimes() {
 	n := 0
-	for i := len(c.table.Jobs) - 1; i >= 0 && n < maxLearned; i-- {
-		j := &c.table.Jobs[i]
-		if j.State != jobs.Succeeded {
+	for id := jobs.ID(c.table.NumJobs()); id > 0 && n < maxLearned; id-- {
+		if c.table.State(id) != jobs.Succeeded {
 			continue
 		}
+		j := c.peek(id)
 		for k := len(j.Attempts) - 1; k >= 0; k-- {
 			if a := j.Attempts[k]; a.State == jobs.AttemptExited && a.Outcome != nil && a.Outcome.OK() {
 				c.statsOf(j.Spec).Add(min(a.Outcome.Elapsed(), c.maxElapsed(j)).Seconds())

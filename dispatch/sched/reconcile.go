@@ -92,7 +92,7 @@ type listing struct {
 // result.
 func (c *Core) leaveSeqsFree() {
 	if c.table.Damaged {
-		c.firstSeq = max(c.table.Seq+1+seqGap+int64(len(c.table.Jobs)), int64(c.table.Epoch)*seqBase)
+		c.firstSeq = max(c.table.Seq+1+seqGap+int64(c.table.NumJobs()), int64(c.table.Epoch)*seqBase)
 	}
 }
 
@@ -155,8 +155,8 @@ func UnfinishedJobs(t *jobs.Table) jobs.Ranges {
 		return nil
 	}
 	var list jobs.Ranges
-	for i := range t.Jobs {
-		if id := jobs.ID(i + 1); t.Jobs[i].State.Terminal() {
+	for i := range t.NumJobs() {
+		if id := jobs.ID(i + 1); t.State(id).Terminal() {
 			continue
 		} else if n := len(list); n > 0 && id-list[n-1].Last <= listGap {
 			list[n-1].Last = id
@@ -164,7 +164,7 @@ func UnfinishedJobs(t *jobs.Table) jobs.Ranges {
 			list = append(list, jobs.Range{First: id, Last: id})
 		}
 	}
-	return append(list, jobs.Range{First: jobs.ID(len(t.Jobs) + 1), Last: math.MaxInt32})
+	return append(list, jobs.Range{First: jobs.ID(t.NumJobs() + 1), Last: math.MaxInt32})
 }
 
 // listGap is the largest number of finished jobs between two ranges that are joined. It bounds the
@@ -179,8 +179,8 @@ func (c *Core) listDeadline(h *host) time.Duration {
 
 // missingHost returns a host that had attempts and is not in the inventory, or "".
 func (c *Core) missingHost() string {
-	for i := range c.table.Jobs {
-		for _, a := range c.table.Jobs[i].Attempts {
+	for j := range c.table.RowsWithOptions() {
+		for _, a := range j.Attempts {
 			if a.Host != "" && c.byName[a.Host] == nil {
 				return a.Host
 			}
@@ -446,7 +446,7 @@ func (c *Core) nextNumber(j *jobs.Job) int {
 	n := len(j.Attempts)
 	if c.numbersUnknown && !c.numbersLeftFree[j.Spec.ID] {
 		c.numbersLeftFree[j.Spec.ID] = true
-		n = max(n+numberGap, min(numberGap*c.table.Epoch, n+maxUnknownNumbers-1, maxNumbersFree/len(c.table.Jobs)))
+		n = max(n+numberGap, min(numberGap*c.table.Epoch, n+maxUnknownNumbers-1, maxNumbersFree/c.table.NumJobs()))
 	}
 	return max(n, min(c.highestUsed[j.Spec.ID], len(j.Attempts)+maxUnknownNumbers-1)) + 1
 }

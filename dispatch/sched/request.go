@@ -211,7 +211,7 @@ func (c *Core) advance(a *pendingRequest, n int) int {
 	switch e := a.Do[a.eventIndex].(type) {
 	case Cancel:
 		if e.All {
-			e.Jobs, e.All, a.cancelsAll = make([]jobs.ID, len(c.table.Jobs)), false, true
+			e.Jobs, e.All, a.cancelsAll = make([]jobs.ID, c.table.NumJobs()), false, true
 			for i := range e.Jobs {
 				e.Jobs[i] = jobs.ID(i + 1)
 			}

@@ -21,13 +21,13 @@ func (c *Core) takeOverTable() {
 	c.beginProviding()
 	c.updateHosts()
 	c.applyHostRequests()
-	if n := len(c.table.Specs) - len(c.table.Jobs); n > 0 && c.table.Epoch > 1 {
+	if n := c.table.NumSpecs() - c.table.NumJobs(); n > 0 && c.table.Epoch > 1 {
 		// These jobs were stored by a dispatcher that died before it accepted them. If
 		// only the record of their acceptance is missing, hosts may have attempts of
 		// them.
-		c.emit(jobs.Record{Kind: jobs.KindAccepted, Job: jobs.ID(len(c.table.Jobs) + 1), Count: n})
+		c.emit(jobs.Record{Kind: jobs.KindAccepted, Job: jobs.ID(c.table.NumJobs() + 1), Count: n})
 	}
-	c.queue.grow(len(c.table.Jobs))
+	c.queue.grow(c.table.NumJobs())
 	for i := range c.cfg.Found {
 		if f := &c.cfg.Found[i]; !c.table.Damaged && c.isUnrecorded(f.ProbedJob) {
 			c.recordUnrecorded(f.Host, f.Attempt)
@@ -37,12 +37,15 @@ func (c *Core) takeOverTable() {
 	c.learnTimes()
 	c.learnRecords()
 	c.learnUsage()
-	for i := range c.table.Jobs {
-		c.applyQueueOptions(c.table.Jobs[i].Spec)
+	for s := range c.table.SpecsWithOptions() {
+		c.applyQueueOptions(s)
 	}
-	for i := range c.table.Jobs {
-		j := &c.table.Jobs[i]
-		c.addDeadline(jobs.ID(i+1), j)
+	for j := range c.table.RowsWithOptions() {
+		id := j.Spec.ID
+		if !j.State.Terminal() || hasOtherOpen(j, 0) {
+			j = c.table.Job(id) // it changes, or its Spec is kept
+		}
+		c.addDeadline(id, j)
 		open := false
 		for _, a := range j.Attempts {
 			switch {
@@ -68,9 +71,8 @@ func (c *Core) takeOverTable() {
 				}
 			}
 		}
-		id := jobs.ID(i + 1)
 		c.addWaiting(j, 1)
-		c.hardness.Add(id)
+		c.hardness.Add(id, j)
 		switch {
 		case j.State == jobs.Running && !open && c.isCancelPending(id):
 			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Canceled, Reason: c.table.Cancels[id].Reason})
@@ -80,6 +82,7 @@ func (c *Core) takeOverTable() {
 		case j.State == jobs.Queued:
 			c.enqueue(id)
 		}
+		c.table.PackIdle()
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.table.Requeues)) {
 		c.reopenIfRequested(id) // the last dispatcher ended between the two records
@@ -90,7 +93,7 @@ func (c *Core) takeOverTable() {
 // apply adds new jobs. Their ids follow those in the table. A gap is a bug of the caller, and the
 // jobs after it are dropped.
 func (e Submit) apply(c *Core) {
-	first := jobs.ID(len(c.table.Jobs) + 1)
+	first := jobs.ID(c.table.NumJobs() + 1)
 	n := 0
 	for _, s := range e.Specs {
 		if s.ID != first+jobs.ID(n) {
@@ -98,8 +101,8 @@ func (e Submit) apply(c *Core) {
 			c.logf("", 0, "internal error: job %d was submitted where job %d was expected", s.ID, first+jobs.ID(n))
 			break
 		}
-		if int(s.ID) > len(c.table.Specs) {
-			c.table.Specs = append(c.table.Specs, s)
+		if int(s.ID) > c.table.NumSpecs() {
+			c.table.AddSpec(s)
 		}
 		n++
 	}
@@ -109,13 +112,15 @@ func (e Submit) apply(c *Core) {
 	if n > 0 {
 		c.finished = c.finished && c.drainReason != ""
 		c.emit(jobs.Record{Kind: jobs.KindAccepted, Job: first, Count: n})
-		c.queue.grow(len(c.table.Jobs))
+		c.queue.grow(c.table.NumJobs())
 		for i := range n {
-			j := c.table.Job(first + jobs.ID(i))
+			id := first + jobs.ID(i)
+			j := c.table.Job(id)
 			c.applyQueueOptions(j.Spec)
 			c.addWaiting(j, 1)
-			c.hardness.Add(first + jobs.ID(i))
-			c.enqueue(first + jobs.ID(i))
+			c.hardness.Add(id, j)
+			c.enqueue(id)
+			c.table.PackIdle()
 		}
 	}
 	if c.allSubmitted {

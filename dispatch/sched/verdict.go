@@ -346,29 +346,36 @@ func (c *Core) learnRecords() {
 		h  *host
 		st *queueStats
 	}
+	type failure struct {
+		place
+		id    jobs.AttemptID
+		ended jobs.Stamp
+	}
 	lastSuccess := make(map[place]jobs.Stamp)
-	each := func(do func(p place, a *jobs.Attempt)) {
-		for i := range c.table.Jobs {
-			for _, a := range c.table.Jobs[i].Attempts {
-				if h := c.byName[a.Host]; h != nil && a.State == jobs.AttemptExited && a.Outcome != nil {
-					do(place{h, c.statsOf(c.table.Jobs[i].Spec)}, a)
-				}
+	var failures []failure
+	for j := range c.table.RowsWithOptions() {
+		for _, a := range j.Attempts {
+			h := c.byName[a.Host]
+			if h == nil || a.State != jobs.AttemptExited || a.Outcome == nil {
+				continue
+			}
+			p := place{h, c.statsOf(j.Spec)}
+			switch {
+			case a.Outcome.OK():
+				q := h.recordOf(p.st)
+				q.Succeeded++
+				q.LastGoodStart = max(q.LastGoodStart, a.Outcome.Started)
+				h.probation.all.Succeeded++
+				lastSuccess[p] = max(lastSuccess[p], a.Outcome.Ended)
+			case a.Failed() && showsHost(a.Outcome) && a.Outcome.Ended > lastSuccess[p]:
+				failures = append(failures, failure{p, a.ID, a.Outcome.Ended})
 			}
 		}
 	}
-	each(func(p place, a *jobs.Attempt) {
-		if a.Outcome.OK() {
-			q := p.h.recordOf(p.st)
-			q.Succeeded++
-			q.LastGoodStart = max(q.LastGoodStart, a.Outcome.Started)
-			p.h.probation.all.Succeeded++
-			lastSuccess[p] = max(lastSuccess[p], a.Outcome.Ended)
+	for _, f := range failures {
+		if f.ended > lastSuccess[f.place] {
+			f.h.recordOf(f.st).Add(f.id, false, false)
+			f.st.hasFailed = true
 		}
-	})
-	each(func(p place, a *jobs.Attempt) {
-		if a.Failed() && showsHost(a.Outcome) && a.Outcome.Ended > lastSuccess[p] {
-			p.h.recordOf(p.st).Add(a.ID, false, false)
-			p.st.hasFailed = true
-		}
-	})
+	}
 }

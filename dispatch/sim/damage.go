@@ -114,7 +114,7 @@ func (g *ledger) restart(w *World, t *jobs.Table) {
 	if w.onlyCuts && !t.Damaged { // the lost end was not noticed, so its result numbers are used again
 		maps.DeleteFunc(w.consumer.got, func(seq int64, _ shownResult) bool { return seq > t.Seq })
 	}
-	g.table, g.jobs, g.touched = clone(t), make([]account, len(t.Jobs)), g.touched[:0]
+	g.table, g.jobs, g.touched = clone(t), make([]account, t.NumJobs()), g.touched[:0]
 	seqs := map[int64]jobs.ID{}
 	for seq, id := range g.seqs {
 		// The records of the other results may be lost. Those results come again.
@@ -125,8 +125,8 @@ func (g *ledger) restart(w *World, t *jobs.Table) {
 	for i := range t.Past {
 		seqs[t.Past[i].Seq] = t.Past[i].Spec.ID
 	}
-	for i := range t.Jobs {
-		j, a := &t.Jobs[i], &g.jobs[i]
+	for i := range g.table.Jobs {
+		j, a := &g.table.Jobs[i], &g.jobs[i]
 		*a = account{round: int(j.Round), isOver: j.State.Terminal(), result: j.State, charged: int(j.Failures),
 			hasLateFailure: true, spec: j.Spec}
 		_, a.canceling = t.Cancels[j.Spec.ID]
@@ -164,18 +164,24 @@ func (w *World) isShowing(seq int64) bool {
 	})
 }
 
-// clone copies a table, because the core is going to change the original.
+// clone copies a table, because the core is going to change the original. The copy is not packed.
 func clone(t *jobs.Table) *jobs.Table {
-	c := *t
-	c.Specs, c.Jobs, c.Past = slices.Clone(t.Specs), slices.Clone(t.Jobs), slices.Clone(t.Past)
-	for i := range c.Jobs {
-		c.Jobs[i].Attempts = slices.Clone(c.Jobs[i].Attempts)
-		for k, a := range c.Jobs[i].Attempts {
-			c.Jobs[i].Attempts[k] = new(*a)
+	c := &jobs.Table{Counts: t.Counts, Seq: t.Seq, Acked: t.Acked, Epoch: t.Epoch, Past: slices.Clone(t.Past),
+		Adjusted: maps.Clone(t.Adjusted), Requeues: maps.Clone(t.Requeues), CanceledAll: t.CanceledAll,
+		Paused: t.Paused, Ended: t.Ended, Closed: t.Closed, Damaged: t.Damaged}
+	for id := range jobs.ID(t.NumSpecs()) {
+		c.Specs = append(c.Specs, t.Spec(id+1))
+	}
+	for id := range jobs.ID(t.NumJobs()) {
+		j := *new(jobs.RowReader).Job(t, id+1)
+		j.Spec, j.Attempts = c.Specs[id], slices.Clone(j.Attempts)
+		for k, a := range j.Attempts {
+			j.Attempts[k] = new(*a)
 		}
+		c.Jobs = append(c.Jobs, j)
 	}
 	c.Cancels, c.Requests, c.Hosts = maps.Clone(t.Cancels), maps.Clone(t.Requests), maps.Clone(t.Hosts)
 	c.Late, c.Machines, c.At = maps.Clone(t.Late), maps.Clone(t.Machines), maps.Clone(t.At)
 	c.Inventory, c.Instances = maps.Clone(t.Inventory), maps.Clone(t.Instances)
-	return &c
+	return c
 }

@@ -55,10 +55,10 @@ func (w *World) checkHardness(t *jobs.Table, r *jobs.Record) {
 		return
 	}
 	j := t.Job(r.Job)
-	for i := range t.Jobs {
-		if o := &t.Jobs[i]; o.State == jobs.TimedOut && tooHard(j.Spec, o.Spec) {
+	for o := range t.Rows() {
+		if o.State == jobs.TimedOut && tooHard(j.Spec, o.Spec) {
 			w.fail(HarderSkipped, "%s is launched (hardness %v), and job %d (%v) has timed out", r.Attempt(),
-				j.Spec.Hardness, i+1, o.Spec.Hardness)
+				j.Spec.Hardness, o.Spec.ID, o.Spec.Hardness)
 		}
 	}
 }
@@ -70,20 +70,19 @@ func (w *World) checkStopped(l *dispatcher, t *jobs.Table) {
 		return
 	}
 	var late []*jobs.Spec
-	for i := range t.Jobs {
-		if j := &t.Jobs[i]; j.State == jobs.TimedOut && len(j.Spec.Hardness) > 0 {
-			late = append(late, j.Spec)
+	for j := range t.Rows() {
+		if j.State == jobs.TimedOut && len(j.Spec.Hardness) > 0 {
+			late = append(late, t.Spec(j.Spec.ID))
 		}
 	}
-	for i := range t.Jobs {
-		j := &t.Jobs[i]
+	for j := range t.Rows() {
 		if j.State != jobs.Running || !slices.ContainsFunc(late,
 			func(o *jobs.Spec) bool { return tooHard(j.Spec, o) }) {
 			continue
 		}
 		why := l.core.Why(l.now(), j.Spec.ID)
 		if t.Cancels[j.Spec.ID].Reason == "" && !strings.Contains(why, "is being stopped") {
-			w.fail(HarderStopped, "job %d (hardness %v): %s", i+1, j.Spec.Hardness, why)
+			w.fail(HarderStopped, "job %d (hardness %v): %s", j.Spec.ID, j.Spec.Hardness, why)
 		}
 	}
 }

@@ -156,12 +156,12 @@ func (w *World) checkTake(l *dispatcher, t *jobs.Table, report *journal.Report) 
 		!equalMaps(t.Instances, s.Instances) {
 		w.fail(ReplayIsState, "epoch %d: counts %v, and the journal says %v", l.epoch, t.Counts, s.Counts)
 	}
-	if len(t.Jobs) != len(s.Jobs) {
-		w.fail(ReplayIsState, "epoch %d has %d jobs, and the journal %d", l.epoch, len(t.Jobs), len(s.Jobs))
+	if t.NumJobs() != s.NumJobs() {
+		w.fail(ReplayIsState, "epoch %d has %d jobs, and the journal %d", l.epoch, t.NumJobs(), s.NumJobs())
 	}
-	for i := range t.Jobs {
-		if why := difference(&t.Jobs[i], &s.Jobs[i]); why != "" {
-			w.fail(ReplayIsState, "epoch %d: job %d: %s", l.epoch, i+1, why)
+	for j := range t.Rows() {
+		if why := difference(j, s.Job(j.Spec.ID)); why != "" {
+			w.fail(ReplayIsState, "epoch %d: job %d: %s", l.epoch, j.Spec.ID, why)
 		}
 	}
 	g.touched = g.touched[:0]
@@ -212,7 +212,7 @@ func (w *World) checkTurn(l *dispatcher, out *commit.Out) {
 	t, s := l.core.Table(), g.table
 	w.checkStopped(l, t)
 	w.checkHostSettings(l)
-	if t.Seq != s.Seq || t.Acked != s.Acked || t.Counts != s.Counts || len(t.Jobs) != len(s.Jobs) ||
+	if t.Seq != s.Seq || t.Acked != s.Acked || t.Counts != s.Counts || t.NumJobs() != s.NumJobs() ||
 		!equalMaps(t.Cancels, s.Cancels) || !equalMaps(t.Hosts, s.Hosts) {
 		w.fail(JournalIsState, "live counts %v, journal %v", t.Counts, s.Counts)
 	}

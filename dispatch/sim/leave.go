@@ -44,8 +44,8 @@ func (l *dispatcher) used() map[string]bool {
 	if !l.loop.Ended() && t.Ended {
 		return used
 	}
-	for i := range t.Jobs {
-		for _, a := range t.Jobs[i].Attempts {
+	for j := range t.Rows() {
+		for _, a := range j.Attempts {
 			used[a.Host] = true
 		}
 	}
@@ -215,9 +215,9 @@ func (c *consumer) redeliver(l *dispatcher, t *jobs.Table) {
 	for i := range t.Past {
 		waiting = append(waiting, &t.Past[i])
 	}
-	for i := range t.Jobs {
-		if j := &t.Jobs[i]; j.State.Terminal() && j.Seq > t.Acked {
-			waiting = append(waiting, j)
+	for j := range t.Rows() {
+		if j.State.Terminal() && j.Seq > t.Acked {
+			waiting = append(waiting, t.Job(j.Spec.ID))
 		}
 	}
 	slices.SortFunc(waiting, func(a, b *jobs.Job) int { return cmp.Compare(a.Seq, b.Seq) })

@@ -24,7 +24,7 @@ func (p *people) recordCancel(l *dispatcher, c sched.Cancel) {
 		p.canceled[id] = true
 	}
 	if c.All {
-		for i := range l.core.Table().Jobs {
+		for i := range l.core.Table().NumJobs() {
 			p.canceled[jobs.ID(i+1)] = true
 		}
 	}
@@ -54,23 +54,28 @@ func (w *World) feed() {
 func (w *World) feedRest(l *dispatcher) {
 	l.enqueue(func() {
 		t := l.core.Table()
-		if rest := t.Specs[len(t.Jobs):]; len(rest) > 0 {
+		var rest []*jobs.Spec
+		for id := jobs.ID(t.NumJobs() + 1); int(id) <= t.NumSpecs(); id++ {
+			rest = append(rest, t.Spec(id))
+		}
+		if len(rest) > 0 {
 			l.step(sched.Submit{Specs: rest})
 		}
-		n := min(len(w.specs)-len(t.Specs), 1+w.choices.Draw(3))
+		stored := t.NumSpecs()
+		n := min(len(w.specs)-stored, 1+w.choices.Draw(3))
 		if w.faultsAreOver() || w.blame != nil {
-			n = len(w.specs) - len(t.Specs)
+			n = len(w.specs) - stored
 		}
 		if n > 0 {
-			fresh := w.specs[len(t.Specs) : len(t.Specs)+n]
+			fresh := w.specs[stored : stored+n]
 			if err := l.run.AppendSpecs(fresh); err != nil {
 				w.logf("%d jobs could not be stored: %v", n, err)
 				return
 			}
-			w.numSubmitted = len(t.Specs) + n
+			w.numSubmitted = stored + n
 			l.step(sched.Submit{Specs: fresh})
 		}
-		if w.faultsAreOver() && !l.allSubmitted && len(t.Jobs) == len(w.specs) {
+		if w.faultsAreOver() && !l.allSubmitted && t.NumJobs() == len(w.specs) {
 			l.allSubmitted = true
 			l.step(sched.Submit{Last: true})
 		}
@@ -79,7 +84,7 @@ func (w *World) feedRest(l *dispatcher) {
 
 // someJobs returns one to three of the existing jobs.
 func (w *World) someJobs(l *dispatcher) []jobs.ID {
-	n := len(l.core.Table().Jobs)
+	n := l.core.Table().NumJobs()
 	if n == 0 {
 		return nil
 	}
@@ -141,8 +146,8 @@ var jobActions = []func(w *World, l *dispatcher) sched.Event{
 	func(w *World, l *dispatcher) sched.Event {
 		ids := w.someJobs(l)
 		// Jobs whose attempts were given up are those where a mistake is most likely.
-		for i := range l.core.Table().Jobs {
-			if j := &l.core.Table().Jobs[i]; j.State == jobs.Queued && len(j.Attempts) > 0 && w.choices.OneIn(2) {
+		for j := range l.core.Table().Rows() {
+			if j.State == jobs.Queued && len(j.Attempts) > 0 && w.choices.OneIn(2) {
 				ids = append(ids, j.Spec.ID)
 			}
 		}
@@ -152,7 +157,7 @@ var jobActions = []func(w *World, l *dispatcher) sched.Event{
 
 // changeJobs asks for one or two actions on jobs, of a kind each.
 func changeJobs(w *World, l *dispatcher) (do []sched.Event) {
-	for n := 1 + w.choices.Draw(5)/4; n > 0 && len(l.core.Table().Jobs) > 0; n-- {
+	for n := 1 + w.choices.Draw(5)/4; n > 0 && l.core.Table().NumJobs() > 0; n-- {
 		do = append(do, jobActions[w.choices.Draw(len(jobActions))](w, l))
 	}
 	return do

@@ -99,7 +99,7 @@ func (w *World) takeOverFrom(m *machine, old *dispatcher, wake int) {
 func (l *dispatcher) takeOver() error {
 	w := l.w
 	j, t, report, err := journal.Take(context.Background(), l.run, journal.TakeOptions{
-		Force: true, Token: l.mount.Name, Now: func() time.Time {
+		Force: true, Packed: true, Token: l.mount.Name, Now: func() time.Time {
 			return (wallStart + jobs.Stamp(w.now+l.m.clockAhead)).Time()
 		},
 		Who: &journal.Owner{Host: l.m.name, User: "sim"},
@@ -151,9 +151,12 @@ func (w *World) drawInventory(t *jobs.Table) *hosts.Inventory {
 
 // isMentioned reports whether an intact record names the host.
 func isMentioned(t *jobs.Table, name string) bool {
-	return slices.ContainsFunc(t.Jobs, func(j jobs.Job) bool {
-		return slices.ContainsFunc(j.Attempts, func(a *jobs.Attempt) bool { return a.Host == name })
-	})
+	for j := range t.Rows() {
+		if slices.ContainsFunc(j.Attempts, func(a *jobs.Attempt) bool { return a.Host == name }) {
+			return true
+		}
+	}
+	return false
 }
 
 // runDueWork makes a dispatcher carry out its due work now, even if it is stopped.

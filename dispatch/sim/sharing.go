@@ -375,10 +375,9 @@ func (w *World) checkLimits(l *dispatcher, r *jobs.Record) {
 	is := t.Job(r.Job)
 	spec, tokens, ofQueue, most := is.Spec, map[string]int{}, 0, 0
 	onHost, byQueue := 0, map[string]int{}
-	for i := range t.Jobs {
-		j := &t.Jobs[i]
-		if j.Spec.Queue == spec.Queue && t.Specs[i].QueueSlots > 0 {
-			most = t.Specs[i].QueueSlots // an edit does not change the limit
+	for j := range t.Rows() {
+		if j.Spec.Queue == spec.Queue && j.Spec.QueueSlots > 0 {
+			most = j.Spec.QueueSlots // an edit does not change the limit
 		}
 		for _, a := range j.Attempts {
 			if !a.State.Open() {

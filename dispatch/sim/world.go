@@ -189,10 +189,10 @@ func (w *World) failStuck() {
 	open := 0
 	if l := w.dispatcher; l != nil {
 		t := l.core.Table()
-		for i := range t.Jobs {
-			if !t.Jobs[i].State.Terminal() {
+		for i := range t.NumJobs() {
+			if id := jobs.ID(i + 1); !t.State(id).Terminal() {
 				open++
-				w.logf("job %d: %s", i+1, l.core.Why(l.now(), jobs.ID(i+1)))
+				w.logf("job %d: %s", id, l.core.Why(l.now(), id))
 			}
 		}
 		for _, v := range l.core.Hosts() {

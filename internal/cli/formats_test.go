@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,7 +63,7 @@ func TestNewerFormatsAreRefused(t *testing.T) {
 
 	run = disktest.NewRun(t)
 	jobstest.Newer(&jobs.FormatSpecs, func() { put(rundir.SpecsFile, []byte(jobs.SpecsHeader(0))) })
-	check(jobs.FormatSpecs, func() error { _, err := run.ReadSpecs(); return err })
+	check(jobs.FormatSpecs, func() error { _, err := run.ReadSpecs(func(int, []*jobs.Spec) {}); return err })
 
 	run = disktest.NewRun(t)
 	jobstest.Newer(&jobs.FormatOwner, func() { checkOK(t, take()) })
@@ -105,7 +106,8 @@ func TestNewerFormatsAreRefused(t *testing.T) {
 	jobstest.Newer(&jobs.FormatStream, func() {
 		line = fmt.Sprintf(`{"v":%d,"command":"true"}`, jobs.FormatStream.Version)
 	})
-	ask, err := jobs.NewScanner(strings.NewReader(line), "-", false, 1).Stream(nil).NextLine()
+	noJobs := slices.Values[[]*jobs.Spec](nil)
+	ask, err := jobs.NewScanner(strings.NewReader(line), "-", false, 1).Stream(noJobs).NextLine()
 	checkOK(t, err)
 	want := fmt.Sprintf(`knows version %d, not "%d"`, jobs.FormatStream.Version, jobs.FormatStream.Version+1)
 	if ask.Ask == nil || ask.Ask.Err == nil || !strings.Contains(ask.Ask.Err.Error(), want) {

@@ -101,6 +101,7 @@ func (a *app) runResume(cmd *cobra.Command, flags *runFlags, args []string) erro
 	if err != nil {
 		return err
 	}
+	keepHeapSmall()
 	var owned *run.Owned
 	if flags.standby {
 		owned, err = a.standBy(runDir, flags, inv)
@@ -149,7 +150,7 @@ func (a *app) runResume(cmd *cobra.Command, flags *runFlags, args []string) erro
 		return text.Errorf("the run has not created all of its jobs yet, so it cannot read more from standard input").
 			WithAdvice("dcs-tui submit %s - adds them", refTo(runDir))
 	case streaming:
-		session.opts.Lines = a.scanStdin(owned.Run.Settings.Shell).Stream(owned.Specs()).NextLine
+		session.opts.Lines = a.scanStdin(owned.Run.Settings.Shell).Stream(owned.AllSpecs()).NextLine
 	}
 	session.opts.AcceptJobs = flags.KeepOpen && (reopen || had.State != rundir.InputDone)
 	a.exitCode, err = session.runToEnd(owned)
@@ -265,10 +266,11 @@ func (a *app) storeInventory(run *rundir.Run, inv *hosts.Inventory) {
 func absentHosts(table *jobs.Table, hs []*hosts.Host, buffer time.Duration) []string {
 	const maxNamed = 5 // attempts of a host
 	attempts, waits := map[string][]string{}, map[string]time.Duration{}
-	for j := range table.Rows() {
-		if j.State != jobs.Running {
+	for i := range table.NumJobs() {
+		if table.State(jobs.ID(i+1)) != jobs.Running {
 			continue
 		}
+		j := table.Job(jobs.ID(i + 1))
 		for _, a := range j.Open() {
 			wait := hosts.DefaultLostAfter
 			if a.State == jobs.AttemptLaunching {

@@ -60,7 +60,7 @@ func (a *app) runRun(cmd *cobra.Command, flags *runFlags, args []string) error {
 		case a.separatorArgs != nil:
 			return a.argumentsSource(flags, strings.Join(args, " "))
 		case streaming:
-			next := a.scanStdin(flags.Shell).Stream(nil).NextLine
+			next := a.scanStdin(flags.Shell).Stream(slices.Values[[]*jobs.Spec](nil)).NextLine
 			if !flags.json { // no program reads replies about bad lines
 				next = run.JobLines(a.stdinJobs(flags.Shell))
 			}

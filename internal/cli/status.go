@@ -84,9 +84,10 @@ func (a *app) openState(args []string) (*runState, error) {
 	return state, a.updateState(state)
 }
 
-// keepHeapSmall makes the garbage collector run often. Nearly all memory of a command or a screen is a
-// table without pointers, which is cheap to collect. At the default of 100, the heap of a screen with
-// a million jobs would be twice as large as necessary. Users who set GOGC decide for themselves.
+// keepHeapSmall makes the garbage collector run often. Nearly all memory of a command, a screen, or
+// a resumed dispatcher is a table without pointers, which is cheap to collect. At the default of
+// 100, its heap with a million jobs would be twice as large as necessary. Users who set GOGC decide
+// for themselves.
 func keepHeapSmall() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(25)

@@ -66,9 +66,9 @@ type Follower struct {
 	missing []jobs.FileMark          // marks of files that are gone
 
 	guard    sync.Locker // see SetGuard; may be nil
-	lean     bool        // keep the table packed
-	tail     bool        // do not fold records
-	skipping bool        // do not decode records either
+	newTable func() *jobs.Table
+	tail     bool // do not fold records
+	skipping bool // do not decode records either
 
 	building bool // a restart has happened in this Poll
 }
@@ -93,7 +93,8 @@ type target struct {
 
 // Follow returns a Follower at the beginning of the run's journal.
 func Follow(r *rundir.Run) *Follower {
-	return &Follower{run: r, table: &jobs.Table{}, report: new(Report), cores: make([]jobs.RecordReader, jobs.Cores)}
+	f := &Follower{run: r, report: new(Report), cores: make([]jobs.RecordReader, jobs.Cores)}
+	return f.keep(func() *jobs.Table { return new(jobs.Table) })
 }
 
 // Tail returns a Follower that keeps no table. Its first Poll skips to the end of the journal
@@ -107,7 +108,12 @@ func Tail(r *rundir.Run) *Follower {
 // Packed makes the Follower keep a packed table: a million finished jobs then take 130 MB
 // instead of 420. Call it before the first Poll.
 func (f *Follower) Packed() *Follower {
-	f.lean, f.table = true, jobs.NewPacked()
+	return f.keep(jobs.NewPacked)
+}
+
+// keep makes the Follower fold into a table that newTable returns.
+func (f *Follower) keep(newTable func() *jobs.Table) *Follower {
+	f.newTable, f.table = newTable, newTable()
 	return f
 }
 
@@ -311,10 +317,7 @@ func (f *Follower) onlyAdds(files []epochFile, targets []target) bool {
 
 // restart discards what was folded.
 func (f *Follower) restart(missing []jobs.FileMark) {
-	f.table, f.report, f.specs = &jobs.Table{}, new(Report), f.run.SpecTail()
-	if f.lean {
-		f.table = jobs.NewPacked()
-	}
+	f.table, f.report, f.specs = f.newTable(), new(Report), f.run.SpecTail()
 	f.files = []*followedFile{}
 	f.missing = missing
 	for _, m := range missing {
@@ -330,11 +333,7 @@ func (f *Follower) readMoreSpecs() error {
 	}
 	damage, err := []string(nil), error(nil)
 	if f.pulse != nil { // a Take: needed before more can be appended
-		var stored rundir.StoredSpecs
-		if stored, err = f.run.ReadSpecs(); err == nil {
-			set(0, stored.Specs)
-			damage = stored.Damage
-		}
+		damage, err = f.run.ReadSpecs(set)
 	} else {
 		damage, err = f.specs.ReadMore(f.table.NumSpecs(), set)
 	}

@@ -144,6 +144,6 @@ func (f *Follower) foldRecord(e epochFile, no int, r *jobs.Record) error {
 		}
 		f.see(e.epoch, r)
 	}
-	f.table.Pack(r.Job)
+	f.table.PackIdle()
 	return nil
 }

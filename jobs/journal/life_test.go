@@ -133,7 +133,7 @@ func (l *life) check(t *testing.T, what string) (records, specs int) {
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
-	stored, err := r.ReadSpecs()
+	stored, err := jobstest.StoredSpecs(r.ReadSpecs)
 	if err != nil || len(stored.Specs) < l.stored || len(stored.Damage) > zeroEnds(t, r) || len(stored.Specs) > 0 &&
 		!reflect.DeepEqual(stored.Specs, l.specs[:len(stored.Specs)]) {
 		t.Fatalf("%s: %d jobs of %d acknowledged, %q, %v", what, len(stored.Specs), l.stored, stored.Damage, err)

@@ -22,6 +22,8 @@ type TakeOptions struct {
 	// Silent is an owner that has sent no heartbeat for StaleAfter, as the caller has observed.
 	// Take does not wait for it again unless there is a newer heartbeat. nil: there is none.
 	Silent *Owner
+	// Packed makes Take return a table of jobs.NewWorking.
+	Packed bool
 	// Mirror reports that the directory is a complete mirror of the one that its owner file names.
 	Mirror bool
 
@@ -159,6 +161,9 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 	// From here on an older dispatcher can see that it is fenced off. What it writes after
 	// this is not part of the run.
 	f := Follow(r)
+	if opt.Packed {
+		f.keep(jobs.NewWorking)
+	}
 	f.pulse = j.heartbeats(ctx)
 	if _, err = f.poll(files, Limit{End: true}); err != nil {
 		return nil, nil, nil, err

@@ -135,7 +135,7 @@ func (r *Rows) SortBySeq() {
 	}
 	order := make([]place, len(r.ids))
 	for i, id := range r.ids {
-		order[i] = place{r.facts(i).Seq, id}
+		order[i] = place{r.table.SeqOf(id), id}
 	}
 	slices.SortStableFunc(order, func(a, b place) int { return cmp.Compare(a.seq, b.seq) })
 	for i, p := range order {

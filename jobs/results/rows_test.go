@@ -18,7 +18,7 @@ func packedAndNot(t *testing.T, specs []*jobs.Spec, records []jobs.Record) (pack
 			t.Fatal(err)
 		}
 		if records[i].Job > 0 && int(records[i].Job) <= packed.NumJobs() {
-			packed.Pack(records[i].Job)
+			packed.PackIdle()
 		}
 		if err := jobs.Fold(plain, &records[i]); err != nil {
 			t.Fatal(err)

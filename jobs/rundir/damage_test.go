@@ -118,7 +118,7 @@ func TestJobsCanBeAddedAfterDamage(t *testing.T) {
 		if err := again.AppendSpecs(all[3:]); err != nil {
 			t.Fatalf("bit %d: %v", bit, err)
 		}
-		got, err := again.ReadSpecs()
+		got, err := jobstest.StoredSpecs(again.ReadSpecs)
 		if err != nil || len(got.Specs) != len(all) {
 			t.Fatalf("bit %d: %d jobs, %v", bit, len(got.Specs), err)
 		}
@@ -148,7 +148,7 @@ func TestAppendAfterALostEnd(t *testing.T) {
 		for _, known := range []int{0, 5} {
 			overwrite(t, m, path, whole[:cut])
 			again := reopen(t, m, r)
-			before, err := again.ReadSpecs()
+			before, err := jobstest.StoredSpecs(again.ReadSpecs)
 			if err != nil || len(before.Damage) > 0 {
 				t.Fatalf("cut at %d: %q, %v", cut, before.Damage, err)
 			}
@@ -156,7 +156,7 @@ func TestAppendAfterALostEnd(t *testing.T) {
 			if err := again.AppendSpecs(all[max(known, len(before.Specs)):]); err != nil {
 				t.Fatalf("cut at %d: %v", cut, err)
 			}
-			got, err := again.ReadSpecs()
+			got, err := jobstest.StoredSpecs(again.ReadSpecs)
 			if err != nil || len(got.Specs) != 6 {
 				t.Fatalf("cut at %d: %d jobs, %v", cut, len(got.Specs), err)
 			}

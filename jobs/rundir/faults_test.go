@@ -38,7 +38,8 @@ func TestFailedAppendCanBeRepeated(t *testing.T) {
 			if err := r.AppendSpecs(all[10:20]); err != nil {
 				t.Fatalf("%s: the next one: %v", at, err)
 			}
-			if got, err := r.ReadSpecs(); err != nil || !reflect.DeepEqual(got.Specs, all[:20]) || len(got.Damage) > 0 {
+			got, err := jobstest.StoredSpecs(r.ReadSpecs)
+			if err != nil || !reflect.DeepEqual(got.Specs, all[:20]) || len(got.Damage) > 0 {
 				t.Fatalf("%s: %d specifications, %v", at, len(got.Specs), err)
 			}
 		}

@@ -47,23 +47,19 @@ func (r *Run) specsFiles() ([]string, error) {
 	return files, nil
 }
 
-// StoredSpecs is the content of the files with specifications.
-type StoredSpecs struct {
-	Specs  []*jobs.Spec // Specs[i].ID == i+1; a damaged one has Options.Damage
-	Damage []string     // a message for each line that could not be read: "jobs.jsonl:7: …"
-}
-
-// ReadSpecs reads the specifications of the run. It ignores a last line that a crash cut off. A
-// damaged line is a job that cannot be run. An error means that a file cannot be read, or has
-// another version.
-func (r *Run) ReadSpecs() (StoredSpecs, error) {
+// ReadSpecs reads the specifications of the run, and calls set for each block: specs are those
+// after the first n, and the ID of the first of all is 1. It ignores a last line that a crash cut
+// off. A damaged line is a job that cannot be run, with Options.Damage. damage holds a message for
+// each such line: "jobs.jsonl:7: …". An error means that a file cannot be read, or has another
+// version.
+func (r *Run) ReadSpecs(set func(n int, specs []*jobs.Spec)) (damage []string, err error) {
 	r.specs.mu.Lock()
 	defer r.specs.mu.Unlock()
-	return r.readSpecs()
+	return r.readSpecs(set)
 }
 
-func (r *Run) readSpecs() (all StoredSpecs, err error) {
-	l := &r.specs
+func (r *Run) readSpecs(set func(n int, specs []*jobs.Spec)) (damage []string, err error) {
+	l, have := &r.specs, 0
 	ours := specLog{dirty: specsFile(l.epoch) != SpecsFile}
 	t := r.SpecTail()
 	t.read = func() {
@@ -71,13 +67,16 @@ func (r *Run) readSpecs() (all StoredSpecs, err error) {
 			ours.end, ours.unended, ours.dirty = t.end, t.unended, t.end < t.size
 		}
 	}
-	all.Damage, err = t.ReadMore(0, func(n int, specs []*jobs.Spec) { all.Specs = append(all.Specs[:n], specs...) })
+	damage, err = t.ReadMore(0, func(n int, specs []*jobs.Spec) {
+		have = n + len(specs)
+		set(n, specs)
+	})
 	if err != nil || l.known && l.checkOwner != nil {
-		return all, err // this process owns the run, so late writes of others do not count
+		return damage, err // this process owns the run, so late writes of others do not count
 	}
-	l.known, l.count = true, len(all.Specs)
+	l.known, l.count = true, have
 	l.end, l.unended, l.dirty = ours.end, ours.unended, ours.dirty
-	return all, nil
+	return damage, nil
 }
 
 // SpecTail reads the specifications of a run, and then those that are added. It writes nothing and
@@ -98,7 +97,7 @@ func (r *Run) SpecTail() *SpecTail { return &SpecTail{run: r} }
 // ReadMore reads the specifications that were stored since the last call, and calls set for each
 // block: specs are those after the first n. have is the number of specifications so far. n is
 // less than that if the file of a later epoch does not count all of them, or if everything is
-// read again because of damage. damage is that of StoredSpecs.
+// read again because of damage. damage is that of ReadSpecs.
 func (t *SpecTail) ReadMore(have int, set func(n int, specs []*jobs.Spec)) (damage []string, err error) {
 	files, err := t.run.specsFiles()
 	if err != nil {

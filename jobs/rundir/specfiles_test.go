@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/rundir/memdisk"
 )
@@ -15,7 +16,7 @@ func owner(t *testing.T, m *memdisk.Mount, epoch int) *rundir.Run {
 	t.Helper()
 	r, err := rundir.OpenOn(m, "/runs/x")
 	must(t, err)
-	_, err = r.ReadSpecs()
+	_, err = jobstest.StoredSpecs(r.ReadSpecs)
 	must(t, err)
 	r.SetOwner(epoch, func() error { return nil })
 	return r
@@ -35,7 +36,7 @@ func commands(t *testing.T, m *memdisk.Mount) (said string, damage []string) {
 	t.Helper()
 	r, err := rundir.OpenOn(m, "/runs/x")
 	must(t, err)
-	stored, err := r.ReadSpecs()
+	stored, err := jobstest.StoredSpecs(r.ReadSpecs)
 	must(t, err)
 	for i, s := range stored.Specs {
 		if s.ID != jobs.ID(i+1) {

@@ -61,7 +61,7 @@ func (r *Run) AppendSpecs(specs []*jobs.Spec) error {
 	defer r.specs.mu.Unlock()
 	l := &r.specs
 	if !l.known {
-		if _, err := r.readSpecs(); err != nil {
+		if _, err := r.readSpecs(func(int, []*jobs.Spec) {}); err != nil {
 			return err
 		}
 	}

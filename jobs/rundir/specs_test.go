@@ -28,7 +28,7 @@ func TestFencedDispatcherOverwritesNoBlock(t *testing.T) {
 			t.Errorf("the sleeper wrote: %v", err)
 		}
 	}
-	if got, err := other.ReadSpecs(); err != nil || len(got.Specs) != 2 {
+	if got, err := jobstest.StoredSpecs(other.ReadSpecs); err != nil || len(got.Specs) != 2 {
 		t.Errorf("%d jobs are left, %v", len(got.Specs), err)
 	}
 }
@@ -40,7 +40,7 @@ func TestFencedDispatcherWritesNoSpecs(t *testing.T) {
 	all := jobstest.Specs(4)
 	must(t, r.AppendSpecs(all[:1]))
 	next := reopen(t, r)
-	_, err := next.ReadSpecs()
+	_, err := jobstest.StoredSpecs(next.ReadSpecs)
 	must(t, err)
 	must(t, r.AppendSpecs(all[1:3])) // it does not know of the takeover yet
 	gone := errors.New("taken over")
@@ -52,7 +52,7 @@ func TestFencedDispatcherWritesNoSpecs(t *testing.T) {
 	if err := next.AppendSpecs(all[1:2]); err != nil {
 		t.Errorf("the owner could not write: %v", err)
 	}
-	got, err := next.ReadSpecs()
+	got, err := jobstest.StoredSpecs(next.ReadSpecs)
 	if err != nil || !reflect.DeepEqual(got.Specs, all[:2]) || len(got.Damage) > 0 {
 		t.Errorf("%d jobs are there, %q, %v", len(got.Specs), got.Damage, err)
 	}
@@ -70,7 +70,7 @@ func TestSpecTailAgreesWithReadSpecs(t *testing.T) {
 		epoch := 1
 		for step := range 60 {
 			what := rng.IntN(12)
-			stored, err := look.ReadSpecs()
+			stored, err := jobstest.StoredSpecs(look.ReadSpecs)
 			must(t, err)
 			path := r.Path(specsFile(epoch))
 			content, err := os.ReadFile(path)
@@ -103,7 +103,7 @@ func TestSpecTailAgreesWithReadSpecs(t *testing.T) {
 			if rng.IntN(3) == 0 {
 				continue
 			}
-			want, err := look.ReadSpecs()
+			want, err := jobstest.StoredSpecs(look.ReadSpecs)
 			must(t, err)
 			_, err = tail.ReadMore(len(have), func(n int, specs []*jobs.Spec) { have = append(have[:n:n], specs...) })
 			must(t, err)

@@ -125,7 +125,7 @@ type HostCount struct {
 // CountHosts counts the attempts on each host, by its name.
 func CountHosts(t *jobs.Table) map[string]*HostCount {
 	counts := map[string]*HostCount{}
-	for j := range t.Rows() {
+	for j := range t.RowsWithOptions() {
 		for _, a := range j.Attempts {
 			if a.Host == "" {
 				continue // a number left free after damage to the journal

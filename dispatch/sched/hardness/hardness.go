@@ -179,8 +179,7 @@ func (x *Index) addTimeout(f *family, n knownTimeout) {
 }
 
 // Add adds a job that is new, or that was edited.
-func (x *Index) Add(id jobs.ID) {
-	j := x.table.Job(id)
+func (x *Index) Add(id jobs.ID, j *jobs.Job) {
 	t := x.TupleOf(j.Spec)
 	if t == nil {
 		return
@@ -210,7 +209,7 @@ func (x *Index) Update(id jobs.ID, j *jobs.Job, was jobs.JobState, edited bool) 
 	}
 	switch {
 	case edited:
-		x.Add(id)
+		x.Add(id, j)
 	case j.State == jobs.TimedOut && was != j.State:
 		x.recordTimeout(id, j)
 	}
