@@ -16,6 +16,7 @@ import (
 	"dcs-tui/hosts/files"
 	"dcs-tui/hosts/helper"
 	"dcs-tui/hosts/hosttest"
+	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/jobstest"
 )
@@ -24,6 +25,7 @@ import (
 // below base.
 func hostileRig(t *testing.T, x *hosttest.Hostiles) (r *rig, base string) {
 	base = t.TempDir()
+	polltest.Must(t, os.MkdirAll(filepath.Join(base, "dcs-runs/r"), 0o700))
 	r = idleRig(t, 0)
 	r.connector = helper.New(helper.Options{Opener: x})
 	r.files = Files{
