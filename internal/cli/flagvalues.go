@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/csv"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -75,14 +74,19 @@ func newListFlag[T any](to *[]T, parse func(string) (T, error)) *flagValue[[]T] 
 }
 
 // newCommaFlag is newListFlag for a flag whose values may be lists with commas, like those of
-// pflag. add adds what a word means to a list.
+// pflag. add adds what a word means to a list. An empty list is an empty word, which add refuses: it
+// is probably an unset variable of a shell.
 func newCommaFlag[T any](to *[]T, kind string, add func(list []T, word string) ([]T, error)) *flagValue[[]T] {
 	v := newFlag(to, kind, func(s string) ([]T, error) {
-		words, err := csv.NewReader(strings.NewReader(s)).Read()
-		if err != nil && err != io.EOF {
+		lines, err := csv.NewReader(strings.NewReader(s)).ReadAll()
+		if err != nil {
 			return nil, err
 		}
 		list := *to
+		words := slices.Concat(lines...)
+		if len(words) == 0 {
+			words = []string{""}
+		}
 		for _, word := range words {
 			if list, err = add(list, word); err != nil {
 				return nil, err
