@@ -168,7 +168,7 @@ func checkQuotes(parts []argumentPart, n int, values []string) error {
 			if text.ShellWord(v) != v {
 				return text.Errorf("job %d: %s is %v, where the value %s cannot be quoted", n, p.text, p.around,
 					quoteText(v)).
-					WithAdvice(`write %s outside of quotes, it is quoted for the shell; in a script: `+
+					WithAdvice(`write %s outside of quotes, where it is quoted for the shell, or pass it to a script: `+
 						`sh -c 'wc -l "$1"' _ %s`, p.text, p.text)
 			}
 		}

@@ -2,7 +2,9 @@ package shell
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
+	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -34,9 +36,14 @@ func (e Enclosure) IsQuoted() bool {
 // String returns the place of a placeholder for messages.
 func (e Enclosure) String() string {
 	return [...]string{"outside of quotes", `inside "…"`, "inside '…'", "after $ or inside $'…'", "inside `…`",
-		"inside ((…))", "inside a here-document", "inside a comment", "after a backslash",
+		"in an arithmetic expression", "inside a here-document", "inside a comment", "after a backslash",
 		"in a command that sh and bash cannot read"}[e]
 }
+
+// mayEnclose matches the text before a placeholder if something may enclose it, in any shell.
+var mayEnclose = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("['\"`#]|<<|" + `\(\(|\[\[|\$\{|[\\$]$`)
+})
 
 // Enclosures returns the enclosure of each of the spans of a command, which are in order and do not
 // overlap. The text of the spans counts as a word.
@@ -51,7 +58,7 @@ func Enclosures(command string, spans [][]int) []Enclosure {
 		Parse(bytes.NewReader(text), "")
 	if err != nil {
 		for i, s := range spans {
-			if strings.ContainsAny(command[:s[0]], "'\"`\\$#<") { // otherwise no quotes can enclose it
+			if mayEnclose().MatchString(command[:s[0]]) {
 				found[i] = unparsed
 			}
 		}
@@ -63,6 +70,11 @@ func Enclosures(command string, spans [][]int) []Enclosure {
 			if int(n.Pos().Offset()) <= s[0] && s[1] <= int(n.End().Offset()) && !isFinal[i] {
 				found[i], isFinal[i] = e, final
 			}
+		}
+	}
+	setIndex := func(n syntax.ArithmExpr) {
+		if n != nil {
+			set(n, arithmetic, false)
 		}
 	}
 	syntax.Walk(file, func(n syntax.Node) bool {
@@ -81,11 +93,24 @@ func Enclosures(command string, spans [][]int) []Enclosure {
 			}
 		case *syntax.DblQuoted:
 			set(n, doubleQuotes, false)
-		case *syntax.ArithmExp, *syntax.ArithmCmd, *syntax.CStyleLoop:
+		case *syntax.ArithmExp, *syntax.ArithmCmd, *syntax.CStyleLoop, *syntax.LetClause:
 			set(n, arithmetic, false)
+		case *syntax.BinaryTest:
+			if n.Op >= syntax.TsEql && n.Op <= syntax.TsGtr { // -eq to -gt
+				set(n, arithmetic, false)
+			}
+		case *syntax.Assign:
+			setIndex(n.Index)
+		case *syntax.ArrayElem:
+			setIndex(n.Index)
 		case *syntax.ParamExp:
 			if n.Param != nil {
 				set(n.Param, escapedQuotes, true)
+			}
+			setIndex(n.Index)
+			if n.Slice != nil {
+				setIndex(n.Slice.Offset)
+				setIndex(n.Slice.Length)
 			}
 		case *syntax.Comment:
 			set(n, comment, true)

@@ -54,6 +54,13 @@ func TestEnclosureOfPlaceholders(t *testing.T) {
 		{`p $(({}))`, arithmetic},
 		{`p $((1 + (2 + {})))`, arithmetic},
 		{`(({}))`, arithmetic},
+		{`p ${HOME:{}}`, arithmetic},
+		{`p ${HOME:0:{}}`, arithmetic},
+		{`p ${a[{}]}`, arithmetic},
+		{`a[{}]=1`, arithmetic},
+		{`a=([{}]=1)`, arithmetic},
+		{`let a={}`, arithmetic},
+		{`[[ {} -eq 1 ]]`, arithmetic},
 		{`p \{}`, afterBackslash},
 		{`p x # {}`, comment},
 		{"cat <<E\n{}\nE", hereDocument},
@@ -81,5 +88,30 @@ func TestEnclosureOfPlaceholders(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestEnclosureInOtherShells checks that, in a command of another shell, a placeholder that nothing can
+// enclose gets any value, and that one that something may enclose does not.
+func TestEnclosureInOtherShells(t *testing.T) {
+	for command, want := range map[string]Enclosure{
+		`set x (date); echo $x {}`:         Unenclosed,
+		`for f in *.c; echo $f {}; end`:    Unenclosed,
+		`echo (cat {})`:                    Unenclosed,
+		`echo (date) "{}"`:                 unparsed,
+		`echo (date) \{}`:                  unparsed,
+		`echo (date) ${}`:                  unparsed,
+		`for f (*.c) echo $((1 + {}))`:     unparsed,
+		`for f (*.c) [[ {} -eq 1 ]]`:       unparsed,
+		`echo (date) # {}`:                 unparsed,
+		"for f (*.c) cat <<E\n{}\nE\n":     unparsed,
+		`for f (*.c) echo ${HOME:{}} done`: unparsed,
+	} {
+		t.Run(command, func(t *testing.T) {
+			i := strings.Index(command, "{}")
+			if got := Enclosures(command, [][]int{{i, i + 2}})[0]; got != want {
+				t.Errorf("{} is %v, want %v", got, want)
+			}
+		})
 	}
 }
