@@ -317,9 +317,10 @@ func (l *processLimits) explain(err error) error {
 }
 
 // Helpers and supervisors create all their threads when they start: the Go runtime ends the process
-// if it cannot create one. A supervisor that cannot is replaced before it has taken a job.
+// if it cannot create one. A supervisor that cannot is replaced before it has taken a job. To end a
+// job takes seven threads; one more is for a call that hangs.
 const (
-	supervisorThreads = 6
+	supervisorThreads = 8
 	helperThreads     = 10
 	// slotTasks is the number of processes and threads that a slot needs at least: its supervisor,
 	// the shell of a job, and a command.

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"dcs-tui/hosts"
 	wire "dcs-tui/hosts/helper"
@@ -262,6 +263,28 @@ func TestNoRoomForSupervisors(t *testing.T) {
 		}
 	}
 	box.limit(-1)
+}
+
+// TestSupervisorCreatesItsThreadsAtTheStart checks that a supervisor needs no further thread to end jobs
+// that have timed out: at a limit of the host, it would die when it has a job.
+func TestSupervisorCreatesItsThreadsAtTheStart(t *testing.T) {
+	f := newWorld(t).startWith(1)
+	numThreads := func(id string) string {
+		f.launch(job(id, "ls /proc/$PPID/task | wc -l"))
+		f.succeeds(id)
+		return f.w.content(id, jobs.FileOut)
+	}
+	before := numThreads("1.1")
+	for n := 2; n < 12; n++ {
+		id := fmt.Sprintf("%d.1", n)
+		long := job(id, "sleep 1000 & sleep 1000 & sleep 1000")
+		long.Timeout = 50 * time.Millisecond
+		f.launch(long)
+		f.exit(id)
+	}
+	if after := numThreads("12.1"); after != before {
+		t.Errorf("%s threads at the start, later %s", before, after)
+	}
 }
 
 // TestThreadsOfSupervisorsAreCountedOnce checks that a supervisor that has all its threads is not
