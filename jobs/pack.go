@@ -9,7 +9,7 @@ import (
 )
 
 // packed holds the specifications and rows of a table. A finished job with a short command takes
-// about 140 bytes without pointers, instead of 350. Rows with open attempts are not packed.
+// about 140 bytes without pointers, instead of 350. PackIdle does not pack all rows.
 type packed struct {
 	blocks  blocks
 	specs   []address       // job id - 1
@@ -62,24 +62,32 @@ func NewWorking() *Table {
 	return t
 }
 
-// PackIdle packs the rows that have been unpacked, except those with open attempts. Rows that Job
-// has returned are then copies that nothing changes any more. It does nothing for a table that is
-// not packed.
+// PackIdle packs the rows that have been unpacked, except those with open attempts, and those of
+// unfinished jobs with more than maxRepacked attempts. Rows that Job has returned are then copies
+// that nothing changes any more. It does nothing for a table that is not packed.
 func (t *Table) PackIdle() {
 	p := t.packed
 	if p == nil {
 		return
 	}
 	for _, id := range p.unpacked {
-		if r := p.open[id]; r != nil && !slices.ContainsFunc(r.job.Attempts, (*Attempt).isOpen) {
-			if r.isChanged {
-				p.rows[id-1] = p.addRow(&r.job)
-			}
-			delete(p.open, id)
+		r := p.open[id]
+		switch {
+		case r == nil || slices.ContainsFunc(r.job.Attempts, (*Attempt).isOpen):
+			continue
+		case r.isChanged && len(r.job.Attempts) > maxRepacked && !r.job.State.Terminal():
+			continue
+		case r.isChanged:
+			p.rows[id-1] = p.addRow(&r.job)
 		}
+		delete(p.open, id)
 	}
 	p.unpacked = p.unpacked[:0]
 }
+
+// maxRepacked bounds how often the row of an unfinished job is packed because of its attempts. The
+// bytes of earlier times are not used again, so they would grow with the square of the attempts.
+const maxRepacked = 16
 
 // row returns the row of a job for Fold to change, or nil if there is none.
 func (t *Table) row(id ID) *Job {
