@@ -101,14 +101,14 @@ func (c *Core) registerWait(id jobs.ID) (blocked bool, state jobs.JobState, reas
 	left := uint32(0)
 	for i, dep := range spec.After {
 		on := spec.AfterCondition(i)
-		switch p := c.table.Job(dep); {
+		switch p, ok := c.stateOf(dep); {
 		case dep == id:
 			return false, jobs.Failed, "it comes after itself"
-		case p == nil && (dep < 1 || c.allSubmitted):
+		case !ok && (dep < 1 || c.allSubmitted):
 			return false, jobs.Failed, fmt.Sprintf("it comes after job %d, and there is no such job", dep)
-		case p != nil && on.IsMet(p.State):
-		case p != nil && p.State.Terminal():
-			return false, jobs.Skipped, whySkippedAfter(dep, on, p.State)
+		case ok && on.IsMet(p):
+		case ok && p.Terminal():
+			return false, jobs.Skipped, whySkippedAfter(dep, on, p)
 		default:
 			left++
 			d.addChild(dep, child{id: queuedID(id), generation: d.generation, condition: on})
@@ -124,6 +124,14 @@ func (c *Core) registerWait(id jobs.ID) (blocked bool, state jobs.JobState, reas
 	d.waits[id-1] = wait{left, d.generation}
 	d.numWaiting++
 	return true, 0, ""
+}
+
+// stateOf returns the state of a job without unpacking its row. ok is false if there is none.
+func (c *Core) stateOf(id jobs.ID) (state jobs.JobState, ok bool) {
+	if id < 1 || int(id) > c.table.NumJobs() {
+		return 0, false
+	}
+	return c.table.State(id), true
 }
 
 // endedJob is a job that has just become terminal, with the name of the request that caused it.
@@ -222,7 +230,7 @@ func (c *Core) failImpossibleDependencies() {
 		}
 		why := "its dependencies form a cycle"
 		for _, dep := range c.table.Job(id).Spec.After {
-			if c.table.Job(dep) == nil {
+			if _, ok := c.stateOf(dep); !ok {
 				why = fmt.Sprintf("it comes after job %d, and there is no such job", dep)
 			}
 		}

@@ -161,6 +161,26 @@ func heapBytes() int64 {
 	return int64(m.HeapAlloc)
 }
 
+// TestReclassifyingKeepsRowsPacked checks that moving all ready jobs to new classes takes less than
+// 50 bytes of memory for each.
+func TestReclassifyingKeepsRowsPacked(t *testing.T) {
+	const n = 50_000
+	f := newBusyHosts(jobs.NewWorking())
+	specs := make([]*jobs.Spec, n)
+	for i := range specs {
+		specs[i] = &jobs.Spec{ID: jobs.ID(i + 1), Command: "true", Options: jobs.NoOptions}
+	}
+	f.c.Step(f.now, Submit{Specs: specs})
+	f.c.reclassify(func() {})
+	f.c.Step(f.now) // entries of the queue have grown
+	before := heapBytes()
+	f.c.reclassify(func() {})
+	if more := int64(heapBytes()-before) / n; more > 50 || f.c.queue.ready != n {
+		t.Errorf("%d jobs are ready, and each takes %d bytes more", f.c.queue.ready, more)
+	}
+	runtime.KeepAlive(f)
+}
+
 // BenchmarkQueues measures the core's time per job from launch to end. A million jobs are ready in
 // 1, 10, and 100 queues, on four hosts of 16 slots that report 64 exits at a time. The time grows
 // with the number of queues, but not with the number of jobs.

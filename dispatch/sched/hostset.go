@@ -206,7 +206,7 @@ func (c *Core) moveToNewClasses(again []jobs.ID, change func()) {
 		if anywhere[id] {
 			c.queue.avoidanceOver[id] = true
 		}
-		if j := c.table.Job(id); j.State == jobs.Queued && c.queue.states[id-1] == stateNotQueued {
+		if j := c.peek(id); j.State == jobs.Queued && c.queue.states[id-1] == stateNotQueued {
 			c.makeReady(id, j)
 		}
 	}

@@ -106,7 +106,7 @@ func (c *Core) whyOpen(now Time, id jobs.ID, j *jobs.Job) string {
 func (c *Core) unmetRequirement(j *jobs.Job) string {
 	var names []string
 	for i, dep := range j.Spec.After {
-		if p := c.table.Job(dep); p == nil || !j.Spec.AfterCondition(i).IsMet(p.State) {
+		if p, ok := c.stateOf(dep); !ok || !j.Spec.AfterCondition(i).IsMet(p) {
 			names = append(names, fmt.Sprint(dep))
 		}
 	}

@@ -262,13 +262,17 @@ func (x *Index) Next() (id jobs.ID, ok bool) {
 // rebuild computes the timeouts of a batch again from the states of its jobs.
 func (x *Index) rebuild(f *family) {
 	f.timeouts, f.stale = nil, false
+	var rows jobs.RowReader
 	for _, t := range f.list {
 		t.timedOutJob = 0
 	}
 	for _, t := range f.list {
 		for _, n := range t.jobs {
 			id := jobs.ID(n)
-			if j := x.table.Job(id); j.State == jobs.TimedOut && x.TupleOf(j.Spec) == t {
+			if x.table.State(id) != jobs.TimedOut {
+				continue
+			}
+			if j := rows.Job(x.table, id); x.TupleOf(j.Spec) == t {
 				x.recordTimeout(id, j)
 			}
 		}
