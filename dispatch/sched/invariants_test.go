@@ -104,6 +104,10 @@ func Inconsistency(c *Core) string {
 				can++
 			}
 			fits = fits && !slices.Contains(strings.Split(cl.key.excluded, "\n"), h.spec.Name)
+			avoids := slices.Contains(strings.Split(cl.key.avoid, "\n"), h.spec.Name)
+			if avoids != (cl.avoid != nil && cl.avoid[h.column]) {
+				return fmt.Sprintf("%+v avoids %s: %v, want %v", cl.key, h.spec.Name, !avoids, avoids)
+			}
 			if c.queue.columns[h.column] != h || cl.fits[h.column] != fits {
 				return fmt.Sprintf("%s in column %d fits %+v: %v, want %v", h.spec.Name, h.column, cl.key,
 					cl.fits[h.column], fits)
