@@ -405,7 +405,9 @@ func (p *packed) codeAttempt(c *codec, a *Attempt, o *Outcome) {
 	codeNumber(c, &a.State)
 	c.codeFlags(&a.Charged, &ended)
 	codeNumber(c, &host)
-	a.Host = p.hosts.Values[host]
+	if !c.packing {
+		a.Host = p.hosts.Values[host]
+	}
 	codeNumber(c, &a.Machine)
 	codeNumber(c, &a.Slot)
 	codeNumber(c, &a.Round)
@@ -428,11 +430,13 @@ func (p *packed) codeAttempt(c *codec, a *Attempt, o *Outcome) {
 	codeNumber(c, &o.ProcessLimit.Kind)
 	codeNumber(c, &o.ProcessLimit.Max)
 	c.codeTexts(&o.Signal, &o.Error, &o.LastLine, &o.ProcessLimit.Path)
-	a.Outcome = o
+	if !c.packing {
+		a.Outcome = o
+	}
 }
 
 // codec packs values, or unpacks them into the same variables. One function therefore describes
-// both directions.
+// both directions. Packing writes to no variable, because others may read an outcome meanwhile.
 type codec struct {
 	packing bool
 	packed  []byte // packed so far
@@ -461,7 +465,9 @@ func codeNumber[T ~int | ~int32 | ~int64 | ~uint8](c *codec, n *T) {
 func codeTimeSince(c *codec, at *Stamp, start Stamp) {
 	d := *at - start
 	codeNumber(c, &d)
-	*at = start + d
+	if !c.packing {
+		*at = start + d
+	}
 }
 
 // codeFlags packs or unpacks up to eight booleans as a byte.
@@ -473,6 +479,9 @@ func (c *codec) codeFlags(flags ...*bool) {
 		}
 	}
 	codeNumber(c, &bits)
+	if c.packing {
+		return
+	}
 	for i, f := range flags {
 		*f = bits&(1<<i) != 0
 	}
