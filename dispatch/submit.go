@@ -18,15 +18,13 @@ func (d *Dispatcher) SubmitRequested(r sched.Request, specs []*jobs.Spec) error 
 		o := done[s.Options]
 		if o == nil {
 			own := *s.Options
-			own.Request, own.After = r.Name, nil
-			for _, dep := range s.After {
-				own.After = append(own.After, dep+base)
-			}
+			own.Request = r.Name
 			o = &own
 			done[s.Options] = o
 		}
 		own := *s
 		own.ID, own.Options = base+jobs.ID(i+1), o
+		own.ShiftAfter(base)
 		stored[i] = &own
 	}
 	if err := d.cfg.StoreSpecs(stored); err != nil {

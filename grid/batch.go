@@ -80,13 +80,10 @@ func ReadBatch(files []string, named bool, read func(file string) ([]*jobs.Spec,
 			if named && o.Queue == "" {
 				o.Queue = names[i]
 			}
-			o.After = slices.Clone(o.After)
-			for k := range o.After {
-				o.After[k] += base
-			}
 		})
 		for k, s := range specs {
 			s.ID = base + jobs.ID(k+1)
+			s.ShiftAfter(base)
 		}
 		b.Specs = append(b.Specs, specs...)
 		if err := b.addColumns(file, columns); err != nil {

@@ -48,7 +48,7 @@ func (p *parser) parseCommands() {
 	p.takeReturns()
 	for i, spec := range specs {
 		names := p.namesParam(references(spec.Command))
-		c := &command{line: spec.Line, options: spec.Options}
+		c := &command{line: spec.Line, options: spec.Options, after: spec.After()}
 		c.text = pieces(spec.Command, p.known, func(r reference) bool { return p.isRefused(r, names) })
 		if spec.Name != "" {
 			c.name = pieces(spec.Name, p.known, func(reference) bool { return false })

@@ -2,7 +2,6 @@ package grid
 
 import (
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -18,6 +17,7 @@ type command struct {
 	label   string  // prefix of the name if there are several command lines
 	paths   *paths  // nil: the options are the same for all jobs
 	options *jobs.Options
+	after   jobs.Dependencies // on the commands of the template, which it numbers from 1
 }
 
 func (t *Template) params(ix []int) []jobs.Param {
@@ -33,24 +33,9 @@ func (t *Template) params(ix []int) []jobs.Param {
 
 // spec returns the job of a command. first is the number of the first job of the same point.
 func (t *Template) spec(c *command, first, id jobs.ID, params []jobs.Param, hard *tuples) *jobs.Spec {
-	o := hard.options(c, params)
-	if len(o.After) > 0 {
-		o = afterSamePoint(o, first)
-	}
 	return &jobs.Spec{ID: id, Line: c.line, Command: fill(c.text, params, nil), Name: c.title(params),
-		Labels:  jobs.NewLabels("", params),
-		Options: o}
-}
-
-// afterSamePoint returns options whose after=, which counts the commands of the template from 1,
-// means the jobs of a point.
-func afterSamePoint(o *jobs.Options, first jobs.ID) *jobs.Options {
-	made := *o
-	made.After = slices.Clone(o.After)
-	for i := range made.After {
-		made.After[i] += first - 1
-	}
-	return &made
+		Labels:  jobs.NewLabels("", params, c.after.Shift(first-1)...),
+		Options: hard.options(c, params)}
 }
 
 // fill returns the text of pieces with values in place of the references. quote returns the text of

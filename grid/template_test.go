@@ -316,7 +316,7 @@ func TestAfterMeansTheSamePoint(t *testing.T) {
 					want = fmt.Sprintf("%d,any:%d", i-1, i)
 					same(t, "C", s.Params()[0], specs[i-2].Params()[0])
 				}
-				same(t, s.Command, s.AfterText(), want)
+				same(t, s.Command, s.After().String(), want)
 			}
 			if more == "" && specs[0].Options != specs[3].Options {
 				t.Error("two jobs of a command without after= do not share their options")

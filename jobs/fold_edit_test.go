@@ -89,15 +89,16 @@ func TestEditThatDoesNotFitChangesNothing(t *testing.T) {
 // TestChangeIsApplied checks that a change replaces the given fields in a copy of the
 // specification, and that its text names them.
 func TestChangeIsApplied(t *testing.T) {
-	s := &jobs.Spec{ID: 7, Command: "a", Name: "n", Options: &jobs.Options{Queue: "q", Tries: 2, Tags: []string{"x"},
-		After: []jobs.ID{1}}}
+	after := jobs.NewLabels("", nil, jobstest.After(1)...)
+	s := &jobs.Spec{ID: 7, Command: "a", Name: "n", Labels: after,
+		Options: &jobs.Options{Queue: "q", Tries: 2, Tags: []string{"x"}}}
 	c := jobs.Change{Timeout: ptr(time.Hour), Tries: ptr(0), Tags: ptr([]string{"b", "a", "b"}), Name: ptr("")}
 	got, err := c.Apply(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &jobs.Spec{ID: 7, Command: "a", Options: &jobs.Options{Queue: "q", Timeout: time.Hour,
-		Tags: []string{"a", "b"}, After: []jobs.ID{1}}}
+	want := &jobs.Spec{ID: 7, Command: "a", Labels: after, Options: &jobs.Options{Queue: "q", Timeout: time.Hour,
+		Tags: []string{"a", "b"}}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("Apply: got %+v %+v, want only the changes of c", got, got.Options)
 	}

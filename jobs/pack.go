@@ -297,14 +297,17 @@ func (r *RowReader) Spec(t *Table, id ID) *Spec {
 	r.spec.ID = id
 	t.packed.codeSpec(t.packed.unpacking(t.packed.specs[id-1]), &r.spec, &r.labels)
 	r.spec.Labels = nil
-	if r.labels.key != "" || len(r.labels.params) > 0 {
+	if l := &r.labels; l.key != "" || len(l.params) > 0 || len(l.dependencies()) > 0 {
 		r.spec.Labels = &r.labels
 	}
 	return &r.spec
 }
 
 func (p *packed) addSpec(s *Spec) address {
-	own, labels := *s, Labels{s.Key(), s.Params()}
+	own, labels := *s, Labels{}
+	if s.Labels != nil {
+		labels = *s.Labels
+	}
 	return p.add(func(c *codec) { p.codeSpec(c, &own, &labels) })
 }
 
@@ -362,8 +365,8 @@ func (p *packed) add(code func(c *codec)) address {
 
 func (p *packed) unpacking(at address) *codec { return &codec{rest: p.blocks.at(at)} }
 
-// codeSpec packs or unpacks a specification without its ID, and its labels. The number of its
-// options comes first.
+// codeSpec packs or unpacks a specification without its ID, which is set, and its labels. The number
+// of its options comes first.
 func (p *packed) codeSpec(c *codec, s *Spec, l *Labels) {
 	var n int
 	if c.packing {
@@ -380,6 +383,32 @@ func (p *packed) codeSpec(c *codec, s *Spec, l *Labels) {
 	}
 	for i := range l.params {
 		c.codeTexts(&l.params[i].Name, &l.params[i].Value)
+	}
+	l.codeAfter(c, s.ID)
+}
+
+// codeAfter packs or unpacks the dependencies of the job id.
+func (l *Labels) codeAfter(c *codec, id ID) {
+	n := len(l.dependencies())
+	codeNumber(c, &n)
+	if l.after == nil {
+		if n == 0 {
+			return
+		}
+		l.after = new(Dependencies)
+	}
+	if !c.packing {
+		*l.after = slices.Grow((*l.after)[:0], n)[:n]
+	}
+	for i := range *l.after {
+		d := &(*l.after)[i]
+		back, length := id-d.First, d.Last-d.First
+		codeNumber(c, &back)
+		codeNumber(c, &length)
+		codeNumber(c, &d.On)
+		if !c.packing {
+			d.Range = Range{id - back, id - back + length}
+		}
 	}
 }
 

@@ -78,7 +78,7 @@ func sameRow(a, b *jobs.Job) bool {
 	x, y := *a, *b
 	s, u := *x.Spec, *y.Spec
 	if len(s.Params())+len(u.Params()) == 0 {
-		s.Labels, u.Labels = jobs.NewLabels(s.Key(), nil), jobs.NewLabels(u.Key(), nil)
+		s.Labels, u.Labels = jobs.NewLabels(s.Key(), nil, s.After()...), jobs.NewLabels(u.Key(), nil, u.After()...)
 	}
 	if len(x.Attempts)+len(y.Attempts) == 0 {
 		x.Attempts, y.Attempts = nil, nil
@@ -113,7 +113,8 @@ func TestEveryFieldSurvivesPacking(t *testing.T) {
 	allSet(t, out.ProcessLimit)
 	long := make([]byte, 100_000)
 	spec := &jobs.Spec{ID: 1, Line: 7, Command: "a\x00é" + string(long), Name: "n",
-		Labels:  jobs.NewLabels("k", []jobs.Param{{Name: "x", Value: "1"}, {Name: "y"}}),
+		Labels: jobs.NewLabels("k", []jobs.Param{{Name: "x", Value: "1"}, {Name: "y"}},
+			jobs.Dependency{Range: jobs.Range{First: 5, Last: 1 << 40}, On: jobs.AfterFailure}, jobs.Dependency{}),
 		Options: &jobs.Options{Queue: "q", Priority: -3}}
 	allSet(t, *spec)
 	allSet(t, *spec.Labels)

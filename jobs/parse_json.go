@@ -97,7 +97,7 @@ func (s *Scanner) parseObject(line []byte, id ID, at int) (*Spec, error) {
 	if err := s.checkCommand(spec.Command, false); err != nil {
 		return nil, err
 	}
-	spec.Name, spec.Labels, spec.Options = own.name, NewLabels(submitted.key, submitted.params),
+	spec.Name, spec.Labels, spec.Options = own.name, NewLabels(submitted.key, submitted.params, own.after...),
 		s.intern.Share(&own.Options)
 	s.remember(spec, id)
 	return spec, nil

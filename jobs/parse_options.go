@@ -24,6 +24,7 @@ var listKeys = []string{"tags", "tokens", "after", "hardness", "send", "return"}
 type settings struct {
 	name string
 	Options
+	after Dependencies
 	last  ID                        // the job before this one
 	named func(pattern string) []ID // returns earlier jobs whose names match; nil: there are none
 }
@@ -166,7 +167,7 @@ func (s *settings) setList(key string, items []string) (err error) {
 			return fmt.Errorf("tokens: %w", err)
 		}
 	case "after":
-		if s.After, s.AfterOn, err = parseAfter(items, s.last, s.named); err != nil {
+		if s.after, err = parseAfter(items, s.last, s.named); err != nil {
 			return fmt.Errorf("after: %w", err)
 		}
 	case "hardness":

@@ -270,17 +270,18 @@ func (s *Scanner) job(command string, at int) *Spec {
 	if s.shared == nil {
 		s.shared = s.intern.Share(&s.defaults.Options)
 	}
-	name, options := s.defaults.name, s.shared
+	name, after, options := s.defaults.name, s.defaults.after, s.shared
 	if len(s.pending) > 0 {
 		own := s.defaults
 		own.last = math.MaxInt
 		for _, kv := range s.pending {
 			_ = own.set(kv.key, kv.value) // was checked in directive
 		}
-		name, options = own.name, s.intern.Share(&own.Options)
+		name, after, options = own.name, own.after, s.intern.Share(&own.Options)
 	}
 	s.pending, s.pendingLine, s.defaultLine = s.pending[:0], 0, 0
-	spec := &Spec{ID: s.id, Line: at, Command: command, Name: name, Options: options}
+	spec := &Spec{ID: s.id, Line: at, Command: command, Name: name,
+		Labels: NewLabels("", nil, after...), Options: options}
 	s.remember(spec, s.id)
 	s.id++
 	return spec

@@ -22,8 +22,8 @@ func say(t *testing.T, r io.Reader, earlier ...*Spec) (said []string, end error)
 		case err != nil:
 			return said, err
 		case l.Spec != nil:
-			said = append(said, fmt.Sprintf("%d %s id=%s after=%v", l.Spec.ID, l.Spec.Command,
-				l.Spec.Key(), l.Spec.After))
+			said = append(said, fmt.Sprintf("%d %s id=%s after=[%s]", l.Spec.ID, l.Spec.Command,
+				l.Spec.Key(), l.Spec.After()))
 		case l.Ask.Err != nil:
 			said = append(said, fmt.Sprintf("line %d id=%s: %v", l.Ask.Line, l.Ask.ID, l.Ask.Err))
 		default:
@@ -90,7 +90,7 @@ func TestStreamKnowsTheJobsOfTheRun(t *testing.T) {
 	said, end := say(t, strings.NewReader(`{"command":"x","id":"a"}
 {"command":"y","id":"b","after":["a","prepare",2]}
 {"cancel":"b"}`), had...)
-	want := []string{"line 1 id=a:  named=[] jobs= all=false repeats=1", "4 y id=b after=[1 3 2]",
+	want := []string{"line 1 id=a:  named=[] jobs= all=false repeats=1", "4 y id=b after=[1,3,2]",
 		"line 3 id=: cancel named=[4] jobs= all=false repeats=0"}
 	if fmt.Sprintf("%q", said) != fmt.Sprintf("%q", want) || end != io.EOF {
 		t.Errorf("%q, %v, want %q", said, end, want)
@@ -147,9 +147,10 @@ func TestParseJSONLines(t *testing.T) {
 	want := []*Spec{
 		{ID: 1, Line: 1, Command: `echo "1"`, Name: "n", Options: &Options{
 			File: "j.jsonl", Timeout: 2 * time.Hour, MemBytes: 1 << 30, Priority: -1, Tags: []string{"a", "b"}}},
-		{ID: 2, Line: 3, Command: "two\nlines", Labels: NewLabels("", []Param{{"p", "0.10"}, {"a", "😀"}}),
+		{ID: 2, Line: 3, Command: "two\nlines", Labels: NewLabels("", []Param{{"p", "0.10"}, {"a", "😀"}},
+			Dependency{Range: Range{1, 1}}),
 			Options: &Options{
-				File: "j.jsonl", After: []ID{1}, Hardness: []string{"a,b", "2.50"}, Tags: []string{"a", "b"},
+				File: "j.jsonl", Hardness: []string{"a,b", "2.50"}, Tags: []string{"a", "b"},
 				Env: []EnvVar{{"A", "x"}, {"B", "3"}, {"C", "z"}}, Tokens: []Token{{"a", 1}, {"b", 2}}, QueueSlots: 4}},
 		{ID: 3, Line: 4, Command: "cat", Options: &Options{File: "j.jsonl"}},
 	}

@@ -129,9 +129,9 @@ four
 		t.Errorf("one: %q %+v", specs[0].Name, specs[0].Options)
 	}
 	env := []EnvVar{{"A", "1"}}
-	want = Options{File: "j.txt", Queue: "sweep", Env: env, Tags: []string{"big", "fast"}, After: []ID{1}}
-	if !reflect.DeepEqual(*specs[1].Options, want) || specs[1].Name != "" {
-		t.Errorf("two: %+v", specs[1].Options)
+	want = Options{File: "j.txt", Queue: "sweep", Env: env, Tags: []string{"big", "fast"}}
+	if !reflect.DeepEqual(*specs[1].Options, want) || specs[1].Name != "" || specs[1].After().String() != "1" {
+		t.Errorf("two: %+v after %s", specs[1].Options, specs[1].After())
 	}
 	want = Options{File: "j.txt", Tries: 5, Env: env}
 	if !reflect.DeepEqual(*specs[2].Options, want) {
@@ -195,8 +195,8 @@ func TestParseSharesOptions(t *testing.T) {
 // depend on its earlier jobs.
 func TestIDsContinueFromTheFirst(t *testing.T) {
 	s, err := Parse(strings.NewReader("#DCS after=40,1-2\na\n"), "-", false, 41)
-	if err != nil || s[0].ID != 41 || !reflect.DeepEqual(s[0].After, []ID{40, 1, 2}) {
-		t.Errorf("Parse: got %+v, %v; want job 41 after 40, 1, and 2", s, err)
+	if err != nil || s[0].ID != 41 || s[0].After().String() != "40,1,2" || len(s[0].After()) != 2 {
+		t.Errorf("Parse: got %+v, %v; want job 41 after 40 and the range 1-2", s, err)
 	}
 }
 
@@ -411,7 +411,7 @@ func TestParseAfter(t *testing.T) {
 			if err != nil {
 				got = "error: " + strings.TrimPrefix(strings.TrimPrefix(err.Error(), "j.txt:7: "), "after: ")
 			} else {
-				got = specs[3].AfterText()
+				got = specs[3].After().String()
 			}
 			if got != tt.want && !(err != nil && strings.HasPrefix(got, tt.want)) {
 				t.Errorf("after=%s: got %s, want %s", tt.after, got, tt.want)

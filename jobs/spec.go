@@ -25,19 +25,25 @@ type Spec struct {
 	*Options
 }
 
-// Labels are the submitter's own id and the parameters of a job. They are not fields of Spec
-// because most jobs have neither.
+// Labels are the submitter's own id, the parameters, and the dependencies of a job. They are not
+// fields of Spec because most jobs have none of them.
 type Labels struct {
 	key    string
 	params []Param
+	after  *Dependencies // nil: none; a pointer, because few jobs have some
 }
 
-// NewLabels returns labels, or nil if both are empty.
-func NewLabels(key string, params []Param) *Labels {
-	if key == "" && len(params) == 0 {
+// NewLabels returns labels, or nil if all are empty.
+func NewLabels(key string, params []Param, after ...Dependency) *Labels {
+	if key == "" && len(params) == 0 && len(after) == 0 {
 		return nil
 	}
-	return &Labels{key, params}
+	l := &Labels{key: key, params: params}
+	if len(after) > 0 {
+		own := Dependencies(after)
+		l.after = &own
+	}
+	return l
 }
 
 // Key returns the submitter's own id, which is unique in the run; "": none.
@@ -54,6 +60,26 @@ func (l *Labels) Params() []Param {
 		return nil
 	}
 	return l.params
+}
+
+func (l *Labels) dependencies() Dependencies {
+	if l == nil || l.after == nil {
+		return nil
+	}
+	return *l.after
+}
+
+// After returns the jobs that must end before the job may run. They must not be changed.
+func (s *Spec) After() Dependencies { return s.Labels.dependencies() }
+
+// SetAfter replaces the dependencies of a job that is not submitted yet.
+func (s *Spec) SetAfter(after Dependencies) { s.Labels = NewLabels(s.Key(), s.Params(), after...) }
+
+// ShiftAfter adds n to the numbers of the jobs on which a job depends that is not submitted yet.
+func (s *Spec) ShiftAfter(n ID) {
+	if after := s.After(); len(after) > 0 {
+		s.SetAfter(after.Shift(n))
+	}
 }
 
 // Param is one parameter of a grid job. The job receives it as DCS_PARAM_<Name>.
@@ -95,61 +121,6 @@ func (o *OnLost) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Condition is how a job must end before a dependent job may run.
-type Condition uint8
-
-// The conditions. The zero value requires success.
-const (
-	AfterSuccess Condition = iota
-	AfterEnd               // it ends in any way
-	AfterFailure           // it fails or times out
-)
-
-var conditionNames = [...]string{"ok", "any", "failed"}
-
-// String returns the word in a jobs file.
-func (c Condition) String() string { return nameOf(conditionNames[:], int(c)) }
-
-// MarshalText writes the word.
-func (c Condition) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
-
-// UnmarshalText reads the word.
-func (c *Condition) UnmarshalText(b []byte) error {
-	return parseWord(c, conditionNames[:], b, "condition")
-}
-
-// IsMet reports whether a job in state s lets its dependent jobs run.
-func (c Condition) IsMet(s JobState) bool {
-	switch c {
-	case AfterEnd:
-		return s.Terminal()
-	case AfterFailure:
-		return s == Failed || s == TimedOut
-	}
-	return s == Succeeded
-}
-
-// AfterCondition returns the condition of After[i].
-func (o *Options) AfterCondition(i int) Condition {
-	if i < len(o.AfterOn) {
-		return o.AfterOn[i]
-	}
-	return AfterSuccess
-}
-
-// AfterText returns the dependencies of a job in the form of a jobs file.
-func (o *Options) AfterText() string {
-	var items []string
-	for i, id := range o.After {
-		if c := o.AfterCondition(i); c != AfterSuccess {
-			items = append(items, fmt.Sprintf("%s:%d", c, id))
-		} else {
-			items = append(items, fmt.Sprint(id))
-		}
-	}
-	return strings.Join(items, ",")
-}
-
 // Options are a job's settings apart from its command and name. Jobs share them, so they must not
 // be changed. Zero values mean "the run's default".
 type Options struct {
@@ -169,10 +140,10 @@ type Options struct {
 	MemBytes int64    `json:"mem,omitzero"`
 	Slots    int      `json:"slots,omitzero"`   // at least 1; 0: 1
 	Tokens   []Token  `json:"tokens,omitempty"` // held while the job runs; sorted by name
-	After    []ID     `json:"after,omitempty"`
-	// The conditions of After, in the same order; nil: all must succeed.
-	AfterOn []Condition `json:"after_on,omitempty"`
-	Env     []EnvVar    `json:"env,omitempty"` // sorted by name
+	// The stored form of Spec.After. Both are nil in memory, because jobs share their Options.
+	After   []ID        `json:"after,omitempty"`
+	AfterOn []Condition `json:"after_on,omitempty"` // in the order of After; nil: all must succeed
+	Env     []EnvVar    `json:"env,omitempty"`      // sorted by name
 	Cwd     string      `json:"cwd,omitzero"`
 	Setup   string      `json:"setup,omitzero"`
 	OnLost  OnLost      `json:"on_lost,omitzero"`
@@ -272,7 +243,7 @@ func (s *Spec) OptionTexts() (list []OptionText) {
 	}
 	add("slots", s.Slots)
 	add("tokens", s.TokenText())
-	add("after", s.AfterText())
+	add("after", s.After().String())
 	for _, e := range s.Env {
 		add("env."+e.Name, e.Value)
 	}

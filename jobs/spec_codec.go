@@ -1,6 +1,8 @@
 package jobs
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"sync"
 	"unicode/utf8"
@@ -51,11 +53,29 @@ type storedSpec[O any] struct {
 	Options O       `json:"options,omitempty"`
 }
 
+// storedOptions separates the dependencies in stored options from the others, which jobs share.
+type storedOptions struct {
+	After   []ID           `json:"after"`
+	AfterOn []Condition    `json:"after_on"`
+	Others  jsontext.Value `json:",embed"`
+}
+
 // AppendSpecJSON appends a specification to b as a JSON object:
 //
 //	{"id":2,"line":7,"command":"./sim 2","name":"two","params":[{"name":"x","value":"1"}],"options":{"queue":"a"}}
 func AppendSpecJSON(b []byte, s *Spec) []byte {
-	return appendJSON(b, &storedSpec[*Options]{s.ID, s.Line, &s.Command, s.Name, s.Key(), s.Params(), s.Options})
+	o := s.Options
+	if after := s.After(); len(after) > 0 {
+		own := *cmp.Or(o, NoOptions)
+		for id, on := range after.All() {
+			own.After, own.AfterOn = append(own.After, id), append(own.AfterOn, on)
+		}
+		if after.NeedSuccess() {
+			own.AfterOn = nil
+		}
+		o = &own
+	}
+	return appendJSON(b, &storedSpec[*Options]{s.ID, s.Line, &s.Command, s.Name, s.Key(), s.Params(), o})
 }
 
 func appendJSON(b []byte, v any) []byte {
@@ -102,18 +122,18 @@ func (r *SpecReader) Read(b []byte) (*Spec, error) {
 	if s.Command == nil {
 		return nil, errors.New("the specification has no command")
 	}
-	o, err := r.sharedOptions(s.Options)
+	o, after, err := r.readOptions(s.Options)
 	if err != nil {
 		return nil, err
 	}
-	return &Spec{ID: s.ID, Line: s.Line, Command: *s.Command, Name: s.Name, Labels: NewLabels(s.Key, s.Params),
-		Options: o}, nil
+	return &Spec{ID: s.ID, Line: s.Line, Command: *s.Command, Name: s.Name,
+		Labels: NewLabels(s.Key, s.Params, after...), Options: o}, nil
 }
 
 // readUsual reads a specification with the members that most have. It returns nil if it is another
 // one.
 func (r *SpecReader) readUsual(b []byte) *Spec {
-	s, command, labels := &Spec{Options: NoOptions}, false, Labels{}
+	s, command, labels, after := &Spec{Options: NoOptions}, false, Labels{}, Dependencies(nil)
 	if !readObject(b, func(o *objectReader, name []byte) bool {
 		switch string(name) {
 		case "id":
@@ -130,7 +150,7 @@ func (r *SpecReader) readUsual(b []byte) *Spec {
 			o.readList(func() { labels.params = append(labels.params, readParam(o)) })
 		case "options":
 			var err error
-			s.Options, err = r.sharedOptions(o.readValue('{'))
+			s.Options, after, err = r.readOptions(o.readValue('{'))
 			return err == nil
 		default:
 			return false
@@ -139,7 +159,7 @@ func (r *SpecReader) readUsual(b []byte) *Spec {
 	}) || !command {
 		return nil
 	}
-	s.Labels = NewLabels(labels.key, labels.params)
+	s.Labels = NewLabels(labels.key, labels.params, after...)
 	return s
 }
 
@@ -156,6 +176,27 @@ func readParam(o *objectReader) (p Param) {
 		return true
 	})
 	return p
+}
+
+// readOptions returns the shared options and the dependencies of a job whose stored options are b.
+func (r *SpecReader) readOptions(b []byte) (o *Options, after Dependencies, err error) {
+	// A name may have escapes.
+	if bytes.Contains(b, []byte(`"after`)) || bytes.IndexByte(b, '\\') >= 0 {
+		stored, err := unmarshal[storedOptions](b)
+		if err != nil {
+			return nil, nil, err
+		}
+		for i, id := range stored.After {
+			on := AfterSuccess
+			if i < len(stored.AfterOn) {
+				on = stored.AfterOn[i]
+			}
+			after.Add(id, on)
+		}
+		b = stored.Others
+	}
+	o, err = r.sharedOptions(b)
+	return o, after, err
 }
 
 // sharedOptions returns the shared options whose JSON is b, which is empty for NoOptions.

@@ -41,12 +41,12 @@ func decodeSpecs(data []byte) (out stored, err error) {
 func fullSpec() *Spec {
 	return &Spec{
 		ID: 1, Line: 7, Command: "printf 'a\\tb' \"$X\"\t\x01\u2028é", Name: "näme",
-		Labels: NewLabels("k\"1", []Param{{"x", "0.1"}, {"y", ""}}),
+		Labels: NewLabels("k\"1", []Param{{"x", "0.1"}, {"y", ""}}, Dependency{Range{3, 3}, AfterFailure},
+			Dependency{Range{5, 7}, AfterEnd}),
 		Options: &Options{
 			Queue: "q", Priority: -3, Tries: 5, Timeout: 90*time.Second + 1, Estimate: 36 * time.Hour,
 			Deadline: time.Date(2026, 11, 20, 18, 0, 0, 5, time.UTC), Tags: []string{"a", "gpu"}, GPUs: 250,
-			MemBytes: 8 << 30, Slots: 4, After: []ID{3, 5}, AfterOn: []Condition{AfterFailure,
-				AfterEnd}, Env: []EnvVar{{"A", "1\n2"}, {"B", ""}},
+			MemBytes: 8 << 30, Slots: 4, Env: []EnvVar{{"A", "1\n2"}, {"B", ""}},
 			Cwd: "/w d", Setup: "source ~/v/bin/activate", OnLost: OnLostWait, NoCopies: true, Hardness: []string{"10",
 				"x"},
 			Send: []string{"a b\n", "c:d"}, Return: []string{"out/*"},
@@ -61,10 +61,12 @@ func fullSpec() *Spec {
 // TestFullSpecSetsEveryField checks that no field is left out of the tests that use fullSpec.
 func TestFullSpecSetsEveryField(t *testing.T) {
 	s := fullSpec()
-	for _, v := range []reflect.Value{reflect.ValueOf(*s), reflect.ValueOf(*s.Options)} {
+	for _, v := range []reflect.Value{reflect.ValueOf(*s), reflect.ValueOf(*s.Labels), reflect.ValueOf(*s.Options)} {
 		for i := range v.NumField() {
-			if v.Field(i).IsZero() && v.Type().Field(i).Name != "Damage" { // Damage is never stored
-				t.Errorf("%s.%s is not covered by the round-trip test", v.Type(), v.Type().Field(i).Name)
+			name := v.Type().Field(i).Name
+			notInMemory := name == "After" || name == "AfterOn"          // Labels hold them
+			if v.Field(i).IsZero() && name != "Damage" && !notInMemory { // Damage is never stored
+				t.Errorf("%s.%s is not covered by the round-trip test", v.Type(), name)
 			}
 		}
 	}
@@ -218,15 +220,51 @@ func TestSpecsOfANewerProgramAreNotDamage(t *testing.T) {
 	}
 }
 
+// TestStoredDependenciesKeepTheirForm checks that dependencies are stored among the options as
+// numbers and conditions, which programs of other versions read, and that jobs with different ones
+// share their options when they are read.
+func TestStoredDependenciesKeepTheirForm(t *testing.T) {
+	var reader SpecReader
+	var options *Options
+	for _, c := range []struct{ stored, after string }{
+		{`"tokens":["a:2"],"after":[1,2,3,9],"after_on":["ok","ok","failed","any"],"cwd":"/w"`,
+			"1,2,failed:3,any:9"},
+		{`"tokens":["a:2"],"after":[5,4],"cwd":"/w"`, "5,4"},
+	} {
+		t.Run(c.after, func(t *testing.T) {
+			text := `{"id":10,"command":"true","options":{` + c.stored + `}}`
+			s, err := reader.Read([]byte(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := s.After().String(); got != c.after {
+				t.Errorf("it comes after %s, want %s", got, c.after)
+			}
+			if got := string(AppendSpecJSON(nil, s)); got != text {
+				t.Errorf("got %s, want %s", got, text)
+			}
+			if options != nil && s.Options != options {
+				t.Error("its options are not shared")
+			}
+			options = s.Options
+		})
+	}
+	s, err := reader.Read([]byte(`{"id":1,"command":"a","options":{"\u0061fter":[7]}}`))
+	if err != nil || s.After().String() != "7" || s.Options != NoOptions {
+		t.Errorf("a name with escapes: got %+v, %v, want a job after 7", s, err)
+	}
+}
+
 // FuzzSpecRoundTrip checks that every specification becomes one line and is read back unchanged.
 func FuzzSpecRoundTrip(f *testing.F) {
 	f.Add("echo 1", "", "x", "1", "A", "b", int64(5), -1)
 	f.Add("a\\\"\n\x00\x7f\u2028", "\xff", "\xc3", "{\"b64\":\"\"}", "]", "\\u0000", int64(-1), 1<<40)
 	f.Fuzz(func(t *testing.T, command, name, pn, pv, en, ev string, ns int64, n int) {
-		in := &Spec{ID: 1, Line: n, Command: command, Name: name, Labels: NewLabels("", []Param{{pn, pv}}),
+		in := &Spec{ID: 1, Line: n, Command: command, Name: name,
+			Labels: NewLabels("", []Param{{pn, pv}}, Dependency{Range: Range{ID(n), ID(n)}}),
 			Options: &Options{
 				Timeout: time.Duration(ns), Priority: n, MemBytes: ns, Env: []EnvVar{{en, ev}},
-				Tags: []string{pn, pv}, Queue: ev, After: []ID{ID(n)}, File: en,
+				Tags: []string{pn, pv}, Queue: ev, File: en,
 				Deadline: StampOf(time.Unix(0, ns)).Time().UTC(),
 			}}
 		line := AppendSpec(nil, in)

@@ -147,9 +147,8 @@ func count(low, high int) func(string) (int, error) {
 
 // parseAfter parses the dependencies of a job: numbers of jobs and ranges ("3", "5-9") from 1
 // to last, and names of earlier jobs or patterns of them ("prepare-*"). Each may have a
-// condition ("any:3"). on is nil if none has one.
-func parseAfter(items []string, last ID, named func(pattern string) []ID) (ids []ID, on []Condition, err error) {
-	conditions := false
+// condition ("any:3").
+func parseAfter(items []string, last ID, named func(pattern string) []ID) (after Dependencies, err error) {
 	for _, item := range items {
 		when := AfterSuccess
 		if word, rest, ok := strings.Cut(item, ":"); ok {
@@ -157,18 +156,15 @@ func parseAfter(items []string, last ID, named func(pattern string) []ID) (ids [
 				when, item = Condition(i), rest
 			}
 		}
-		conditions = conditions || when != AfterSuccess
 		some, err := parseEarlier(item, last, named)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		ids = append(ids, some...)
-		on = append(on, slices.Repeat([]Condition{when}, len(some))...)
+		for _, id := range some {
+			after.Add(id, when)
+		}
 	}
-	if !conditions {
-		on = nil
-	}
-	return ids, on, nil
+	return after, nil
 }
 
 // parseEarlier parses a number, a range, or a name.

@@ -113,7 +113,7 @@ func (p *detailPane) detailLines(m *model, w int) []string {
 	add("limits", m.clean(m.limitsText(detail)))
 	clean("setup", detail.Setup)
 	clean("env", strings.Join(mapSlice(detail.Env, func(e jobs.EnvVar) string { return e.Name + "=" + e.Value }), "  "))
-	clean("after", detail.AfterText())
+	clean("after", detail.After().String())
 	clean("in", detail.Cwd)
 	if detail.File != "" {
 		clean("from", fmt.Sprintf("%s:%d", detail.File, detail.Line))

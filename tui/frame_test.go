@@ -218,7 +218,8 @@ func detailedSample() *fakeSource {
 		detail.Setup, detail.Env = "source ~/venv/bin/activate", []jobs.EnvVar{{Name: "SEED", Value: "7"}}
 		detail.Tags, detail.Slots, detail.GPUs, detail.MemBytes = []string{"gpu", "big"}, 2, jobs.WholeGPU, 8<<30
 		detail.Timeout, detail.Deadline, detail.Estimate = 2*time.Hour, noon.Add(30*time.Hour), time.Hour
-		detail.After, detail.AfterOn = []jobs.ID{3, 4}, []jobs.Condition{jobs.AfterSuccess, jobs.AfterEnd}
+		detail.SetAfter(jobs.Dependencies{{Range: jobs.Range{First: 3, Last: 3}},
+			{Range: jobs.Range{First: 4, Last: 4}, On: jobs.AfterEnd}})
 		detail.Why = "Job 50120 has failed: it used up its 3 tries, the last one on ws03 ended with exit 137."
 		detail.Attempts = nil
 		for n := range 3 {

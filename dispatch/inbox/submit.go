@@ -69,7 +69,7 @@ func (b *Inbox) submit(name string, q *action.Request) bool {
 			return true
 		}
 		for i, s := range specs { // the jobs that were not stored, numbered from 1
-			if len(s.After) > 0 {
+			if len(s.After()) > 0 {
 				return refuse("its jobs were stored in part, and the rest come after some of those: submit them again")
 			}
 			s.ID = jobs.ID(i + 1)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"slices"
 	"syscall"
 	"time"
 
@@ -354,24 +353,18 @@ func (s *inputNumbers) of(n jobs.ID) jobs.ID {
 
 // number returns the function that SubmitNumbered calls for a batch.
 func (s *inputNumbers) number(batch []*jobs.Spec) func(first jobs.ID) {
-	before, options := len(s.ids), make([]*jobs.Options, len(batch))
+	before, after := len(s.ids), make([]jobs.Dependencies, len(batch))
 	for i, spec := range batch {
-		options[i] = spec.Options
+		after[i] = spec.After()
 	}
 	return func(first jobs.ID) {
 		s.ids = s.ids[:before]
 		for i := range batch {
 			s.ids = append(s.ids, first+jobs.ID(i))
 		}
-		for i, o := range options {
-			own := *o
-			own.After = slices.Clone(o.After)
-			for k, n := range own.After {
-				own.After[k] = s.of(n)
-			}
-			batch[i].Options = o
-			if !slices.Equal(own.After, o.After) {
-				batch[i].Options = &own
+		for i, d := range after {
+			if len(d) > 0 {
+				batch[i].SetAfter(d.Map(s.of))
 			}
 		}
 	}

@@ -95,12 +95,10 @@ func (d *dependencies) takeChildren(parent jobs.ID) []child {
 // registerWait makes a queued job wait for its dependencies, and reports whether it must. If the
 // job can never run, the reason is set, with the state that the job gets.
 func (c *Core) registerWait(id jobs.ID) (blocked bool, state jobs.JobState, reason string) {
-	spec := c.table.Job(id).Spec
 	d := &c.dependencies
 	d.generation++
 	left := uint32(0)
-	for i, dep := range spec.After {
-		on := spec.AfterCondition(i)
+	for dep, on := range c.table.Job(id).Spec.After().All() {
 		switch p, ok := c.stateOf(dep); {
 		case dep == id:
 			return false, jobs.Failed, "it comes after itself"
@@ -229,7 +227,7 @@ func (c *Core) failImpossibleDependencies() {
 			continue // it can run, or was skipped in the meantime, because it depends on one of those
 		}
 		why := "its dependencies form a cycle"
-		for _, dep := range c.table.Job(id).Spec.After {
+		for dep := range c.table.Job(id).Spec.After().All() {
 			if _, ok := c.stateOf(dep); !ok {
 				why = fmt.Sprintf("it comes after job %d, and there is no such job", dep)
 			}

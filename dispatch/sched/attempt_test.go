@@ -9,6 +9,7 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
 	"dcs-tui/observe/ask"
 )
 
@@ -112,10 +113,9 @@ func (s *stage) toUndo(ev Event) []jobs.ID {
 func TestRequeueRestoresWhatACancelEnded(t *testing.T) {
 	for _, early := range []bool{false, true} {
 		s := connectedStage(t, Config{Tries: 1}, testHost("a", 2))
-		after := func(ids ...jobs.ID) *jobs.Options { return &jobs.Options{After: ids} }
-		n := jobs.NoOptions
-		// 4 depends on 3, 5 on 4, 6 on the running 2, and 7 on 6.
-		s.submit(true, n, n, n, after(3), after(4), after(2), after(6), n)
+		after := jobstest.After
+		s.submitAfter(true, map[jobs.ID]jobs.Dependencies{4: after(3), 5: after(4), 6: after(2), 7: after(6)},
+			repeatOptions(8, jobs.NoOptions)...)
 		s.started("a", "1.1 2.1")
 		s.ended("a", "1.1", exit1)
 		s.step(Pause{true})

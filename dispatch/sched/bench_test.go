@@ -3,6 +3,7 @@ package sched
 import (
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,6 +90,41 @@ func TestEndedJobTakesLittleMemory(t *testing.T) {
 	if got := table.Counts[jobs.Succeeded]; got != n || table.Seq != n+again || f.c.Defects != 0 {
 		t.Errorf("%d jobs have succeeded, the last result is %d, %d defects", got, table.Seq, f.c.Defects)
 	}
+	runtime.KeepAlive(f)
+}
+
+// TestDependentJobTakesLittleMemory checks that a core holds less than 250 bytes for each job that
+// depends on another one, and that the stored specifications of such jobs share their options.
+func TestDependentJobTakesLittleMemory(t *testing.T) {
+	const n = 50_000
+	before := heapBytes()
+	table := jobs.NewWorking()
+	var reader jobs.SpecReader
+	for id := jobs.ID(1); id <= n; id++ {
+		spec, err := reader.Read(fmt.Appendf(nil, `{"id":%d,"command":"./simulate --seed %d",`+
+			`"options":{"queue":"night","after":[%d],"after_on":["any"],"file":"jobs.txt"}}`, id, id, max(1, id-1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		table.AddSpec(spec)
+	}
+	if err := jobs.Fold(table, &jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: n}); err != nil {
+		t.Fatal(err)
+	}
+	f := newBusyHosts(table)
+	f.connect()
+	f.c.Step(f.now, Submit{Last: true})
+	f.c.Step(f.now, Tick{})
+	if each := float64(heapBytes()-before) / n; each > 250 {
+		t.Errorf("%.0f bytes a job", each)
+	}
+	if got := f.c.Why(f.now, n); !strings.Contains(got, fmt.Sprintf("waits for job %d to end", n-1)) {
+		t.Errorf("the last job: %s", got)
+	}
+	if table.OptionsOf(1) != table.OptionsOf(n) {
+		t.Error("the options are not shared")
+	}
+	runtime.KeepAlive(&reader)
 	runtime.KeepAlive(f)
 }
 

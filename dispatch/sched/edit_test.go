@@ -7,6 +7,7 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
 )
 
 // launchedTexts returns the launched attempts with their commands.
@@ -111,7 +112,7 @@ func TestLostAttemptOfAnEditedJobNeverCounts(t *testing.T) {
 // can be edited in any order.
 func TestParentAndChildCanBeEditedInAnyOrder(t *testing.T) {
 	s := connectedStage(t, Config{Tries: 1}, testHost("a", 1))
-	s.submit(true, &jobs.Options{After: []jobs.ID{2}}, jobs.NoOptions)
+	s.submitAfter(true, map[jobs.ID]jobs.Dependencies{1: jobstest.After(2)}, jobs.NoOptions, jobs.NoOptions)
 	s.ended("a", "2.1", exit1)
 	want(t, "parent", launchedTexts(s.edit(jobs.Change{Command: new("b")}, 1, 2)), "2.2 b;")
 	want(t, "child", launchedTexts(s.ended("a", "2.2", succeeded)), "1.1 b;")

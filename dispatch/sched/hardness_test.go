@@ -9,6 +9,7 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
 )
 
 // withHardness returns the options of a job of the given hardness that may run for a minute.
@@ -55,9 +56,7 @@ func TestTimeoutEndsAndSkipsHarderJobs(t *testing.T) {
 	other.Queue, other.QueuePriority = "other", new(1) // runs later
 	file := withHardness("5", "5")
 	file.File = "other.txt"
-	after := withHardness("3", "3")
-	after.After = []jobs.ID{3}
-	s.submit(true,
+	s.submitAfter(true, map[jobs.ID]jobs.Dependencies{11: jobstest.After(3)},
 		withHardness("2", "2"),  // 1: times out
 		withHardness("2", "3"),  // 2: runs, is harder
 		withHardness("1", "9"),  // 3: runs, is not comparable
@@ -67,7 +66,7 @@ func TestTimeoutEndsAndSkipsHarderJobs(t *testing.T) {
 		withHardness("10", "1"), // 7: waits, is not comparable
 		other, file,             // 8, 9: belong to other batches
 		withHardness("5", "5", "5"), // 10: has another number of components
-		after,                       // 11: waits for job 3
+		withHardness("3", "3"),      // 11: waits for job 3
 		withHardness("x", "9"),      // 12: is not comparable, because x is not a number
 		&jobs.Options{Hardness: []string{"9", "9"}, Timeout: time.Hour}, // 13: has a longer timeout
 		&jobs.Options{Hardness: []string{"9", "9"}},                     // 14: has no timeout

@@ -9,6 +9,7 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
 )
 
 // testProvider returns a provider of instances with two slots that take a minute to start.
@@ -225,8 +226,8 @@ func TestEagerInstances(t *testing.T) {
 			only.Tags = []string{"only-a"}
 			s = newProviderStage(t, Config{}, p, only)
 			s.up("a")
-			s.submit(true, &jobs.Options{Slots: 2}, &jobs.Options{Tags: only.Tags},
-				&jobs.Options{Tags: only.Tags, After: []jobs.ID{2}})
+			s.submitAfter(true, map[jobs.ID]jobs.Dependencies{3: jobstest.After(2)}, &jobs.Options{Slots: 2},
+				&jobs.Options{Tags: only.Tags}, &jobs.Options{Tags: only.Tags})
 			s.at += provideInterval
 			want(t, "created", formatCommands[CreateInstance](s.answerList()), "{cloud dcs-r-1}")
 			s.step(InstanceCreated{Name: "dcs-r-1"})

@@ -155,7 +155,7 @@ func (c *Core) enqueue(id jobs.ID) {
 		c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Failed, Reason: j.Spec.Damage})
 		return
 	}
-	if len(j.Spec.After) > 0 {
+	if len(j.Spec.After()) > 0 {
 		blocked, state, reason := c.registerWait(id)
 		if reason != "" {
 			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: state, Reason: reason})

@@ -10,6 +10,7 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
 )
 
 // TestOrderOfQueuedJobs checks that jobs are sorted by priority, then deadline, then id, and that a
@@ -143,12 +144,10 @@ func TestUnsatisfiableJobFails(t *testing.T) {
 // TestJobWaitsForItsDependencies checks that a job waits for its dependencies, is skipped if one
 // fails, and fails if they can never be met.
 func TestJobWaitsForItsDependencies(t *testing.T) {
-	after := func(ids ...jobs.ID) *jobs.Options { return &jobs.Options{After: ids, Tries: 1} }
+	after := jobstest.After
 	s := connectedStage(t, Config{Tries: 1}, testHost("a", 8))
-	s.submit(false, jobs.NoOptions, jobs.NoOptions, // 1 and 2
-		after(1, 2), after(3), after(2, 1, 1), // 3 to 5
-		after(9), after(10), after(7), after(11), // 6 to 9
-		jobs.NoOptions, jobs.NoOptions) // 10 and 11
+	s.submitAfter(false, map[jobs.ID]jobs.Dependencies{3: after(1, 2), 4: after(3), 5: after(2, 1, 1), 6: after(9),
+		7: after(10), 8: after(7), 9: after(11)}, repeatOptions(11, jobs.NoOptions)...)
 	want(t, "first", launchedOn(s.commands, "a"), "1.1 2.1 10.1 11.1")
 	s.step(Submit{Last: true})
 	want(t, "after one", launchedOn(s.ended("a", "1.1", succeeded), "a"), "")
@@ -163,14 +162,15 @@ func TestJobWaitsForItsDependencies(t *testing.T) {
 
 	// A job that is canceled and requeued waits for all of its dependencies again.
 	s = connectedStage(t, Config{}, testHost("a", 8))
-	s.submit(true, jobs.NoOptions, jobs.NoOptions, after(1, 2))
+	s.submitAfter(true, map[jobs.ID]jobs.Dependencies{3: after(1, 2)}, repeatOptions(3, jobs.NoOptions)...)
 	s.step(Cancel{Jobs: []jobs.ID{3}})
 	s.step(Requeue{[]jobs.ID{3}})
 	want(t, "one of two", launchedOn(s.ended("a", "1.1", succeeded), "a"), "")
 	want(t, "both", launchedOn(s.ended("a", "2.1", succeeded), "a"), "3.1")
 
 	s = newStage(t, Config{}, testHost("a", 8))
-	s.submit(true, after(2), after(3), after(1), after(4), after(77), after(1), jobs.NoOptions)
+	s.submitAfter(true, map[jobs.ID]jobs.Dependencies{1: after(2), 2: after(3), 3: after(1), 4: after(4), 5: after(77),
+		6: after(1)}, repeatOptions(7, jobs.NoOptions)...)
 	for id, why := range map[jobs.ID]string{1: "cycle", 2: "cycle", 3: "cycle", 4: "comes after itself",
 		5: "no such job"} {
 		s.wantState(id, jobs.Failed)
@@ -191,7 +191,8 @@ func noGPUs(name string) *hosts.Host {
 func TestJobWithADamagedSpecIsNotLaunched(t *testing.T) {
 	s := connectedStage(t, Config{}, testHost("a", 8))
 	lost := jobs.LostSpec(2, "jobs.jsonl:3: the line is damaged")
-	s.submit(true, jobs.NoOptions, lost.Options, &jobs.Options{After: []jobs.ID{2}})
+	s.submitAfter(true, map[jobs.ID]jobs.Dependencies{3: jobstest.After(2)}, jobs.NoOptions, lost.Options,
+		jobs.NoOptions)
 	want(t, "launched", launchedOn(s.commands, "a"), "1.1")
 	s.wantState(2, jobs.Failed)
 	wantContains(t, "why", s.job(2).Reason, "jobs.jsonl:3")
@@ -209,8 +210,11 @@ func TestJobWaitsForItsCondition(t *testing.T) {
 		{exit1, jobs.Skipped, jobs.Running, jobs.Running},
 	} {
 		s := connectedStage(t, Config{Tries: 1}, testHost("a", 4))
-		after := func(on ...jobs.Condition) *jobs.Options { return &jobs.Options{After: []jobs.ID{1}, AfterOn: on} }
-		s.submit(true, jobs.NoOptions, after(), after(jobs.AfterEnd), after(jobs.AfterFailure))
+		after := map[jobs.ID]jobs.Dependencies{}
+		for on := range jobs.AfterFailure + 1 {
+			after[jobs.ID(2+on)] = jobs.Dependencies{{Range: jobs.Range{First: 1, Last: 1}, On: on}}
+		}
+		s.submitAfter(true, after, repeatOptions(4, jobs.NoOptions)...)
 		for id := jobs.ID(2); id <= 4; id++ {
 			s.wantState(id, jobs.Queued)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
 )
 
 // TestNewCoreAsksHostsAboutOpenAttempts checks that a new core asks each host about all of its open
@@ -111,8 +112,8 @@ func TestHostThatReportsTooLittleIsAsked(t *testing.T) {
 // wait (X7).
 func TestEachReasonToWaitHasASentence(t *testing.T) {
 	s := newStage(t, Config{}, testHost("a", 1))
-	s.submit(true, jobs.NoOptions, jobs.NoOptions, &jobs.Options{After: []jobs.ID{1, 2}},
-		&jobs.Options{Tags: []string{"x"}})
+	s.submitAfter(true, map[jobs.ID]jobs.Dependencies{3: jobstest.After(1, 2)}, jobs.NoOptions, jobs.NoOptions,
+		jobs.NoOptions, &jobs.Options{Tags: []string{"x"}})
 	wantContains(t, "no host", s.c.Why(s.now(), 1), "the only host that can run it cannot take it: a is connecting")
 	s.up("a")
 	wantContains(t, "handed", s.c.Why(s.now(), 1), "was sent to a")
@@ -257,8 +258,9 @@ func TestEndedIsWaitedFor(t *testing.T) {
 func TestGrownMemorySurvivesATakeover(t *testing.T) {
 	s := newStage(t, Config{MemGrowth: 2}, testHost("a", 2))
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Slots: 2, MemBytes: 8 << 30}})
-	s.submit(true, &jobs.Options{MemBytes: 3 << 30, RetryDelay: new(time.Duration)},
-		&jobs.Options{MemBytes: 3 << 30, After: []jobs.ID{1}, AfterOn: []jobs.Condition{jobs.AfterFailure}})
+	ifFails := jobs.Dependencies{{Range: jobs.Range{First: 1, Last: 1}, On: jobs.AfterFailure}}
+	s.submitAfter(true, map[jobs.ID]jobs.Dependencies{2: ifFails},
+		&jobs.Options{MemBytes: 3 << 30, RetryDelay: new(time.Duration)}, &jobs.Options{MemBytes: 3 << 30})
 	s.ended("a", "1.1", exit1)
 	s.wait(20*time.Second, "a")
 	next := restart(s, testHost("a", 2))

@@ -9,6 +9,7 @@ import (
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
+	"dcs-tui/jobs/jobstest"
 )
 
 // requestRecords returns the KindRequest records of the last step.
@@ -194,8 +195,8 @@ func TestRelativeChangeIsAddedOnce(t *testing.T) {
 // because of it.
 func TestRequestNamesWhatItCauses(t *testing.T) {
 	s := connectedStage(t, Config{Tries: 1}, testHost("a", 2))
-	s.submit(true, jobs.NoOptions, jobs.NoOptions, &jobs.Options{After: []jobs.ID{1}},
-		&jobs.Options{After: []jobs.ID{3}}, jobs.NoOptions)
+	s.submitAfter(true, map[jobs.ID]jobs.Dependencies{3: jobstest.After(1), 4: jobstest.After(3)},
+		repeatOptions(5, jobs.NoOptions)...)
 	s.started("a", "1.1 2.1")
 	s.step(Request{Name: "r", Do: []Event{Cancel{Jobs: []jobs.ID{1, 5}}}})
 	s.ended("a", "2.1", succeeded)

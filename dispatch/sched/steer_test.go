@@ -8,6 +8,7 @@ import (
 	"dcs-tui/dispatch/sched/halt"
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
 )
 
 // TestCancelEndsQueuedAndRunningJobs checks that queued jobs end at once and running jobs when
@@ -73,7 +74,7 @@ func TestCanceledBufferedAttemptIsKilled(t *testing.T) {
 // finished run continues.
 func TestRequeueStartsANewRound(t *testing.T) {
 	s := connectedStage(t, Config{Tries: 1}, testHost("a", 1))
-	s.submit(true, &jobs.Options{After: []jobs.ID{2}}, jobs.NoOptions)
+	s.submitAfter(true, map[jobs.ID]jobs.Dependencies{1: jobstest.After(2)}, jobs.NoOptions, jobs.NoOptions)
 	s.ended("a", "2.1", exit1)
 	s.wantState(1, jobs.Skipped)
 	want(t, "finish", s.finishText(), "done")

@@ -111,7 +111,16 @@ func (s *stage) wait(d time.Duration, beating ...string) (all []Command) {
 }
 
 func (s *stage) submit(last bool, opts ...*jobs.Options) {
-	s.step(Submit{Specs: specsOf(len(s.c.table.Jobs)+1, opts...), Last: last})
+	s.submitAfter(last, nil, opts...)
+}
+
+// submitAfter is like submit. after holds the dependencies of jobs.
+func (s *stage) submitAfter(last bool, after map[jobs.ID]jobs.Dependencies, opts ...*jobs.Options) {
+	specs := specsOf(len(s.c.table.Jobs)+1, opts...)
+	for _, spec := range specs {
+		spec.SetAfter(after[spec.ID])
+	}
+	s.step(Submit{Specs: specs, Last: last})
 }
 
 // specsOf returns the specifications of jobs with these options, whose ids begin with first.

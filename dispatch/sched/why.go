@@ -33,8 +33,8 @@ func (c *Core) why(now Time, id jobs.ID, j *jobs.Job) string {
 	case stateWaitingForAttempt:
 		return fmt.Sprintf("Job %d waits until its attempt of an earlier round is over.", id)
 	case stateWaitingForJobs:
-		if j.Spec.AfterOn != nil {
-			return fmt.Sprintf("Job %d waits for %s to end (after=%s).", id, c.unmetRequirement(j), j.Spec.AfterText())
+		if after := j.Spec.After(); !after.NeedSuccess() {
+			return fmt.Sprintf("Job %d waits for %s to end (after=%s).", id, c.unmetRequirement(j), after)
 		}
 		return fmt.Sprintf("Job %d waits for %s to succeed.", id, c.unmetRequirement(j))
 	case stateRetrying:
@@ -105,8 +105,8 @@ func (c *Core) whyOpen(now Time, id jobs.ID, j *jobs.Job) string {
 
 func (c *Core) unmetRequirement(j *jobs.Job) string {
 	var names []string
-	for i, dep := range j.Spec.After {
-		if p, ok := c.stateOf(dep); !ok || !j.Spec.AfterCondition(i).IsMet(p) {
+	for dep, on := range j.Spec.After().All() {
+		if p, ok := c.stateOf(dep); !ok || !on.IsMet(p) {
 			names = append(names, fmt.Sprint(dep))
 		}
 	}

@@ -89,7 +89,7 @@ func (w *World) checkStopped(l *dispatcher, t *jobs.Table) {
 
 // checkSkipped checks the durable record of a skipped job.
 func (w *World) checkSkipped(a *account, r *jobs.Record) {
-	if len(a.spec.After) > 0 && strings.Contains(r.Reason, ", which it comes after") || w.damaged {
+	if len(a.spec.After()) > 0 && strings.Contains(r.Reason, ", which it comes after") || w.damaged {
 		return
 	}
 	for i := range w.ledger.jobs {

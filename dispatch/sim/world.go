@@ -420,11 +420,15 @@ func (w *World) drawJobs(n int) {
 		if w.choices.OneIn(4) {
 			o = limitedOptions[w.choices.Draw(len(limitedOptions))]
 		}
+		var after jobs.Dependencies
 		if i > 0 && w.choices.OneIn(12) {
-			o = &jobs.Options{After: []jobs.ID{jobs.ID(1 + w.choices.Draw(i))}}
-			if on := jobs.Condition(w.choices.Draw(5)); on <= jobs.AfterFailure {
-				o.AfterOn = []jobs.Condition{on}
+			o = new(jobs.Options)
+			dep := jobs.ID(1 + w.choices.Draw(i))
+			on := jobs.Condition(w.choices.Draw(5))
+			if on > jobs.AfterFailure {
+				on = jobs.AfterSuccess
 			}
+			after.Add(dep, on)
 		}
 		if o.GPUs > 0 && i%2 == 1 {
 			o = partGPUs[i/2%len(partGPUs)]
@@ -435,6 +439,7 @@ func (w *World) drawJobs(n int) {
 		if o == jobs.NoOptions && i%3 == 2 && w.cfg.Copies > 1 {
 			o = notCopied
 		}
-		w.specs = append(w.specs, &jobs.Spec{ID: jobs.ID(i + 1), Line: i + 1, Command: "true", Options: o})
+		w.specs = append(w.specs, &jobs.Spec{ID: jobs.ID(i + 1), Line: i + 1, Command: "true",
+			Labels: jobs.NewLabels("", nil, after...), Options: o})
 	}
 }

@@ -96,7 +96,7 @@ func shuffle(src *jobSource, seed uint64) error {
 			"of more than %d jobs", grid.DefaultLimit)
 	}
 	for _, s := range src.specs {
-		if len(s.After) > 0 {
+		if len(s.After()) > 0 {
 			return text.Errorf("--shuf cannot be used: a job has the option after, which determines the order")
 		}
 	}
@@ -386,7 +386,7 @@ func checkFiles(cwd string, flags *runFlags, hs []*hosts.Host, specs []*jobs.Spe
 	checked := map[string]bool{}
 	for _, s := range specs {
 		key := strings.Join(s.Send, "\x00")
-		if len(s.After) > 0 || checked[key] {
+		if len(s.After()) > 0 || checked[key] {
 			continue
 		}
 		checked[key] = true

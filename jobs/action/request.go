@@ -150,7 +150,7 @@ func (q *Request) NewJobs() ([]*jobs.Spec, error) {
 		case s.Damage != "":
 			return nil, fmt.Errorf("its job %d is damaged", n)
 		}
-		for _, dep := range s.After {
+		for dep := range s.After().All() {
 			if dep < 1 || dep >= n {
 				return nil, fmt.Errorf("its job %d comes after job %d, which is not before it in the request", n, dep)
 			}

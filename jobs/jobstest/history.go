@@ -40,6 +40,14 @@ func Continue(seed uint64, t *jobs.Table, steps int) []jobs.Record {
 	return h.records
 }
 
+// After returns dependencies on the success of jobs.
+func After(ids ...jobs.ID) (after jobs.Dependencies) {
+	for _, id := range ids {
+		after.Add(id, jobs.AfterSuccess)
+	}
+	return after
+}
+
 // Specs returns n plain specifications.
 func Specs(n int) []*jobs.Spec {
 	specs := make([]*jobs.Spec, n)

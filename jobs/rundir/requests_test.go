@@ -15,6 +15,7 @@ import (
 	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
+	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/rundir/disktest"
 )
@@ -43,8 +44,8 @@ func TestRequestsAreReadBackInOrder(t *testing.T) {
 		{ID: 1, Line: 3, Command: "echo '<&>' \xff\u2028 \"x\"\nmore", Name: "ü",
 			Labels: jobs.NewLabels("", []jobs.Param{{Name: "C", Value: "1"}}), Options: &jobs.Options{Queue: "q",
 				Share: 2}},
-		{ID: 2, Command: "true", Options: &jobs.Options{After: []jobs.ID{1},
-			Env: []jobs.EnvVar{{Name: "A", Value: "\x01"}}}},
+		{ID: 2, Command: "true", Labels: jobs.NewLabels("", nil, jobstest.After(1)...),
+			Options: &jobs.Options{Env: []jobs.EnvVar{{Name: "A", Value: "\x01"}}}},
 	}
 	left := []*action.Request{
 		{Do: action.Cancel, All: true, Why: "enough", By: "me on here", At: at.Add(time.Second)},

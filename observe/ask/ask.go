@@ -364,7 +364,7 @@ func JobsToRequeue(t *jobs.Table, affected []jobs.ID) []jobs.ID {
 	children := map[jobs.ID][]jobs.ID{}
 	for j := range t.Rows() {
 		if j.State == jobs.Queued {
-			for _, parent := range j.Spec.After {
+			for parent := range j.Spec.After().All() {
 				children[parent] = append(children[parent], j.Spec.ID)
 			}
 		}
@@ -390,7 +390,7 @@ func JobsToRequeue(t *jobs.Table, affected []jobs.ID) []jobs.ID {
 // bytes.
 func SubmitRequests(specs []*jobs.Spec) ([]*action.Request, error) {
 	blocks := submitBlocks(specs)
-	if len(blocks) > 1 && slices.ContainsFunc(specs, func(s *jobs.Spec) bool { return len(s.After) > 0 }) {
+	if len(blocks) > 1 && slices.ContainsFunc(specs, func(s *jobs.Spec) bool { return len(s.After()) > 0 }) {
 		return nil, text.Errorf("jobs with the option after must be submitted in one request of at most %d MiB",
 			action.MaxSubmit>>20).
 			WithAdvice("submit several files, each with the jobs that depend on each other")

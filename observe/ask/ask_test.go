@@ -127,7 +127,7 @@ func TestRequestGoesThroughTheSocketOrAFile(t *testing.T) {
 func TestRequeueUndoesCancel(t *testing.T) {
 	specs := jobstest.Specs(6)
 	for id, after := range map[jobs.ID][]jobs.ID{3: {1}, 4: {3, 2}, 6: {5}} {
-		specs[id-1].Options = &jobs.Options{After: after}
+		specs[id-1].SetAfter(jobstest.After(after...))
 	}
 	table := &jobs.Table{Specs: specs}
 	must(t, jobs.Fold(table, &jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 6}))

@@ -267,16 +267,14 @@ func (m *Diff) remapDependencies(t *jobs.Table) error {
 		number[s.ID] = jobs.ID(i + 1)
 	}
 	for i, s := range m.New {
-		if len(s.After) == 0 {
+		if len(s.After()) == 0 {
 			continue
 		}
-		own := *s.Options
-		own.After, own.AfterOn = nil, nil
-		for i, dep := range s.After {
-			on := s.AfterCondition(i)
+		var after jobs.Dependencies
+		for dep, on := range s.After().All() {
 			switch {
 			case number[dep] > 0:
-				own.After, own.AfterOn = append(own.After, number[dep]), append(own.AfterOn, on)
+				after.Add(number[dep], on)
 			case !on.IsMet(t.Job(m.inRun[dep-1]).State):
 				return text.Errorf("%s:%d: this new job depends on job %d of the file, which has not ended in "+
 					"the required state", s.File, s.Line, dep).
@@ -284,7 +282,7 @@ func (m *Diff) remapDependencies(t *jobs.Table) error {
 			}
 		}
 		spec := *s
-		spec.Options = &own
+		spec.SetAfter(after)
 		m.New[i] = &spec
 	}
 	return nil

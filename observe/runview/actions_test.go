@@ -10,6 +10,7 @@ import (
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
+	"dcs-tui/jobs/jobstest"
 )
 
 // TestActionsAreCarriedOutWhenDoReturns checks that actions are carried out when Do returns, and
@@ -17,7 +18,7 @@ import (
 func TestActionsAreCarriedOutWhenDoReturns(t *testing.T) {
 	withLab(t, "a", func(t *testing.T, l *lab) {
 		specs := sleepJobs(6)
-		specs[5].Options = &jobs.Options{After: []jobs.ID{5}}
+		specs[5].SetAfter(jobstest.After(5))
 		l.submit(specs...)
 		time.Sleep(5 * time.Second)
 		ans := l.do(action.Request{Do: action.Cancel, Jobs: jobs.Ranges{{First: 4, Last: 5}, {First: 9, Last: 9}}})

@@ -120,12 +120,8 @@ func (l *list) setRow(c *rowUpdate) {
 }
 
 func (l *list) updateDependents(c *rowUpdate) {
-	o := c.spec.Options
-	if o == nil {
-		return
-	}
-	l.dated = l.dated || !o.Deadline.IsZero()
-	for _, dep := range o.After {
+	l.dated = l.dated || c.spec.Options != nil && !c.spec.Deadline.IsZero()
+	for dep := range c.spec.After().All() {
 		if dep > 0 && dep != c.id {
 			l.children[uint32(dep)] = append(l.children[uint32(dep)], uint32(c.id))
 			if int(dep) <= len(l.rows) && l.rows[dep-1].phase.Terminal() && c.row.phase == Waits {
@@ -268,11 +264,8 @@ func (v *View) openPhase(j *jobs.Job) (Phase, *jobs.Attempt) {
 
 // isWaiting reports whether a queued job waits for others.
 func (v *View) isWaiting(j *jobs.Job) bool {
-	if j.Spec.Options == nil {
-		return false
-	}
-	for i, dep := range j.Spec.After {
-		if dep < 1 || int(dep) > v.table.NumJobs() || !j.Spec.AfterCondition(i).IsMet(v.table.State(dep)) {
+	for dep, on := range j.Spec.After().All() {
+		if dep < 1 || int(dep) > v.table.NumJobs() || !on.IsMet(v.table.State(dep)) {
 			return true
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
+	"dcs-tui/jobs/jobstest"
 )
 
 // windowOf returns a query for the first n rows.
@@ -207,7 +208,7 @@ func TestPhasesWithoutARecord(t *testing.T) {
 			return 30 * time.Second, jobs.Outcome{}
 		}
 		specs := sleepJobs(3)
-		specs[1].Options = &jobs.Options{After: []jobs.ID{1}}
+		specs[1].SetAfter(jobstest.After(1))
 		specs[2].Options = &jobs.Options{Deadline: time.Now().Add(time.Hour)}
 		l.submit(specs...)
 		time.Sleep(100 * time.Millisecond)

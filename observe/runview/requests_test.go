@@ -18,7 +18,7 @@ func requestsTable(t *testing.T) *jobs.Table {
 	t.Helper()
 	specs := jobstest.Specs(5)
 	specs[1].Options = &jobs.Options{Priority: 4}
-	specs[3].Options = &jobs.Options{After: []jobs.ID{3}}
+	specs[3].SetAfter(jobstest.After(3))
 	table := &jobs.Table{Specs: specs, Epoch: 7}
 	must(t, jobs.Fold(table, &jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 5}))
 	return table

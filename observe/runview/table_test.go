@@ -12,6 +12,7 @@ import (
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
+	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
@@ -91,7 +92,7 @@ func sampleRun() tab {
 	t.add(jobs.Spec{Command: "sleep 9", Labels: jobs.NewLabels("", param("kernel", "rbf")), Options: gpu}, jobs.Queued)
 	t.add(jobs.Spec{Command: "sleep 8"}, jobs.Queued, withEnded("ws03", jobs.Outcome{Signal: "SIGKILL"}, time.Second),
 		func(j *jobs.Job) { j.Retry = jobs.StampOf(time.Now().Add(time.Hour)) })
-	t.add(jobs.Spec{Command: "sleep 7", Options: &jobs.Options{After: []jobs.ID{3}}}, jobs.Queued)
+	t.add(jobs.Spec{Command: "sleep 7", Labels: jobs.NewLabels("", nil, jobstest.After(3)...)}, jobs.Queued)
 	t.add(jobs.Spec{Command: "sleep 6"}, jobs.Canceled)
 	t.add(jobs.Spec{Command: "a \"quoted\" word"}, jobs.TimedOut,
 		withEnded("ws02", jobs.Outcome{Signal: "SIGTERM", TimedOut: true, CPU: 2 * time.Second}, time.Minute))
