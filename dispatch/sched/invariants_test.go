@@ -60,11 +60,16 @@ func Inconsistency(c *Core) string {
 	waiting, avoiding, tried := map[queueState]int{}, 0, 0
 	queued := map[*queueStats][2]int{} // jobs and their slots
 	running := c.Running()
-	for j := range c.table.Rows() {
-		id, state := j.Spec.ID, c.queue.states[j.Spec.ID-1]
-		if waiting[state]++; (state != stateNotQueued) != (j.State == jobs.Queued) {
-			return fmt.Sprintf("job %d is %s and its wait state is %d", id, j.State, state)
+	var rows jobs.RowReader
+	for i, state := range c.queue.states {
+		id := jobs.ID(i + 1)
+		if waiting[state]++; (state != stateNotQueued) != (c.table.State(id) == jobs.Queued) {
+			return fmt.Sprintf("job %d is %s and its wait state is %d", id, c.table.State(id), state)
 		}
+		if c.table.State(id).Terminal() && !slices.Contains(running.Ending, id) {
+			continue
+		}
+		j := rows.Job(c.table, id)
 		if j.State == jobs.Queued {
 			n := queued[c.statsOf(j.Spec)]
 			queued[c.statsOf(j.Spec)] = [2]int{n[0] + 1, n[1] + j.Spec.SlotCount()}
@@ -98,13 +103,14 @@ func Inconsistency(c *Core) string {
 			wide++
 		}
 		can := 0
+		excluded, avoided := strings.Split(cl.key.excluded, "\n"), strings.Split(cl.key.avoid, "\n")
 		for _, h := range c.hosts {
 			fits := h.lackFor(cl) == lacksNothing
 			if fits {
 				can++
 			}
-			fits = fits && !slices.Contains(strings.Split(cl.key.excluded, "\n"), h.spec.Name)
-			avoids := slices.Contains(strings.Split(cl.key.avoid, "\n"), h.spec.Name)
+			fits = fits && !slices.Contains(excluded, h.spec.Name)
+			avoids := slices.Contains(avoided, h.spec.Name)
 			if avoids != (cl.avoid != nil && cl.avoid[h.column]) {
 				return fmt.Sprintf("%+v avoids %s: %v, want %v", cl.key, h.spec.Name, !avoids, avoids)
 			}

@@ -70,19 +70,24 @@ func (w *World) checkStopped(l *dispatcher, t *jobs.Table) {
 		return
 	}
 	var late []*jobs.Spec
-	for j := range t.Rows() {
-		if j.State == jobs.TimedOut && len(j.Spec.Hardness) > 0 {
-			late = append(late, t.Spec(j.Spec.ID))
+	var running []jobs.ID
+	for i := range jobs.ID(t.NumJobs()) {
+		switch id := i + 1; {
+		case len(t.OptionsOf(id).Hardness) == 0:
+		case t.State(id) == jobs.TimedOut:
+			late = append(late, t.Spec(id))
+		case t.State(id) == jobs.Running:
+			running = append(running, id)
 		}
 	}
-	for j := range t.Rows() {
-		if j.State != jobs.Running || !slices.ContainsFunc(late,
-			func(o *jobs.Spec) bool { return tooHard(j.Spec, o) }) {
+	for _, id := range running {
+		spec := t.Spec(id)
+		if !slices.ContainsFunc(late, func(o *jobs.Spec) bool { return tooHard(spec, o) }) {
 			continue
 		}
-		why := l.core.Why(l.now(), j.Spec.ID)
-		if t.Cancels[j.Spec.ID].Reason == "" && !strings.Contains(why, "is being stopped") {
-			w.fail(HarderStopped, "job %d (hardness %v): %s", j.Spec.ID, j.Spec.Hardness, why)
+		why := l.core.Why(l.now(), id)
+		if t.Cancels[id].Reason == "" && !strings.Contains(why, "is being stopped") {
+			w.fail(HarderStopped, "job %d (hardness %v): %s", id, spec.Hardness, why)
 		}
 	}
 }
