@@ -477,6 +477,7 @@ func TestManyHostsWaitOnceForSSH(t *testing.T) {
 		}
 		wg.Wait()
 		time.Sleep(2 * answerLifetime)
+		synctest.Wait()
 		if n := len(c.answers); n > 0 {
 			t.Errorf("%d answers are kept", n)
 		}
