@@ -309,7 +309,8 @@ func (w *World) checkAbandoned(l *dispatcher, r *jobs.Record) {
 	}
 	silent, unknown := l.now().Mono-l.receivedAt[h], new(hosts.Host)
 	least := cmp.Or(w.knownSpecs[r.Host], unknown).SuspectAfterOrDefault()
-	if l.specs[r.Host] == nil { // the dispatcher may not know its specification
+	// The dispatcher may not know the specification of a machine that is none of its hosts.
+	if spec := l.specs[r.Host]; spec == nil || w.machineAt(spec) != h {
 		least = min(least, unknown.SuspectAfterOrDefault())
 	}
 	if silent < least {

@@ -111,8 +111,12 @@ func (l *dispatcher) updateSpecs() {
 const maxAbsent = 10 * time.Second
 
 // checkHostSet checks that the hosts of a core are exactly those of its inventory, changed by what
-// people requested, and the instances that it has listed and does not terminate.
+// people requested, and the instances that it has listed and does not terminate. A dispatcher that
+// finishes terminates instances later.
 func (l *dispatcher) checkHostSet() {
+	if l.finish != nil {
+		return
+	}
 	t, wanted, has := l.core.Table(), map[string]bool{}, map[string]bool{}
 	for _, s := range l.inventory.Hosts {
 		wanted[s.Name] = true
