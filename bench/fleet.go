@@ -25,17 +25,22 @@ const (
 	fleetJob   = 60 * time.Second
 )
 
+// takeRun creates a run without jobs that this process dispatches.
+func (l *lab) takeRun(name string) (*run.Owned, error) {
+	made, err := rundir.CreateAt(l.runDir(), name, rundir.Settings{Created: time.Now(), Cwd: l.dir})
+	if err != nil {
+		return nil, err
+	}
+	return run.Take(context.Background(), made, false, nil)
+}
+
 // fleet measures a dispatcher of many hosts. The hosts are simulated in this process, so the
 // measured CPU time and memory are those of the dispatcher and of all simulated hosts. The
 // measurement excludes ssh and the encoding and decoding of messages.
 func fleet(l *lab, r *report) error {
 	const warmUp, span = 20 * time.Second, 30 * time.Second
 	const numJobs = fleetHosts*fleetSlots + int((warmUp+2*span)/fleetJob+1)*fleetHosts*fleetSlots
-	made, err := rundir.CreateAt(l.runDir(), "fleet", rundir.Settings{Created: time.Now(), Cwd: l.dir})
-	if err != nil {
-		return err
-	}
-	owned, err := run.Take(context.Background(), made, false, nil)
+	owned, err := l.takeRun("fleet")
 	if err != nil {
 		return err
 	}

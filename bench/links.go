@@ -21,7 +21,6 @@ import (
 	"dcs-tui/hosts/hosttest"
 	"dcs-tui/hosts/link"
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/rundir"
 )
 
 // fleetLinks measures a dispatcher with links to many hosts over ssh. The dispatcher is in this process.
@@ -41,11 +40,7 @@ func fleetLinks(l *lab, r *report) error {
 	if err != nil {
 		return err
 	}
-	made, err := rundir.CreateAt(l.runDir(), "links", rundir.Settings{Created: time.Now(), Cwd: l.dir})
-	if err != nil {
-		return err
-	}
-	owned, err := run.Take(context.Background(), made, false, nil)
+	owned, err := l.takeRun("links")
 	if err != nil {
 		return err
 	}
