@@ -13,7 +13,7 @@ func (e *engine) snapshot() *Snapshot {
 	now := e.now()
 	s := &Snapshot{
 		At: now.Wall.Time(), Counts: t.Counts, Total: t.NumJobs(), Retries: e.retries, InputOpen: e.inputOpen,
-		Hosts: e.core.Hosts(), Rate: e.rate.perSecond(now.Mono), Paused: e.core.Table().Paused,
+		Hosts: e.core.Hosts(), Rate: e.rate.perSecond(now.Mono), Paused: t.Paused,
 		Finished: e.finish != nil, Deleted: e.deleted,
 	}
 	if err := e.launchProblem(now); err != nil {

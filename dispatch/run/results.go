@@ -382,15 +382,18 @@ func (l *jobLog) Close() error {
 
 // openJobLogs opens the job log of the run, and the one that the user asked for.
 func (r *Run) openJobLogs() error {
-	for i, file := range []string{r.dir.Path(rundir.JobLogFile), r.opts.JobLog} {
+	for _, log := range []struct {
+		file  string
+		flags int
+	}{
+		{r.dir.Path(rundir.JobLogFile), rundir.OwnFile},
+		{r.opts.JobLog, 0}, // the user's file may be a link or a pipe
+	} {
+		file := log.file
 		if file == "" {
 			continue
 		}
-		flags := 0 // the user's file may be a link or a pipe
-		if i == 0 {
-			flags = rundir.OwnFile
-		}
-		l, err := openJobLog(file, flags, r.dir, r.table, func(err error) {
+		l, err := openJobLog(file, log.flags, r.dir, r.table, func(err error) {
 			if err == nil {
 				r.printText("the job log " + file + " can be written again")
 			} else {

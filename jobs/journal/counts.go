@@ -35,7 +35,8 @@ func WriteCounts(r *rundir.Run, t *jobs.Table) error {
 
 // ReadCounts returns a table that has only counts, or nil if they are not stored or outdated.
 func ReadCounts(r *rundir.Run) *jobs.Table {
-	b, err := rundir.ReadFile(r.Disk, r.Path(rundir.CountsFile))
+	const limit = 1 << 20 // a longer file is not of this program, and fails to parse
+	b, _, err := rundir.ReadPart(r.Disk, r.Path(rundir.CountsFile), 0, limit)
 	if err != nil {
 		return nil
 	}
