@@ -111,12 +111,8 @@ func (l *dispatcher) updateSpecs() {
 const maxAbsent = 10 * time.Second
 
 // checkHostSet checks that the hosts of a core are exactly those of its inventory, changed by what
-// people requested, and the instances that it has listed and does not terminate. A dispatcher that
-// finishes terminates instances later.
+// people requested, and the instances that it has listed and does not terminate.
 func (l *dispatcher) checkHostSet() {
-	if l.finish != nil {
-		return
-	}
 	t, wanted, has := l.core.Table(), map[string]bool{}, map[string]bool{}
 	for _, s := range l.inventory.Hosts {
 		wanted[s.Name] = true
@@ -136,7 +132,9 @@ func (l *dispatcher) checkHostSet() {
 				l.absentSince[name] = l.now().Mono
 			}
 			// A host leaves shortly before it is terminated, and is none if its creation failed.
-			wanted[name] = has[name] || in.State == jobs.InstanceUp && l.now().Mono-l.absentSince[name] > maxAbsent
+			// A dispatcher that finishes may leave the termination to the next one.
+			mustBe := l.finish == nil && in.State == jobs.InstanceUp && l.now().Mono-l.absentSince[name] > maxAbsent
+			wanted[name] = has[name] || mustBe
 		}
 	}
 	for name := range has {
