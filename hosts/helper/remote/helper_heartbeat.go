@@ -221,7 +221,7 @@ func (m *meter) measure(roots map[int]bool) (busy, ours float64) {
 
 // trees sums the CPU time of each supervisor's tree. A parent's time includes that of its
 // dead children, so the sums only grow. It does not read processes again that it has found outside
-// of the trees: they cannot come into one.
+// of the trees, because a process never joins a tree later.
 func (m *meter) trees(roots map[int]bool) map[int]uint64 {
 	sums := make(map[int]uint64, len(roots))
 	if len(roots) == 0 {

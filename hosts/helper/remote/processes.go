@@ -317,8 +317,8 @@ func (l *processLimits) explain(err error) error {
 }
 
 // Helpers and supervisors create all their threads when they start: the Go runtime ends the process
-// if it cannot create one. A supervisor that cannot is replaced before it has taken a job. To end a
-// job takes seven threads; one more is for a call that hangs.
+// if it cannot create one. A supervisor that cannot is replaced before it has taken a job. Ending a
+// job takes seven threads. One more is for a call that hangs.
 const (
 	supervisorThreads = 8
 	helperThreads     = 10
