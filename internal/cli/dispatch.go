@@ -124,7 +124,7 @@ func (f *runFlags) schedConfig() sched.Config {
 // released.
 func (d *dispatchSession) runToEnd(owned *run.Owned) (code int, err error) {
 	if d.flags.Speculate && d.flags.Tries == 1 && !d.opts.EndOnly {
-		d.app.warn("with --tries 1, --speculate makes no copies: a copy is one of the tries of a job; " +
+		d.app.warn("with --tries 1, --speculate makes no copies, because a copy is one of the tries of a job: " +
 			"only jobs with tries= have copies")
 	}
 	switch flags := d.flags; {
