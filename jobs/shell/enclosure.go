@@ -3,6 +3,7 @@ package shell
 import (
 	"bytes"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -25,7 +26,8 @@ const (
 	hereDocument
 	comment
 	afterBackslash
-	unparsed // the command is not one of sh or bash
+	evaluated // the shell evaluates the word again without its quotes
+	unparsed  // the command is not one of sh or bash
 )
 
 // IsQuoted reports whether quotes enclose the placeholder.
@@ -37,7 +39,7 @@ func (e Enclosure) IsQuoted() bool {
 func (e Enclosure) String() string {
 	return [...]string{"outside of quotes", `inside "…"`, "inside '…'", "after $ or inside $'…'", "inside `…`",
 		"in an arithmetic expression", "inside a here-document", "inside a comment", "after a backslash",
-		"in a command that sh and bash cannot read"}[e]
+		"in a word that the shell evaluates", "in a command that sh and bash cannot read"}[e]
 }
 
 // mayEnclose matches the text before a placeholder if something may enclose it, in any shell.
@@ -72,6 +74,14 @@ func Enclosures(command string, spans [][]int) []Enclosure {
 			}
 		}
 	}
+	setEvaluated := func(n syntax.Node) { set(n, evaluated, false) }
+	setCommand := func(w *syntax.Word) {
+		isWhole := func(s []int) bool { return int(w.Pos().Offset()) == s[0] && s[1] == int(w.End().Offset()) }
+		if !slices.ContainsFunc(spans, isWhole) {
+			setEvaluated(w)
+		}
+	}
+	names := evaluatedNames(file)
 	setIndex := func(n syntax.ArithmExpr) {
 		if n != nil {
 			set(n, arithmetic, false)
@@ -99,7 +109,35 @@ func Enclosures(command string, spans [][]int) []Enclosure {
 			if n.Op >= syntax.TsEql && n.Op <= syntax.TsGtr { // -eq to -gt
 				set(n, arithmetic, false)
 			}
+		case *syntax.UnaryTest:
+			if n.Op == syntax.TsVarSet {
+				setEvaluated(n.X)
+			}
+		case *syntax.CallExpr:
+			words, commands := evaluatedWords(n.Args)
+			for _, w := range words {
+				setEvaluated(w)
+			}
+			for _, w := range commands {
+				setCommand(w)
+			}
+			for _, w := range n.Args { // {name[subscript]}>file: the parser takes it for an argument
+				if strings.HasPrefix(literal(w), "{") && strings.HasSuffix(literal(w), "]}") {
+					setEvaluated(w)
+				}
+			}
+		case *syntax.DeclClause:
+			for _, part := range evaluatedInDeclaration(n) {
+				setEvaluated(part)
+			}
+		case *syntax.WordIter:
+			if names[n.Name.Value] {
+				setEvaluated(n)
+			}
 		case *syntax.Assign:
+			if n.Name != nil && names[n.Name.Value] {
+				setEvaluated(n)
+			}
 			setIndex(n.Index)
 		case *syntax.ArrayElem:
 			setIndex(n.Index)
@@ -115,6 +153,9 @@ func Enclosures(command string, spans [][]int) []Enclosure {
 		case *syntax.Comment:
 			set(n, comment, true)
 		case *syntax.Redirect:
+			if n.Op == syntax.DplOut && (n.N == nil || n.N.Value == "1") {
+				setEvaluated(n.Word)
+			}
 			if n.Hdoc != nil {
 				set(n.Hdoc, hereDocument, true)
 			}

@@ -1,0 +1,155 @@
+package shell
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Bash evaluates some words again after it has removed their quotes: it expands the subscript of a
+// variable's name, the value of an integer, and the text of a command. A placeholder that is a whole
+// command (eval {}, sh -c {}, trap {} EXIT) is meant to run its value; one in another such word is not.
+
+// evaluatedVariables are the variables of bash whose values it evaluates.
+var evaluatedVariables = []string{"RANDOM", "SRANDOM", "OPTIND", "HISTCMD", "PS4", "BASH_ENV", "ENV"}
+
+// shells are the programs that run the argument after -c.
+var shells = []string{"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"}
+
+// evaluatedNames returns the variables whose values bash evaluates: its own, and those that a command
+// declares as integers, arrays, or references.
+func evaluatedNames(file *syntax.File) map[string]bool {
+	names := map[string]bool{}
+	for _, name := range evaluatedVariables {
+		names[name] = true
+	}
+	syntax.Walk(file, func(n syntax.Node) bool {
+		if n, ok := n.(*syntax.DeclClause); ok && hasAttribute(n) {
+			for _, arg := range n.Args {
+				if arg.Name != nil {
+					names[arg.Name.Value] = true
+				}
+			}
+		}
+		return true
+	})
+	return names
+}
+
+// hasAttribute reports whether a declaration has an option with which bash evaluates the values.
+func hasAttribute(n *syntax.DeclClause) bool {
+	return n.Variant.Value != "export" && slices.ContainsFunc(n.Args, func(arg *syntax.Assign) bool {
+		option := literal(arg.Value)
+		return arg.Name == nil && strings.HasPrefix(option, "-") && strings.ContainsAny(option, "aAin")
+	})
+}
+
+// evaluatedInDeclaration returns the parts of a declaration that bash evaluates.
+func evaluatedInDeclaration(n *syntax.DeclClause) (nodes []syntax.Node) {
+	for _, arg := range n.Args {
+		switch {
+		case hasAttribute(n):
+			nodes = append(nodes, arg)
+		case n.Variant.Value == "export" || n.Variant.Value == "readonly":
+			// They refuse a name with a subscript.
+		case arg.Naked:
+			nodes = append(nodes, arg)
+		case arg.Name != nil:
+			nodes = append(nodes, arg.Name)
+		}
+	}
+	return nodes
+}
+
+// evaluatedWords returns the words of a command that bash evaluates, and those that are commands
+// themselves.
+func evaluatedWords(args []*syntax.Word) (words, commands []*syntax.Word) {
+	commands = append(commands, commandOfShell(args)...)
+	for len(args) > 1 && (literal(args[0]) == "command" || literal(args[0]) == "builtin") {
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		return nil, nil
+	}
+	name, args := literal(args[0]), args[1:]
+	switch name {
+	case "declare", "typeset", "local", "unset", "read", "wait", "let", "compgen":
+		return args, commands
+	case "test", "[":
+		return after(args, "-v"), commands
+	case "printf":
+		if len(args) > 0 && strings.HasPrefix(literal(args[0]), "-v") && literal(args[0]) != "-v" {
+			return args[:1], commands
+		}
+		return after(args, "-v"), commands
+	case "mapfile", "readarray":
+		commands = append(commands, after(args, "-C")...)
+	case "trap":
+		commands = append(commands, args[:min(len(args), 1)]...)
+	case "eval":
+		if len(args) == 1 {
+			return nil, args
+		}
+		return args, commands
+	}
+	return nil, commands
+}
+
+// commandOfShell returns the command of sh -c COMMAND, also where another program starts the shell.
+func commandOfShell(args []*syntax.Word) []*syntax.Word {
+	from := slices.IndexFunc(args, func(w *syntax.Word) bool {
+		return slices.Contains(shells, path.Base(literal(w)))
+	})
+	if from < 0 {
+		return nil
+	}
+	args = args[from:]
+	isOption := func(w *syntax.Word) bool { return strings.HasPrefix(literal(w), "-") }
+	option := slices.IndexFunc(args, func(w *syntax.Word) bool {
+		return isOption(w) && !strings.HasPrefix(literal(w), "--") && strings.Contains(literal(w), "c")
+	})
+	if option < 0 {
+		return nil
+	}
+	args = args[option+1:]
+	for len(args) > 0 && isOption(args[0]) {
+		args = args[1:]
+	}
+	return args[:min(len(args), 1)]
+}
+
+// after returns the words that follow an option.
+func after(args []*syntax.Word, option string) (words []*syntax.Word) {
+	for i, w := range args[:max(len(args)-1, 0)] {
+		if literal(w) == option {
+			words = append(words, args[i+1])
+		}
+	}
+	return words
+}
+
+// literal returns the text of a word without its quotes; "" if the shell expands something in it.
+func literal(w *syntax.Word) string {
+	if w == nil {
+		return ""
+	}
+	var b strings.Builder
+	parts := slices.Clone(w.Parts)
+	for len(parts) > 0 {
+		part := parts[0]
+		parts = parts[1:]
+		switch part := part.(type) {
+		case *syntax.Lit:
+			b.WriteString(strings.ReplaceAll(part.Value, `\`, ""))
+		case *syntax.SglQuoted:
+			b.WriteString(part.Value)
+		case *syntax.DblQuoted:
+			parts = slices.Concat(part.Parts, parts)
+		default:
+			return ""
+		}
+	}
+	return b.String()
+}
