@@ -47,6 +47,7 @@ var experiments = []experiment{
 	{"idle", "100 long jobs on 4 hosts", idle},
 	{"fleet", "1,000 hosts without machines, 128 slots each, jobs of 60 s", fleet},
 	{"links", "a dispatcher with links to 1,000 simulated hosts over ssh", fleetLinks},
+	{"soak", "what dispatcher and helpers use after many jobs and faults", soak},
 	{"million", "memory and CPU of commands on a run of 100,000 and of a million ended jobs", million},
 	{"observe", "attaching to a run, and what observers cost", observe},
 	{"copies", "what --speculate saves, on 4 hosts of 2 slots", copies},
@@ -86,7 +87,7 @@ func main() {
 	var o options
 	only := flag.String("only", "", "comma-separated experiments; all when empty")
 	flag.IntVar(&o.rounds, "rounds", 5, "rounds of each comparison; the median is quoted")
-	flag.IntVar(&o.jobs, "jobs", 10000, "jobs of the throughput experiment")
+	flag.IntVar(&o.jobs, "jobs", 10000, "jobs of the experiments throughput and soak")
 	hosts := flag.String("hosts", "1,4", "numbers of hosts of the throughput experiment, at most 4 each")
 	slots := flag.String("slots", "1,4,16", "numbers of slots in all of the throughput experiment")
 	out := flag.String("o", "", "file of the report, whose other sections are kept "+
