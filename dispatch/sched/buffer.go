@@ -76,8 +76,8 @@ func (c *Core) fillBuffers() {
 	if c.nodes[1].minPart > partPerSlot || math.IsInf(c.nodes[1].minHigh, 1) {
 		return
 	}
-	l := c.bufferCandidates()
-	for i := 0; len(l) > 0 && !c.hasLaunchedMost(); i++ {
+	l := c.candidates(true)
+	for i := 0; c.first(l) != nil && !c.hasLaunchedMost(); i++ {
 		high := float64(c.maxHighPerSlot(l))
 		i = c.next(i, func(s *hostSummary) bool { return s.minPart <= partPerSlot && s.minHigh <= high })
 		if i < 0 {
@@ -85,7 +85,7 @@ func (c *Core) fillBuffers() {
 		}
 		h := c.hosts[i]
 		c.numVisits++
-		c.fillBuffer(h, &l, left*h.limit/slots/divisor)
+		c.fillBuffer(h, l, left*h.limit/slots/divisor)
 	}
 }
 
@@ -98,64 +98,39 @@ func (h *host) mayBuffer() bool {
 // maxHighPerSlot returns the largest high-water mark of the candidates, per slot.
 func (c *Core) maxHighPerSlot(l candidates) (high int) {
 	for i := range l {
-		mean, known := c.expectedSeconds(l[i].id)
-		high = max(high, highPerSlot(mean, known, c.cfg.Buffer))
+		for _, cl := range l[i].rest() {
+			c.queue.numClassVisits++
+			mean, known := c.expectedSeconds(cl.first)
+			high = max(high, highPerSlot(mean, known, c.cfg.Buffer))
+			if cl.stats.recent.N > 0 {
+				break // the mean applies to all jobs of the queue
+			}
+		}
 	}
 	return high
 }
 
 // fillBuffer fills the buffer of one host. part is the host's part of the remaining queue.
-func (c *Core) fillBuffer(h *host, l *candidates, part int) {
+func (c *Core) fillBuffer(h *host, l candidates, part int) {
 	want := -1
 	for want < 0 || -h.freeSlots() < want && !c.hasLaunchedMost() {
-		i := l.firstForHost(c, h)
-		if i < 0 {
+		cl := c.firstFor(h, l, func(cl *class) bool {
+			c.updateFits(cl)
+			return c.canRunOn(h, cl, cl.isAvoidingHosts(c))
+		})
+		if cl == nil {
 			return
 		}
-		w := &(*l)[i]
 		if want < 0 {
-			mean, known := c.expectedSeconds(w.id)
+			mean, known := c.expectedSeconds(cl.first)
 			high := highWater(h.limit, mean, known, c.cfg.Buffer)
 			want = min(high, part)
 			if -h.freeSlots() >= (high+1)/2 || -h.freeSlots() >= want {
 				return
 			}
 		}
-		c.launchAt(l, i, h)
+		c.launchAt(cl, h)
 	}
-}
-
-// bufferCandidates returns the classes whose jobs may be buffered, in no order.
-func (c *Core) bufferCandidates() candidates {
-	c.updateShares()
-	l := candidates{}
-	for _, cl := range c.queue.list {
-		if cl.key.isPlain() && !c.usesLimitedPool(cl.spec) {
-			id, r := cl.head(c)
-			l = append(l, candidate{cl, id, r})
-		}
-	}
-	return l
-}
-
-// firstForHost returns the index of the most urgent candidate that the host may get, or -1.
-func (l candidates) firstForHost(c *Core, h *host) int {
-	best, before := -1, (*candidate).before
-	if c.hybrid && h.isLocal() {
-		before = (*candidate).beforeOnLocal
-	}
-	for i := range l {
-		if (best < 0 || before(&l[i], &l[best])) && c.canRunOn(h, l[i].class, l[i].class.isAvoidingHosts(c)) {
-			best = i
-		}
-	}
-	return best
-}
-
-func (l *candidates) remove(i int) {
-	n := len(*l) - 1
-	(*l)[i] = (*l)[n]
-	*l = (*l)[:n]
 }
 
 // minBufferedTime is how long a job stays in a buffer before it may be moved: most start sooner.

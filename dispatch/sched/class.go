@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,9 +37,12 @@ type class struct {
 	numReady  int // ready jobs
 	ranks     map[rank]*bucket
 	heap      heap.Heap[*bucket]
-	first     jobs.ID // the next job, if it is known; 0: not known
-	firstRank rank
 	listIndex int // in queue.list; -1: not there
+
+	line        *line   // in which it is while it has ready jobs
+	first       jobs.ID // the next job; 0: none
+	firstRank   rank
+	isMisplaced bool // it is in line.changed
 
 	version       fitsVersion // of the following; epoch -1: not computed
 	canRun        []bool      // by column of the host: whether it has what the class needs
@@ -51,8 +55,11 @@ type class struct {
 	stuckSince time.Duration // since when its next job has fit on no host; 0: it fits
 }
 
-// isPlain reports whether jobs of the class may be buffered.
-func (k classKey) isPlain() bool { return k.slots == 1 && k.gpus == 0 && k.mem == 0 }
+// isBufferable reports whether jobs of the class may be sent to a host ahead of need. Jobs that use
+// tokens may not, because they would take from others what they do not use yet.
+func (k classKey) isBufferable() bool {
+	return k.slots == 1 && k.gpus == 0 && k.mem == 0 && k.tokens == ""
+}
 
 // classOf returns the class of a queued job.
 func (c *Core) classOf(j *jobs.Job) *class {
@@ -106,9 +113,13 @@ func (c *Core) keyOf(j *jobs.Job) classKey {
 
 // newClass returns an empty class for the job. It does not add the class to the queue.
 func (c *Core) newClass(j *jobs.Job) *class {
-	key := c.keyOf(j)
-	return &class{key: key, stats: c.statsOf(j.Spec), spec: &jobs.Spec{Options: j.Spec.Options}, tags: j.Spec.Tags,
-		ranks: make(map[rank]*bucket), listIndex: -1, version: fitsVersion{epoch: -1}}
+	key, stats := c.keyOf(j), c.statsOf(j.Spec)
+	line := &stats.others
+	if key.isBufferable() {
+		line = &stats.bufferable
+	}
+	return &class{key: key, stats: stats, spec: &jobs.Spec{Options: j.Spec.Options}, tags: j.Spec.Tags,
+		ranks: make(map[rank]*bucket), listIndex: -1, line: line, version: fitsVersion{epoch: -1}}
 }
 
 // excludedHosts returns the hosts that the job avoids, and those where an attempt of it is open or
@@ -172,18 +183,22 @@ func (cl *class) add(c *Core, id jobs.ID, j *jobs.Job) {
 	}
 	b.ids.Push(queuedID(id))
 	cl.numReady++
-	cl.first = 0
+	if cl.first == 0 || cmp.Or(r.compare(cl.firstRank), cmp.Compare(id, cl.first)) < 0 {
+		cl.changeHead()
+	}
 	if cl.listIndex < 0 {
 		c.queue.addToList(cl)
 	}
 }
 
-// remove removes one job. Its entry in a bucket stays until it reaches the front. An empty class is
+// remove removes a job. Its entry in a bucket stays until it reaches the front. An empty class is
 // dropped with all its entries.
-func (cl *class) remove(c *Core) {
+func (cl *class) remove(c *Core, id jobs.ID) {
 	q := &c.queue
 	cl.numReady--
-	cl.first = 0
+	if id == cl.first {
+		cl.changeHead()
+	}
 	if cl.numReady > 0 {
 		return
 	}
@@ -200,16 +215,9 @@ func (cl *class) remove(c *Core) {
 	}
 }
 
-// head returns the class's next job and its rank. The job is 0 if there is none.
-func (cl *class) head(c *Core) (jobs.ID, rank) {
-	if cl.first == 0 {
-		cl.first, cl.firstRank = cl.findHead(c)
-	}
-	return cl.first, cl.firstRank
-}
-
+// findHead returns the class's next job and its rank. The job is 0 if there is none.
 func (cl *class) findHead(c *Core) (jobs.ID, rank) {
-	for len(cl.heap) > 0 {
+	for cl.numReady > 0 && len(cl.heap) > 0 {
 		b := cl.heap[0]
 		if len(b.ids) == 0 {
 			cl.heap.Pop()

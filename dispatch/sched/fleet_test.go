@@ -49,6 +49,42 @@ func TestEventsVisitFewHosts(t *testing.T) {
 	}
 }
 
+// TestEventsVisitFewClasses checks that the number of classes of jobs that an event visits does not grow
+// with the number of classes: for jobs that start and end while jobs of all classes wait for slots. Jobs
+// that need tags are sent to hosts ahead of need, and those that need memory are not.
+func TestEventsVisitFewClasses(t *testing.T) {
+	for name, options := range map[string]func(i int) jobs.Options{
+		"tags":   func(i int) jobs.Options { return jobs.Options{Tags: []string{fmt.Sprint("tag", i)}} },
+		"memory": func(i int) jobs.Options { return jobs.Options{MemBytes: int64(i+1) << 10} },
+		"queues": func(i int) jobs.Options {
+			return jobs.Options{MemBytes: int64(i+1) << 10, Queue: fmt.Sprint("q", i%2), Priority: i % 3}
+		},
+	} {
+		for _, n := range []int{16, 512} {
+			melon, kiwi := testHost("melon", 4), testHost("kiwi", 1)
+			shapes := make([]*jobs.Options, n)
+			for i := range shapes {
+				o := options(i)
+				shapes[i], melon.Tags = &o, append(melon.Tags, o.Tags...)
+			}
+			kiwi.Tags = melon.Tags
+			s := connectedStage(t, Config{}, melon, kiwi)
+			s.submit(true, slices.Repeat(shapes, 4)...)
+			for range 4 {
+				s.endFirst("melon", jobs.Outcome{Started: s.now().Wall - 1e9, Ended: s.now().Wall})
+			}
+			launched := s.numRecords(jobs.KindLaunching)
+			for range 16 {
+				s.c.queue.numClassVisits = 0
+				s.started("melon", s.attemptsOn("melon")[0].String())
+				s.endFirst("melon", jobs.Outcome{Started: s.now().Wall - 1e9, Ended: s.now().Wall})
+				wantBetween(t, fmt.Sprintf("visited classes of %d by %s", n, name), s.c.queue.numClassVisits, 1, 32)
+			}
+			wantBetween(t, "launches", s.numRecords(jobs.KindLaunching)-launched, 12, 40)
+		}
+	}
+}
+
 // TestEndOfARunVisitsFewHosts checks that the number of hosts that an event visits does not grow with
 // the number of hosts while no job waits, and jobs that were sent ahead are withdrawn for free slots.
 func TestEndOfARunVisitsFewHosts(t *testing.T) {

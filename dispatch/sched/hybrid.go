@@ -49,45 +49,40 @@ func (cl *class) estimate() float64 {
 }
 
 // beforeOnLocal replaces before for local slots.
-func (w *candidate) beforeOnLocal(o *candidate) bool {
-	if w.rank.IsUrgent != o.rank.IsUrgent {
-		return w.rank.IsUrgent
+func (cl *class) beforeOnLocal(o *class) bool {
+	if cl.firstRank.IsUrgent != o.firstRank.IsUrgent {
+		return cl.firstRank.IsUrgent
 	}
-	d := cmp.Or(cmp.Compare(w.class.stats.share.Priority, o.class.stats.share.Priority),
-		w.rank.Urgency.Compare(o.rank.Urgency),
-		cmp.Compare(w.class.estimate(), o.class.estimate()))
+	d := cmp.Or(cmp.Compare(cl.stats.share.Priority, o.stats.share.Priority),
+		cl.firstRank.Urgency.Compare(o.firstRank.Urgency),
+		cmp.Compare(cl.estimate(), o.estimate()))
 	if d != 0 {
 		return d < 0
 	}
-	return w.before(o)
+	return cl.before(o)
 }
 
 // launchShortest fills the local slots of a hybrid run.
-func (c *Core) launchShortest(l *candidates) {
+func (c *Core) launchShortest(l candidates) {
 	if !c.hybrid {
 		return
 	}
 	for h := range c.everyHost() {
-		for h.isLocal() && h.acceptsJobs() && len(*l) > 0 && !c.isLaunchDelayed() && !c.hasLaunchedMost() {
-			best := -1
-			for i := range *l {
-				w := &(*l)[i]
-				if (best < 0 || w.beforeOnLocal(&(*l)[best])) && c.fitsNow(h, w) {
-					best = i
-				}
-			}
-			if best < 0 {
+		for h.isLocal() && h.acceptsJobs() && h.freeSlots() > 0 && !c.isLaunchDelayed() && !c.hasLaunchedMost() {
+			cl := c.firstFor(h, l, func(cl *class) bool { return c.fitsNow(h, cl) })
+			if cl == nil {
 				break
 			}
-			c.launchAt(l, best, h)
+			c.launchAt(cl, h)
 		}
 	}
 }
 
-// fitsNow reports whether the host has space for a candidate now.
-func (c *Core) fitsNow(h *host, w *candidate) bool {
-	_, why := c.freeOn(h, w.class, w.class.isAvoidingHosts(c))
-	return why == notPassed && !c.waitsForPool(w.class)
+// fitsNow reports whether the host has space for the class now.
+func (c *Core) fitsNow(h *host, cl *class) bool {
+	c.updateFits(cl)
+	_, why := c.freeOn(h, cl, cl.isAvoidingHosts(c))
+	return why == notPassed && !c.waitsForPool(cl)
 }
 
 // Hybrid reports whether local slots take the shortest job first, unlike the other slots.

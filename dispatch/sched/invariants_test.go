@@ -91,7 +91,17 @@ func Inconsistency(c *Core) string {
 				queued[st])
 		}
 	}
-	inClasses, wide := 0, 0
+	inClasses, wide, inLines := 0, 0, 0
+	for _, st := range c.queues {
+		for _, l := range []*line{&st.bufferable, &st.others} {
+			c.sortLine(l)
+			for i, cl := range l.sorted {
+				if inLines++; cl.listIndex < 0 || cl.line != l || i > 0 && l.sorted[i-1].compareInLine(cl) >= 0 {
+					return fmt.Sprintf("%+v is at a wrong place of the line of queue %q", cl.key, st.share.Name)
+				}
+			}
+		}
+	}
 	for _, cl := range c.queue.list {
 		inClasses += cl.numReady
 		c.updateFits(cl)
@@ -132,6 +142,7 @@ func Inconsistency(c *Core) string {
 		{"ready jobs", c.queue.ready, waiting[stateReady]},
 		{"ready jobs with attempts", len(c.queue.tried), tried},
 		{"classes of wide jobs", c.queue.numWide, wide},
+		{"classes in lines", inLines, len(c.queue.list)},
 		{"jobs in classes", inClasses, waiting[stateReady]},
 		{"jobs beyond the ready ones that may run anywhere", max(0, len(c.queue.avoidanceOver)-waiting[stateReady]), 0},
 	} {

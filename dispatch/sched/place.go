@@ -2,7 +2,6 @@ package sched
 
 import (
 	"iter"
-	"slices"
 
 	"dcs-tui/jobs"
 )
@@ -24,11 +23,11 @@ func (c *Core) place() {
 	c.launchCopies()
 	wide := c.queue.numWide > 0
 	if c.hasFreeSlot() || wide {
-		line := c.candidates()
-		c.launchShortest(&line)
-		stuck := c.launchFrom(&line)
+		list := c.candidates(false)
+		c.launchShortest(list)
+		stuck := c.launchFrom(list)
 		if wide && !c.hasLaunchedMost() {
-			c.reserve(stuck, line)
+			c.reserve(append(stuck, list.sorted()...))
 		}
 		c.copySubmitted()
 	}
@@ -38,44 +37,39 @@ func (c *Core) place() {
 
 // launchFrom launches the candidates that have space now. It returns the classes whose next job
 // does not, in the order of their ranks.
-func (c *Core) launchFrom(l *candidates) (stuck []*class) {
-	for len(*l) > 0 && c.hasFreeSlot() && !c.hasLaunchedMost() {
-		i := l.first()
-		w := &(*l)[i]
-		h := c.chooseHost(w.class)
-		if h == nil {
-			if (c.keeper == nil || !c.isKeptFrom(c.keeper, w.class)) && c.waitsForPool(w.class) && c.canKeep(w.class) {
-				c.setKeeper(w.class)
-			}
-			stuck = append(stuck, w.class)
-			l.remove(i)
+func (c *Core) launchFrom(l candidates) (stuck []*class) {
+	for p := c.first(l); p != nil && c.hasFreeSlot() && !c.hasLaunchedMost(); p = c.first(l) {
+		cl := p.rest()[0]
+		c.updateFits(cl)
+		if h := c.chooseHost(cl); h != nil {
+			c.launchAt(cl, h)
 			continue
 		}
-		c.launchAt(l, i, h)
+		if (c.keeper == nil || !c.isKeptFrom(c.keeper, cl)) && c.waitsForPool(cl) && c.canKeep(cl) {
+			c.setKeeper(cl)
+		}
+		stuck = append(stuck, cl)
+		p.next++
 	}
 	return stuck
 }
 
-// launchAt launches the next job of the ith candidate on a host.
-func (c *Core) launchAt(l *candidates, i int, h *host) {
-	w := &(*l)[i]
-	if h.reserved == w.class {
+// launchAt launches the next job of a candidate on a host.
+func (c *Core) launchAt(cl *class, h *host) {
+	if h.reserved == cl {
 		h.reserved = nil
 	}
-	if c.keeper == w.class {
+	if c.keeper == cl {
 		c.setKeeper(nil)
 	}
-	w.class.stuckSince = 0
-	c.launch(w.id, h)
+	cl.stuckSince = 0
+	id := cl.first
+	c.launch(id, h)
 	if c.cfg.CopyAt == CopyAtSubmit {
-		c.submitted = append(c.submitted, w.id)
+		c.submitted = append(c.submitted, id)
 	}
 	c.launchAfter = c.now.Mono + c.cfg.LaunchDelay
-	if w.class.numReady == 0 {
-		l.remove(i)
-		return
-	}
-	w.id, w.rank = w.class.head(c)
+	c.sortLine(cl.line)
 }
 
 // isLaunchDelayed reports whether the next launch waits for the delay after the last one.
@@ -105,72 +99,6 @@ func (c *Core) hasFreeSlot() bool {
 
 // HasUsableSlot reports whether a slot that may be used is idle.
 func (c *Core) HasUsableSlot() bool { return c.hasFreeSlot() && !c.isLaunchingClosed() }
-
-// candidate is a class that has ready jobs, with its next job.
-type candidate struct {
-	class *class
-	id    jobs.ID
-	rank  rank
-}
-
-// before reports whether a candidate goes before another: jobs of lost hosts first, then by the
-// turn of the queue, priority, and deadline, then in the order of arrival.
-func (w *candidate) before(o *candidate) bool {
-	if w.rank.IsUrgent != o.rank.IsUrgent {
-		return w.rank.IsUrgent
-	}
-	if w.class.stats != o.class.stats {
-		if d := w.class.stats.share.Compare(o.class.stats.share); d != 0 {
-			return d < 0
-		}
-	}
-	if d := w.rank.compare(o.rank); d != 0 {
-		return d < 0
-	}
-	return w.id < o.id
-}
-
-// candidates holds the classes with ready jobs, in no order. A launch changes which queue is next,
-// so the first candidate is searched each time. There are as many candidates as queues times kinds
-// of requirements.
-type candidates []candidate
-
-// first returns the index of the candidate that precedes all others.
-func (l candidates) first() int {
-	best := 0
-	for i := 1; i < len(l); i++ {
-		if l[i].before(&l[best]) {
-			best = i
-		}
-	}
-	return best
-}
-
-func (l candidates) sort() {
-	slices.SortFunc(l, func(a, b candidate) int {
-		if a.before(&b) {
-			return -1
-		}
-		return 1
-	})
-}
-
-// candidates returns the classes with ready jobs. The result is valid until the next call.
-func (c *Core) candidates() candidates {
-	c.updateShares()
-	clear(c.queue.candidates)
-	l := c.queue.candidates[:0]
-	for _, cl := range c.queue.list {
-		c.updateFits(cl)
-		if id, r := cl.head(c); id > 0 {
-			l = append(l, candidate{cl, id, r})
-		} else {
-			c.Defects++ // a class without jobs is not in the list
-		}
-	}
-	c.queue.candidates = l
-	return l
-}
 
 // passReason is why placement passes over a host for a class.
 type passReason uint8

@@ -120,12 +120,6 @@ func (c *Core) waitsForPool(cl *class) bool {
 	return p != nil
 }
 
-// usesLimitedPool reports whether a job uses a limited pool besides the slots of the run. Such jobs
-// are not buffered, because they would take from others what they do not use yet.
-func (c *Core) usesLimitedPool(s *jobs.Spec) bool {
-	return len(s.Tokens) > 0 || c.statsOf(s).slotPool.limit >= 0
-}
-
 // queueAndTokenPools returns all pools but that of the slots of the run.
 func (c *Core) queueAndTokenPools() []*pool {
 	list := slices.Clone(c.tokens)

@@ -30,7 +30,8 @@ type queue struct {
 	classes map[classKey]*class
 	list    []*class // classes with ready jobs, in no meaningful order
 	// Memory of Core.candidates.
-	candidates candidates
+	candidates     candidates
+	numClassVisits int // number of visited classes, for tests
 	// Version of what all classes depend on besides hosts: pools, providers, whether jobs wait for hosts.
 	epoch            int
 	checked          fitsVersion // of the last refuseUnsatisfiable
@@ -216,7 +217,7 @@ func (c *Core) removeFromQueue(id jobs.ID) {
 	switch q.states[id-1] {
 	case stateReady:
 		q.ready--
-		c.classOf(c.peek(id)).remove(c)
+		c.classOf(c.peek(id)).remove(c, id)
 		delete(q.timerAt, id)
 		delete(q.avoidanceOver, id)
 		delete(q.tried, id)

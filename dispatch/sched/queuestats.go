@@ -26,8 +26,9 @@ type queueStats struct {
 	sent, sentSlots int // attempts given to hosts and not known to have started
 	dist            forecast.Distribution
 
-	share    *fairshare.Queue
-	slotPool pool // pools.go
+	share              *fairshare.Queue
+	slotPool           pool // pools.go
+	bufferable, others line // its classes with ready jobs
 }
 
 // allQueues are the queues of the run.

@@ -14,14 +14,10 @@ const reserveAfter = 2 * time.Second
 
 // reserve reserves hosts for the stuck classes that need several slots or GPUs. Otherwise other
 // jobs would take each slot that becomes free. A class waits until no class before it could use the
-// same host. rest holds the candidates that were not tried, because no slot was free.
-func (c *Core) reserve(stuck []*class, rest candidates) {
-	rest.sort()
-	// They were not tried because there was no space; they come after the others.
-	for _, w := range rest {
-		stuck = append(stuck, w.class)
-	}
+// same host.
+func (c *Core) reserve(stuck []*class) {
 	for i, cl := range stuck {
+		c.updateFits(cl)
 		if !cl.isWide() || c.waitsForPool(cl) {
 			continue
 		}
@@ -67,13 +63,12 @@ func (c *Core) isKeptFrom(r, cl *class) bool {
 	if r.numReady == 0 || cl.numReady == 0 {
 		return true
 	}
-	mine, theirs := candidate{class: cl}, candidate{class: r}
-	mine.id, mine.rank = cl.head(c)
-	theirs.id, theirs.rank = r.head(c)
-	if mine.rank.IsUrgent == theirs.rank.IsUrgent && cl.stats != r.stats {
+	_, mine := cl.head(c)
+	_, its := r.head(c)
+	if mine.IsUrgent == its.IsUrgent && cl.stats != r.stats {
 		return cl.stats.share.Priority >= r.stats.share.Priority
 	}
-	return !mine.before(&theirs)
+	return !cl.before(r)
 }
 
 // isReservedFrom reports whether the host is reserved for another class, unless the slots are kept

@@ -176,8 +176,8 @@ var mutations = []mutation{
 		{"	if r.Spec != nil {\n", "	if r.Spec != nil {\n		r.Spec.Timeout = 0\n"}}},
 	{name: "a new dispatcher forgets the tokens of what runs", file: "dispatch/sched/attempt.go", edits: []edit{
 		{"\tc.addPoolUse(f, 1)\n", "\tif c.now.Wall != c.beganAt {\n\t\tc.addPoolUse(f, 1)\n\t}\n"}}},
-	{name: "what is buffered holds no tokens", file: "dispatch/sched/buffer.go", edits: []edit{
-		{"cl.key.isPlain() && !c.usesLimitedPool(cl.spec)", "cl.key.isPlain()"}}},
+	{name: "what is buffered holds no tokens", file: "dispatch/sched/class.go", edits: []edit{
+		{"k.mem == 0 && k.tokens == \"\"", "k.mem == 0"}}},
 	{name: "a step launches one job too many", file: "dispatch/sched/place.go", edits: []edit{
 		{"return c.numLaunched >= c.cfg.MaxLaunches }", "return c.numLaunched > c.cfg.MaxLaunches }"}}},
 	{name: "kept slots are given to other queues", file: "dispatch/sched/reserve.go", edits: []edit{
