@@ -3,11 +3,9 @@
 package remote
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -71,22 +69,59 @@ const (
 	killTime   = 10 * time.Second
 )
 
-// endAll ends what pick chooses: SIGTERM and SIGCONT, up to grace to end, and then SIGKILL, with a
-// new snapshot per round, until nothing is left. It returns what could not be ended because it is
-// stuck in the kernel.
+// endAll ends what pick chooses among all processes.
 func endAll(pick chooser, grace time.Duration) []proc { return endChasing(pick, nil, grace) }
 
 // endChasing is endAll for processes that may include our own children: those that mine accepts are
 // chased.
 func endChasing(pick chooser, mine func(proc) bool, grace time.Duration) []proc {
+	return (&ending{pick: pick, mine: mine}).run(grace)
+}
+
+// ending ends processes.
+type ending struct {
+	pick chooser
+	mine func(proc) bool // accepts those of our own children that are chased; nil: none
+
+	// isElsewhere reports whether a process to end may be no descendant of ours. Until it does, only
+	// descendants are considered. If it is nil, all processes are considered from the start. It is
+	// called when no descendant is left to end.
+	isElsewhere func() bool
+}
+
+// choose returns what is to be ended now.
+func (e *ending) choose() []proc {
+	if e.isElsewhere == nil {
+		return e.pick(scan(nil))
+	}
+	return e.pick(scanOwn())
+}
+
+// run sends SIGTERM and SIGCONT, waits at most grace, and then sends SIGKILL, with a new snapshot per
+// round, until nothing is left. It returns what could not be ended because it is stuck in the kernel.
+func (e *ending) run(grace time.Duration) []proc {
+	mine := e.mine
 	c := &chaser{mine: mine, dead: map[int]bool{}}
 	gone := func(left []proc, signals ...unix.Signal) bool {
-		return len(left) == 0 && (mine == nil || !c.signalAll(signals...)) && hungProcs.waitUntilNone()
+		if len(left) > 0 {
+			return false
+		}
+		if mine != nil && !hasNoChildren() && c.signalAll(signals...) {
+			return false
+		}
+		if !hungProcs.waitUntilNone() {
+			return false
+		}
+		if e.isElsewhere != nil && e.isElsewhere() {
+			e.isElsewhere = nil
+			return false
+		}
+		return true
 	}
 	told := map[int]uint64{} // pid: start of processes that got SIGTERM
 	var deadline time.Duration
 	for {
-		left := pick(scan(nil))
+		left := e.choose()
 		if gone(left) {
 			return nil
 		}
@@ -110,7 +145,7 @@ func endChasing(pick chooser, mine func(proc) bool, grace time.Duration) []proc 
 	}
 	began := uptime()
 	for round := 0; round < killRounds || uptime()-began < killTime; round++ {
-		left := pick(scan(nil))
+		left := e.choose()
 		if gone(left, unix.SIGKILL) {
 			return nil
 		}
@@ -120,7 +155,7 @@ func endChasing(pick chooser, mine func(proc) bool, grace time.Duration) []proc 
 		}
 		waitAny(left, 500*time.Millisecond)
 	}
-	left := pick(scan(nil))
+	left := e.choose()
 	if len(left) == 0 && mine != nil {
 		left, _ = c.ownChildren(children())
 	}
@@ -250,12 +285,7 @@ func (c *chaser) signalAll(signals ...unix.Signal) (found bool) {
 
 // children returns the children of our first thread, to which orphans fall, or none if the kernel
 // does not report them.
-func children() (pids []int) {
-	for _, w := range bytes.Fields(procFile(os.Getpid(), "task/"+strconv.Itoa(os.Getpid())+"/children")) {
-		pids = append(pids, int(parseNumber(w)))
-	}
-	return pids
-}
+func children() []int { return childrenOf(proc{pid: os.Getpid()}) }
 
 // ownChildren returns those of pids, our children, that mine accepts. It is not sure if one of them
 // has ended since they were listed, because its children are ours now.

@@ -91,7 +91,7 @@ func FuzzStat(f *testing.F) {
 // start time.
 func TestCommandNameCannotFalsifyTheStartTime(t *testing.T) {
 	p, ok := parseStat(1234, []byte("1234 (a) b) (c) S 7 1230 99 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 1 0 777 8 2"))
-	if want := (proc{pid: 1234, ppid: 7, group: 1230, state: 'S', start: 777, ticks: 100,
+	if want := (proc{pid: 1234, ppid: 7, group: 1230, state: 'S', threads: 1, start: 777, ticks: 100,
 		rss: 2 * int64(pageSize)}); !ok || p != want {
 		t.Errorf("%+v, want %+v", p, want)
 	}

@@ -95,14 +95,14 @@ func (h *helper) warnAttempt(id jobs.AttemptID) {
 		h.mu.Lock()
 		group := r.group
 		h.mu.Unlock()
-		sendWarning(h.attemptProcs(id, by, group), h.config.Signal)
+		sendWarning(h.attemptProcs(id, by, group)(scan(nil)), h.config.Signal)
 	}
 }
 
-// sendWarning sends a signal to those processes that have a handler for it. It would end others,
-// such as the shell around a program that writes checkpoints.
-func sendWarning(pick chooser, signal int) {
-	ready := slices.DeleteFunc(pick(scan(nil)), func(p proc) bool { return !handlesSignal(p.pid, signal) })
+// sendWarning sends a signal to those of ps that have a handler for it. It would end others, such as
+// the shell around a program that writes checkpoints.
+func sendWarning(ps []proc, signal int) {
+	ready := slices.DeleteFunc(ps, func(p proc) bool { return !handlesSignal(p.pid, signal) })
 	signalAll(ready, unix.Signal(signal))
 }
 

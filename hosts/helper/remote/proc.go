@@ -20,6 +20,7 @@ import (
 type proc struct {
 	pid, ppid, group int
 	state            byte
+	threads          int
 	start            uint64 // clock ticks since boot, field 22
 	ticks            uint64 // user and system time, including children that it waited for
 	rss              int64  // resident bytes, approximately
@@ -51,7 +52,7 @@ func parseStat(pid int, b []byte) (p proc, ok bool) {
 	}
 	p = proc{
 		pid: pid, ppid: int(parseNumber(f[1])), group: int(parseNumber(f[2])), state: f[0][0],
-		start: parseNumber(f[19]), rss: int64(parseNumber(f[21])) * int64(pageSize),
+		threads: int(parseNumber(f[17])), start: parseNumber(f[19]), rss: int64(parseNumber(f[21])) * int64(pageSize),
 	}
 	for _, ticks := range f[11:15] {
 		p.ticks += parseNumber(ticks)
@@ -119,18 +120,24 @@ func openProc(path string) (int, error) {
 	}
 }
 
+// procNames lists a directory of /proc.
+func procNames(dir string) []string {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer d.Close()
+	names, _ := d.Readdirnames(-1)
+	return names
+}
+
 // table is a snapshot of all processes, by pid.
 type table map[int]proc
 
 // scan takes a snapshot without the pids in skip and without processes that hang. It removes from
 // skip the pids of processes that are gone.
 func scan(skip map[int]bool) table {
-	d, err := os.Open("/proc")
-	if err != nil {
-		return nil
-	}
-	names, _ := d.Readdirnames(-1)
-	d.Close()
+	names := procNames("/proc")
 	pids := make([]int, 0, len(names))
 	there := make(map[int]bool, len(skip))
 	for _, n := range names {
@@ -151,6 +158,59 @@ func scan(skip map[int]bool) table {
 		t[p.pid] = p
 	}
 	return t
+}
+
+// scanOwn takes a snapshot of the descendants of this process. As a subreaper it is the ancestor of
+// all processes that its jobs have started. Without support by the kernel, or while a process hangs,
+// it scans all processes.
+func scanOwn() table {
+	if hasNoChildren() {
+		return table{}
+	}
+	self, ok := readProc(os.Getpid())
+	if !ok || !listsChildren() {
+		return scan(nil)
+	}
+	t := table{}
+	for pids := childrenOf(self); len(pids) > 0; {
+		var below []int
+		hungProcs.each(pids, func(pid int) func() {
+			p, ok := readProc(pid)
+			if !ok {
+				return func() {}
+			}
+			kids := childrenOf(p)
+			return func() {
+				t[pid] = p
+				below = append(below, kids...)
+			}
+		})
+		// A process whose parent ends meanwhile is listed twice.
+		pids = slices.DeleteFunc(below, func(pid int) bool { return t[pid].pid == pid })
+	}
+	if len(hungProcs.ownProcs()) > 0 {
+		return scan(nil)
+	}
+	return t
+}
+
+// listsChildren reports whether the kernel lists the children of a thread.
+var listsChildren = sync.OnceValue(func() bool {
+	return unix.Access(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid()), unix.R_OK) == nil
+})
+
+// childrenOf returns the children of p. The list may lack some if others end meanwhile.
+func childrenOf(p proc) (pids []int) {
+	threads := []string{strconv.Itoa(p.pid)}
+	if p.threads > 1 {
+		threads = procNames(fmt.Sprintf("/proc/%d/task", p.pid))
+	}
+	for _, thread := range threads {
+		for _, w := range bytes.Fields(procFile(p.pid, "task/"+thread+"/children")) {
+			pids = append(pids, int(parseNumber(w)))
+		}
+	}
+	return pids
 }
 
 // descendants returns the pids of all descendants of the roots, without the roots.

@@ -376,11 +376,8 @@ func (h *helper) missingThreadsLocked() (n int64) {
 
 // numThreads returns the number of threads of a process, or 0 if it is gone.
 func numThreads(pid int) int64 {
-	b := procFile(pid, "stat")
-	if f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:]); len(f) > 17 {
-		return int64(parseNumber(f[17]))
-	}
-	return 0
+	p, _ := readProc(pid)
+	return int64(p.threads)
 }
 
 // giveBackAtLimitLocked refuses everything that waits because a limit leaves only so many slots.

@@ -158,7 +158,7 @@ func (s *slot) leftChildren() int {
 		}
 		delete(s.leftBehind, pid)
 	}
-	t := scan(nil)
+	t := scanOwn()
 	n := 0
 	for pid, p := range t {
 		if p.ppid != s.holder.PID || p.state == 'Z' || s.leftBehind[pid] == p.start {

@@ -193,7 +193,7 @@ func (w *watch) warn(c *current) {
 	runs := w.current == c && c.treeEnded == nil
 	w.mu.Unlock()
 	if runs {
-		sendWarning(w.tree(c), w.slot.config.Signal)
+		sendWarning(w.tree(c)(scanOwn()), w.slot.config.Signal)
 	}
 }
 
@@ -219,7 +219,8 @@ func (w *watch) stop(c *current, why endCause) {
 	}
 	go func() {
 		defer close(c.treeEnded)
-		if left := endChasing(w.tree(c), w.childOf(c), grace); len(left) > 0 {
+		e := &ending{w.tree(c), w.childOf(c), func() bool { return w.slot.isElsewhere(c.id) }}
+		if left := e.run(grace); len(left) > 0 {
 			line := (&report{Kind: repTrouble, Attempt: c.id, By: w.slot.holder,
 				Why: fmt.Sprintf("%s could not be ended: these processes cannot be killed: %s", c.id,
 					listProcs(left))}).append(nil)
@@ -344,7 +345,7 @@ func memoryPause(sum func()) time.Duration {
 // memoryOf returns the memory of the processes of c. The sum of their resident sizes is cheap but
 // counts shared pages several times. If it exceeds the limit, the proportional sizes are summed.
 func (w *watch) memoryOf(c *current) (used int64) {
-	t := scan(nil)
+	t := scanOwn()
 	for pid, start := range c.leftBehind {
 		if t[pid].start == start { // left by an earlier job
 			delete(t, pid)

@@ -1,0 +1,123 @@
+//go:build linux
+
+package remote
+
+import (
+	"strings"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// A process of a job may run outside of the tree of the job's supervisor: a service of the host has
+// started it with the job's environment, as at does. Only a scan of all processes finds it. Many
+// supervisors may end their jobs at the same time, so they share such scans through the control page:
+// one of them scans, and the result is valid for all that began to wait before.
+
+const (
+	searchLease    = 3 * time.Second // for one search
+	searchTimeout  = 2 * searchLease // after which a supervisor looks for itself
+	searchInterval = 5 * time.Millisecond
+)
+
+// isElsewhere reports whether a process of a running attempt may run outside of the tree of its
+// supervisor. id is the attempt of this supervisor.
+func (s *slot) isElsewhere(id jobs.AttemptID) bool {
+	return s.control.shareSearch(uptime(), func() bool { return s.search(id) })
+}
+
+// shareSearch returns the result of a search that began after the given time, by this process or by
+// another one. Without a result in time it returns true.
+func (c *control) shareSearch(after time.Duration, search func() (found bool)) (found bool) {
+	for now := after; now < after+searchTimeout; now = uptime() {
+		if found, known := c.searchedSince(after); known {
+			return found
+		}
+		reserved := c.word(ctlSearching)
+		until := reserved.Load()
+		isReserved := now < time.Duration(until) && time.Duration(until) <= now+searchLease
+		if mine := int64(now + searchLease); !isReserved && reserved.CompareAndSwap(until, mine) {
+			found, known := c.searchedSince(after) // another search may have ended since
+			if !known {
+				result := int64(uptime()) << 1
+				if found = search(); found {
+					result |= 1
+				}
+				raiseWord(c.word(ctlSearched), result)
+			}
+			reserved.CompareAndSwap(mine, 0)
+			return found
+		}
+		time.Sleep(searchInterval)
+	}
+	return true
+}
+
+// searchedSince returns the result of the last search if it began after the given time.
+func (c *control) searchedSince(after time.Duration) (found, known bool) {
+	last := c.word(ctlSearched).Load()
+	return last&1 != 0, time.Duration(last>>1) >= after
+}
+
+// search scans all processes for those that have the cookie of a running attempt and are no
+// descendants of its supervisor.
+func (s *slot) search(id jobs.AttemptID) (found bool) {
+	var holders map[jobs.AttemptID]holder
+	if !withTimeout(searchLease, func() { holders, _ = s.spool.takenAttempts() }) || holders == nil {
+		return true
+	}
+	holders[id] = s.holder
+	t := scan(nil)
+	var pids []int
+	for pid, p := range t {
+		if isEndable(p) {
+			pids = append(pids, pid)
+		}
+	}
+	for pid, m := range cookiesOf(pids) {
+		name, ok := strings.CutPrefix(m.cookie, s.cookiePrefix)
+		if !ok {
+			continue
+		}
+		attempt, err := jobs.ParseAttemptID(name)
+		if by, runs := holders[attempt]; err == nil && runs && !t.isBelow(pid, by.PID) && !isBelowNow(t[pid], by.PID) {
+			return true
+		}
+	}
+	return len(hungProcs.ownProcs()) > 0
+}
+
+// maxDepth bounds the way from a process to its ancestors, because a snapshot with reused pids may
+// have cycles.
+const maxDepth = 1000
+
+// isBelow reports whether root is an ancestor of a process.
+func (t table) isBelow(pid, root int) bool {
+	for range maxDepth {
+		p, ok := t[pid]
+		if !ok || p.ppid == root {
+			return ok
+		}
+		pid = p.ppid
+	}
+	return false
+}
+
+// isBelowNow is isBelow for the present, for a process whose ancestors have ended since the
+// snapshot. It also returns true if p has ended.
+func isBelowNow(p proc, root int) bool {
+	for range 3 { // ancestors may end while we look
+		t := table{}
+		for pid := p.pid; pid > 0 && len(t) < maxDepth; pid = t[pid].ppid {
+			q, ok := readProc(pid)
+			if pid == p.pid && (!ok || q.start != p.start || !isEndable(q)) {
+				return true
+			}
+			t[pid] = q
+			if q.ppid == root {
+				return true
+			}
+		}
+	}
+	return false
+}

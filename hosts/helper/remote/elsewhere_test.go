@@ -1,0 +1,140 @@
+//go:build linux
+
+package remote
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/internal/polltest"
+	"dcs-tui/jobs"
+)
+
+// TestProcessElsewhereIsEnded checks that a process with the cookie of a job that runs outside of the
+// tree of the job's supervisor has ended when the job's outcome is reported, and that processes of
+// other jobs have not.
+func TestProcessElsewhereIsEnded(t *testing.T) {
+	w := newWorld(t)
+	f := w.startWith(2)
+	elsewhere := func(id string) proc {
+		_, p := grouped(t, []string{"PATH=/usr/bin:/bin", cookieVar + "=" + cookie(w.run, "melon1", id)}, "sh", "-c",
+			"echo up; while :; do sleep 1000; done")
+		return p
+	}
+	f.hold("1.1", "exit")
+	f.hold("2.1", "exit")
+	first, second := elsewhere("1.1"), elsewhere("2.1")
+	isAlive := func(p proc) bool { return holder{0, p.pid, p.start}.isAlive() }
+	f.kill("1.1")
+	if o := f.exit("1.1"); !o.Stopped || isAlive(first) {
+		t.Errorf("1.1 ended with %+v, and its process elsewhere is alive: %t", o, isAlive(first))
+	}
+	if !isAlive(second) {
+		t.Error("a process of another job was ended")
+	}
+	f.kill("2.1")
+	if o := f.exit("2.1"); !o.Stopped || isAlive(second) {
+		t.Errorf("2.1 ended with %+v, and its process elsewhere is alive: %t", o, isAlive(second))
+	}
+	f.endRun()
+}
+
+// TestSearchIsShared checks that supervisors that wait at the same time share one search, that a
+// search that began too early is not used, and that one whose process has died delays nobody for
+// long.
+func TestSearchIsShared(t *testing.T) {
+	c := &control{mem: make([]byte, controlBytes)}
+	var searches atomic.Int32
+	share := func(after time.Duration, waiters int, found bool) {
+		t.Helper()
+		var all sync.WaitGroup
+		for range waiters {
+			all.Go(func() {
+				if got := c.shareSearch(after, func() bool { searches.Add(1); return found }); got != found {
+					t.Errorf("found %t, want %t", got, found)
+				}
+			})
+		}
+		all.Wait()
+	}
+	began := uptime()
+	for i, waiters := range []int{100, 1, 100} {
+		share(began, waiters, i == 2)
+		if n := searches.Load(); n != int32(i+1) {
+			t.Fatalf("%d searches in round %d, want one more in each", n, i+1)
+		}
+		began = uptime() + 1
+	}
+	c.word(ctlSearching).Store(int64(uptime() + time.Millisecond)) // its process has died
+	share(uptime(), 1, false)
+	c.word(ctlSearching).Store(1 << 62) // damaged
+	share(uptime(), 1, false)
+	if n := searches.Load(); n != 5 {
+		t.Errorf("%d searches, want 5", n)
+	}
+}
+
+// readsOf returns how often a process has called read.
+func readsOf(t *testing.T, pid int) int {
+	t.Helper()
+	_, after, ok := bytes.Cut(procFile(pid, "io"), []byte("syscr: "))
+	if !ok {
+		t.Skip("the kernel does not count reads")
+	}
+	return int(parseNumber(after))
+}
+
+// TestEndedJobReadsNoOtherProcesses checks that supervisors whose jobs end at the same time read
+// little more than the files of their own processes: only those that search read those of others.
+func TestEndedJobReadsNoOtherProcesses(t *testing.T) {
+	if !listsChildren() {
+		t.Skip("the kernel does not list children")
+	}
+	const slots = 24
+	w := newWorld(t)
+	ready := w.fifo("ready")
+	f := w.startWith(slots)
+	var list []hosts.LaunchJob
+	var ids []jobs.AttemptID
+	for i := range slots {
+		id := fmt.Sprintf("%d.1", i+1)
+		list = append(list, job(id, "setsid sleep 1000 & echo $$ > "+ready+"; sleep 1000"))
+		ids = append(ids, attemptID(t, id))
+	}
+	f.launch(list...)
+	shells := strings.Fields(w.receiveLines(ready, slots))
+	c := w.control()
+	before := map[int]int{}
+	for i := range slots {
+		pid := int(c.serving(i + 1).Load())
+		before[pid] = readsOf(t, pid)
+	}
+	reserve := func() { c.word(ctlSearching).Store(int64(uptime() + searchLease/2)) }
+	reserve()
+	f.send(&hosts.Kill{Epoch: 1, Attempts: ids, Why: "asked"})
+	polltest.Until(t, "all shells have ended", func() bool {
+		reserve() // nobody searches before
+		return !slices.ContainsFunc(shells, func(pid string) bool { _, ok := readProc(atoi(t, pid)); return ok })
+	})
+	c.word(ctlSearching).Store(0)
+	for _, id := range ids {
+		f.exit(id.String())
+	}
+	var reads []int
+	for pid, n := range before {
+		reads = append(reads, readsOf(t, pid)-n)
+	}
+	slices.Sort(reads)
+	t.Log("reads by each supervisor:", reads)
+	if median := reads[slots/2]; median > 300 {
+		t.Errorf("half of the supervisors have read %d times or more, want at most 300", median)
+	}
+	f.endRun()
+}
