@@ -7,7 +7,8 @@ SEEDS ?= 10000
 FIRST ?= 0
 FAULTS ?= 200
 SEED ?= 0
-SCALE ?= 0.1
+SCALE ?= 1
+ROUNDS ?= 5
 # The systems that releases are for.
 SYSTEMS ?= linux/amd64 linux/arm64 darwin/arm64 darwin/amd64
 HOMEPAGE ?= https://example.org/dcs-tui
@@ -103,9 +104,9 @@ bench: build ## throughput, gaps, efficiency, memory beside xargs -P; the screen
 	go run ./bench
 	go test ./dispatch/sched -run - -bench Fleet -benchtime 1x
 
-papers: build ## the papers' experiments at SCALE of their length (0.1); writes docs/internals/papers.md; goes on where it stopped
+papers: build ## the papers' experiments, ROUNDS (5) of each, at SCALE of their length (1); writes docs/internals/papers.md; goes on where it stopped
 	@scripts/need-sshd
-	go run ./bench -papers -again=false -rounds 1 -scale $(SCALE)
+	go run ./bench -papers -rounds $(ROUNDS) -scale $(SCALE)
 
 compare: build ## the same jobs through dcs-tui, GNU parallel, xargs, HyperQueue, dask, Parsl, and pools of Python; writes the table of docs/compare.md
 	@scripts/need-sshd

@@ -65,7 +65,7 @@ func compare(o options, python, only, some, out string) error {
 	if err := c.writeFiles(); err != nil {
 		return err
 	}
-	where := o.measured()
+	where := o.conditions()
 	list := c.present(some)
 	for _, p := range list {
 		for _, m := range measurements {

@@ -10,8 +10,8 @@
 //	                                measure one section of the report again
 //	go run ./bench -papers -scale 0.1
 //	                                the experiments of the papers, at a tenth of their length;
-//	                                writes docs/internals/papers.md; -again=false goes on where the
-//	                                last call stopped
+//	                                writes docs/internals/papers.md; goes on where the last call
+//	                                stopped
 //	go run ./bench -compare -o docs/compare.md
 //	                                the same jobs through dcs-tui and other programs
 //	go run ./bench -bigrun N DIR    write a run of N ended jobs to DIR, to measure commands on it
@@ -64,7 +64,6 @@ type options struct {
 	hosts  []int
 	slots  []int
 	scale  float64
-	again  bool // measure again what the report has under the same conditions
 }
 
 // suite is a list of experiments and the report to which they write.
@@ -77,11 +76,8 @@ type suite struct {
 //go:embed papers_heading.md
 var papersHeading string
 
-var suites = map[bool]suite{
-	false: {experiments, "bench/results.md", "",
-		"# Results\n\nWritten by `make bench`. The machine is shared: look at the ratios, which are of one run.\n"},
-	true: {papers, "docs/internals/papers.md", "docs/internals/papers", papersHeading},
-}
+var benchmarks = suite{experiments, "bench/results.md", "",
+	"# Results\n\nWritten by `make bench`. The machine is shared: look at the ratios, which are of one run.\n"}
 
 func main() {
 	var o options
@@ -93,9 +89,7 @@ func main() {
 	out := flag.String("o", "", "file of the report, whose other sections are kept "+
 		"(default bench/results.md with all experiments, none with -only)")
 	ofPapers := flag.Bool("papers", false, "the experiments of the papers, and docs/internals/papers.md, instead")
-	flag.Float64Var(&o.scale, "scale", 0.1, "length of the papers' experiments, as a part of theirs")
-	flag.BoolVar(&o.again, "again", true,
-		"measure again what the report has of this commit, scale, and number of rounds")
+	flag.Float64Var(&o.scale, "scale", 1, "length of the papers' experiments, as a part of theirs")
 	flag.StringVar(&o.bin, "bin", "./dcs-tui", "the program to measure")
 	withOthers := flag.Bool("compare", false,
 		"compare with other programs instead; -o is a page with the markers of the table")
@@ -126,7 +120,6 @@ func main() {
 		}
 		os.Exit(status)
 	}
-	set := suites[*ofPapers]
 	var err error
 	if o.scale <= 0 || o.scale > 1 {
 		err = fmt.Errorf("-scale %v: a number above 0 and up to 1 is wanted", o.scale)
@@ -137,11 +130,13 @@ func main() {
 	case err != nil:
 	case *withOthers:
 		err = compare(o, *python, *only, *programs, *out)
+	case *ofPapers:
+		err = measurePapers(o, *only, cmp.Or(*out, "docs/internals/papers.md"))
 	default:
 		if *only == "" {
-			*out = cmp.Or(*out, set.file)
+			*out = cmp.Or(*out, benchmarks.file)
 		}
-		err = measure(o, &set, *only, *out)
+		err = measure(o, &benchmarks, *only, *out)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -188,24 +183,13 @@ func measure(o options, set *suite, only, out string) error {
 	}
 	defer l.close()
 	r := &report{suite: set, options: o}
-	if out == "" {
-		set.charts = ""
-	}
 	for _, e := range set.list {
 		if !isChosen(e.name, only) {
 			continue
 		}
-		before, err := kept(out)
-		if err != nil {
-			return err
-		}
-		if !o.again && strings.Contains(before[e.name], o.conditions()) {
-			fmt.Fprintf(os.Stderr, "== %s: %s has it\n", e.name, out)
-			continue
-		}
 		fmt.Fprintf(os.Stderr, "== %s: %s\n", e.name, e.what)
 		start := time.Now()
-		r.section(e.name, e.what)
+		r.begin(e.name, e.what, o.conditions())
 		if err := e.run(l, r); err != nil {
 			return fmt.Errorf("%s: %w", e.name, err)
 		}

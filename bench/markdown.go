@@ -21,28 +21,20 @@ type report struct {
 	b    bytes.Buffer // its text
 }
 
-// conditions describes the version and the length of a measurement. Two measurements with the same
-// conditions may replace each other.
+// conditions describes when and where a measurement that begins now is made.
 func (o options) conditions() string {
 	commit, _ := exec.Command("git", "rev-parse", "--short", "HEAD").Output()
-	return fmt.Sprintf(" at commit %s, scale %v, rounds %d; ", strings.TrimSpace(string(commit)), o.scale, o.rounds)
-}
-
-// measured returns a line that describes when, under which conditions, and where a measurement was
-// made.
-func (o options) measured() string {
 	kernel, _ := exec.Command("uname", "-sr").Output()
-	load, _ := os.ReadFile("/proc/loadavg")
-	busy, _, _ := strings.Cut(string(load), " ")
-	return fmt.Sprintf("Measured on %s%s%s, %d cores, load %s at the beginning, %s.",
-		time.Now().UTC().Format("2006-01-02"), o.conditions(),
-		strings.TrimSpace(string(kernel)), runtime.NumCPU(), busy, runtime.Version())
+	return fmt.Sprintf("Measured on %s at commit %s, rounds %d; %s, %d cores, load %.2f at the beginning, %s.",
+		time.Now().UTC().Format("2006-01-02"), strings.TrimSpace(string(commit)), o.rounds,
+		strings.TrimSpace(string(kernel)), runtime.NumCPU(), loadNow(), runtime.Version())
 }
 
-func (r *report) section(name, what string) {
+// begin begins a section. conditions describes when and where it was measured.
+func (r *report) begin(name, what, conditions string) {
 	r.name = name
 	r.b.Reset()
-	fmt.Fprintf(&r.b, "## %s: %s\n\n%s\n\n", name, what, r.measured())
+	fmt.Fprintf(&r.b, "## %s: %s\n\n%s\n\n", name, what, conditions)
 }
 
 // table writes a table header. row adds the rows.
