@@ -1,6 +1,7 @@
 package sched_test
 
 import (
+	"runtime/debug"
 	"slices"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 // their minds, and dispatchers that are killed. The invariants of package sim are checked, too
 // (promises 1, 2, and 4; D6, E6, B1, P2, K8, K9).
 func TestCoreStaysConsistentInSimulatedWorlds(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	sim.CheckCore = sched.Inconsistency
 	defer func() { sim.CheckCore = nil }()
 	seeds := 500
@@ -29,6 +31,7 @@ func TestCoreStaysConsistentInSimulatedWorlds(t *testing.T) {
 // TestUnvisitedHostsNeedNoVisit checks that Steps which visit all hosts decide what those decide that
 // visit only the hosts on which they may have an effect.
 func TestUnvisitedHostsNeedNoVisit(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	defer func() { sim.CheckCore = nil }()
 	seeds := 100
 	if testing.Short() {

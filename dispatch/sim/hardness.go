@@ -51,14 +51,17 @@ func tooHard(s, late *jobs.Spec) bool {
 // checkHardness checks a launch. After damage to the journal, attempts appear on hosts although no
 // record names them, and a timeout may be forgotten.
 func (w *World) checkHardness(t *jobs.Table, r *jobs.Record) {
-	if t.Damaged {
+	if t.Damaged || t.Counts[jobs.TimedOut] == 0 {
 		return
 	}
-	j := t.Job(r.Job)
-	for o := range t.Rows() {
-		if o.State == jobs.TimedOut && tooHard(j.Spec, o.Spec) {
+	spec := t.Spec(r.Job)
+	for id := jobs.ID(1); int(id) <= t.NumJobs(); id++ {
+		if t.State(id) != jobs.TimedOut {
+			continue
+		}
+		if late := t.Spec(id); tooHard(spec, late) {
 			w.fail(HarderSkipped, "%s is launched (hardness %v), and job %d (%v) has timed out", r.Attempt(),
-				j.Spec.Hardness, o.Spec.ID, o.Spec.Hardness)
+				spec.Hardness, id, late.Hardness)
 		}
 	}
 }

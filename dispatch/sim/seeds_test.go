@@ -3,6 +3,7 @@ package sim
 import (
 	"flag"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -23,6 +24,8 @@ func init() {
 		"in TestSeeds inject only deaths of dispatchers and journals that end early")
 	flag.BoolVar(&blameAll, "bad-hosts", false, "in TestSeeds make every world one of bad hosts and broken jobs")
 	flag.BoolVar(&batterAll, "battered", false, "damage the journal of every world again and again")
+	// A world is small and short-lived: with the usual heap, a quarter of the time is garbage collection.
+	debug.SetGCPercent(400)
 }
 
 // TestSeeds checks every invariant in many worlds, with 40 to 60 faults in each (promises 1, 2, 3

@@ -375,7 +375,7 @@ func (w *World) checkLimits(l *dispatcher, r *jobs.Record) {
 	is := t.Job(r.Job)
 	spec, tokens, ofQueue, most := is.Spec, map[string]int{}, 0, 0
 	onHost, byQueue := 0, map[string]int{}
-	for j := range t.Rows() {
+	for j := range t.RowsWithOptions() {
 		if j.Spec.Queue == spec.Queue && j.Spec.QueueSlots > 0 {
 			most = j.Spec.QueueSlots // an edit does not change the limit
 		}
