@@ -52,13 +52,13 @@ func measureCapacity(slots func(cores int) int) capacity {
 			Of:    float64(c.machineCores),
 		})
 	}
-	if limit, _ := groups.memoryLimit(); limit < c.memory.total {
+	if limit, left := memoryLimit(groups.dirs("memory")); limit < c.memory.total {
 		c.limits = append(c.limits, hosts.CapacityLimit{
 			Kind:  hosts.CapacityOfMemory,
 			Value: float64(limit),
 			Of:    float64(c.memory.total),
 		})
-		c.memory = c.memory.within(groups)
+		c.memory = c.memory.within(limit, left)
 	}
 	needed := float64(slots(c.cores) * jobProcesses)
 	if limit := groups.processLimit(); limit < needed {
@@ -140,11 +140,11 @@ func (g controlGroups) cpuQuota() float64 {
 	return quota
 }
 
-// memoryLimit returns the smallest limit of the groups, in bytes, and how much of it is left, apart
+// memoryLimit returns the smallest limit of control groups, in bytes, and how much of it is left, apart
 // from caches of files. Without a limit both are the largest int64.
-func (g controlGroups) memoryLimit() (limit, left int64) {
+func memoryLimit(dirs []string) (limit, left int64) {
 	limit, left = math.MaxInt64, math.MaxInt64
-	for _, dir := range g.dirs("memory") {
+	for _, dir := range dirs {
 		names := []string{"memory.max", "memory.current", "inactive_file"}
 		if _, err := os.Stat(filepath.Join(dir, names[0])); err != nil {
 			names = []string{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}
@@ -180,9 +180,9 @@ func (g controlGroups) processLimit() float64 {
 	return limit
 }
 
-// within returns the memory of the machine within the limits of control groups.
-func (m memInfo) within(groups controlGroups) memInfo {
-	limit, left := groups.memoryLimit()
+// within returns the memory of the machine within the limit of control groups, of which so much is
+// left.
+func (m memInfo) within(limit, left int64) memInfo {
 	if limit >= m.total && m.total > 0 {
 		return m
 	}

@@ -58,7 +58,7 @@ func TestLimitsOfControlGroups(t *testing.T) {
 					g.mounts += "30 25 0:26 / " + dir + "/" + controller + " rw - cgroup cgroup rw," + controller + "\n"
 				}
 			}
-			limit, left := g.memoryLimit()
+			limit, left := memoryLimit(g.dirs("memory"))
 			if g.cpuQuota() != c.quota || limit != c.limit || left != c.left || g.processLimit() != c.processes {
 				t.Errorf("got %v cores, %d bytes with %d left, %v processes; want %v, %d, %d, %v",
 					g.cpuQuota(), limit, left, g.processLimit(), c.quota, c.limit, c.left, c.processes)
@@ -79,7 +79,7 @@ func TestMemoryWithinControlGroups(t *testing.T) {
 		{total: 5000, available: -1}:   {total: 1000, available: 600},
 		{total: 800, available: 700}:   {total: 800, available: 700},
 	} {
-		if got := machine.within(g); got != want {
+		if got := machine.within(memoryLimit(g.dirs("memory"))); got != want {
 			t.Errorf("%+v: got %+v, want %+v", machine, got, want)
 		}
 	}

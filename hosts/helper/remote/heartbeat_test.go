@@ -242,6 +242,37 @@ func TestMeterSkipsForeignProcesses(t *testing.T) {
 	}
 }
 
+// TestMeterListsProcessesOnlyAfterAStart checks that a look without a new process reads only those
+// outside of foreign trees, and that a number that may be reused is read again.
+func TestMeterListsProcessesOnlyAfterAStart(t *testing.T) {
+	parent := os.Getppid()
+	for _, c := range []struct {
+		name         string
+		last, newest int
+		lists, reads bool
+	}{
+		{"no process was started", parent + 1, parent + 1, false, false},
+		{"others were started", parent, parent + 5, true, false},
+		{"it may be reused", parent - 1, parent, true, true},
+		{"it may be reused after the largest number", parent + 5, parent, true, true},
+		{"it may be reused before the largest number", parent - 1, parent - 2, true, true},
+		{"smaller numbers were reused", parent, parent - 1, true, false},
+		{"the newest number is not known", 0, 0, true, false},
+	} {
+		m := meter{newest: c.last, foreign: map[int]bool{parent: true}}
+		table := m.scan(c.newest)
+		_, lists := table[os.Getpid()]
+		_, reads := table[parent]
+		if lists != c.lists || reads != c.reads || m.foreign[parent] == c.reads || m.newest != c.newest {
+			t.Errorf("%s: lists %t, reads the foreign process %t, it stays foreign %t; want %t, %t, %t", c.name, lists,
+				reads, m.foreign[parent], c.lists, c.reads, !c.reads)
+		}
+	}
+	if l, newest := loadAverages(); newest == 0 || l[0] < 0 {
+		t.Errorf("load averages %v, newest process %d", l, newest)
+	}
+}
+
 // TestHelperWaitsNotForEverForItsFirstMessage checks that a helper whose link was cut without
 // notice before the dispatcher's first message exits by itself (promise 4).
 func TestHelperWaitsNotForEverForItsFirstMessage(t *testing.T) {

@@ -5,8 +5,9 @@ package remote
 import (
 	"bytes"
 	"cmp"
-	"os"
+	"maps"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -99,7 +100,7 @@ func (h *helper) heartbeat(m *meter, c *census) *hosts.Heartbeat {
 	b.Seq, b.Uptime = h.pings.Load(), uptime()
 	_, offset := time.Now().Zone()
 	b.ZoneSeconds = &offset
-	b.Load = loadAverages()
+	b.Load, _ = loadAverages()
 	b.Busy, b.Ours = m.measure(c.roots)
 	for pid, id := range c.attempts {
 		if n := m.rates[pid]; n > minManyCores {
@@ -180,11 +181,13 @@ type meter struct {
 	cores      float64         // ours, as last returned
 	rates      map[int]float64 // by supervisor: cores that its tree used between the last two calls; empty: unknown
 	foreign    map[int]bool    // pids outside of the trees, which need not be read each time
+	others     []int           // pids of the other processes at the last scan
+	newest     int             // number of the newest process or thread at the last scan; 0: unknown
 	scans      int
 }
 
 const (
-	foreignRescan = 20  // scans after which all processes are read again
+	foreignRescan = 200 // scans after which all processes are read again, in case all numbers were reused
 	quietCores    = 0.5 // with fewer busy cores it does not matter who uses them
 )
 
@@ -234,9 +237,10 @@ func (m *meter) trees(roots map[int]bool) map[int]uint64 {
 		}
 	}
 	if m.foreign == nil || m.scans%foreignRescan == 1 {
-		m.foreign = map[int]bool{}
+		m.foreign, m.newest = map[int]bool{}, 0
 	}
-	t := scan(m.foreign)
+	_, newest := loadAverages() // before the scan, which thus has all processes up to this one
+	t := m.scan(newest)
 	for root := range roots {
 		if p, ok := t[root]; ok {
 			sums[root] = p.ticks
@@ -250,7 +254,31 @@ func (m *meter) trees(roots map[int]bool) map[int]uint64 {
 			m.foreign[pid] = true
 		}
 	}
+	m.others = m.others[:0]
+	for pid := range t {
+		if !m.foreign[pid] {
+			m.others = append(m.others, pid)
+		}
+	}
 	return sums
+}
+
+// scan takes a snapshot without foreign processes. It lists all processes only if one was started
+// since the last scan, because newest has changed. Numbers are given in ascending order, so it knows
+// which ones may be reused.
+func (m *meter) scan(newest int) table {
+	last := m.newest
+	m.newest = newest
+	if last != 0 && last == newest {
+		return readProcs(m.others)
+	}
+	maps.DeleteFunc(m.foreign, func(pid int, _ bool) bool {
+		if last <= newest {
+			return last < pid && pid <= newest
+		}
+		return last < pid || pid <= newest
+	})
+	return scan(m.foreign)
 }
 
 // topAbove returns the nearest ancestor of p that is one of the roots or is not in t.
@@ -280,15 +308,20 @@ func busyTicks() (n uint64) {
 	return n
 }
 
-func loadAverages() (l [3]float64) {
-	b, _ := os.ReadFile("/proc/loadavg")
-	for i, w := range bytes.Fields(b) {
-		if i == len(l) {
-			break
+// loadAverages reads /proc/loadavg, which also has the number of the newest process or thread (0:
+// unknown).
+func loadAverages() (l [3]float64, newest int) {
+	var buf [128]byte
+	n, _ := procStart("/proc/loadavg", buf[:])
+	for i, w := range bytes.Fields(buf[:n]) {
+		switch {
+		case i < len(l):
+			l[i], _ = strconv.ParseFloat(string(w), 64)
+		case i == 4:
+			newest = int(parseNumber(w))
 		}
-		l[i], _ = strconv.ParseFloat(string(w), 64)
 	}
-	return l
+	return l, newest
 }
 
 // memInfo holds amounts of memory, in bytes.
@@ -298,12 +331,17 @@ type memInfo struct {
 }
 
 // readMemory returns the memory that the session may use.
-func readMemory() memInfo { return readMachineMemory().within(openControlGroups()) }
+func readMemory() memInfo { return readMachineMemory().within(memoryLimit(memoryGroups())) }
+
+// memoryGroups returns the control groups of this process that limit memory. They are searched once,
+// because that takes longer than reading them.
+var memoryGroups = sync.OnceValue(func() []string { return openControlGroups().dirs("memory") })
 
 // readMachineMemory reads /proc/meminfo.
 func readMachineMemory() memInfo {
-	b, _ := os.ReadFile("/proc/meminfo")
-	return parseMemory(b)
+	var buf [256]byte // both amounts are in the first three lines
+	n, _ := procStart("/proc/meminfo", buf[:])
+	return parseMemory(buf[:n])
 }
 
 // parseMemory parses the text of /proc/meminfo. In a container it may be empty.

@@ -153,6 +153,11 @@ func scan(skip map[int]bool) table {
 		}
 	}
 	maps.DeleteFunc(skip, func(pid int, _ bool) bool { return !there[pid] })
+	return readProcs(pids)
+}
+
+// readProcs takes a snapshot of those of pids that exist and do not hang.
+func readProcs(pids []int) table {
 	t := make(table, len(pids))
 	for _, p := range hungProcs.procs(pids) {
 		t[p.pid] = p
