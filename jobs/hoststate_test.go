@@ -55,3 +55,15 @@ func TestHostStatusIsRendered(t *testing.T) {
 		})
 	}
 }
+
+// TestClauseOfAJobState checks what is said to have happened to a job.
+func TestClauseOfAJobState(t *testing.T) {
+	for state, want := range map[jobs.JobState]string{
+		jobs.Queued: "is queued", jobs.Succeeded: "has succeeded", jobs.Failed: "has failed",
+		jobs.TimedOut: "has timed out", jobs.Canceled: "was canceled", jobs.Skipped: "was skipped",
+	} {
+		if got := state.Clause(); got != want {
+			t.Errorf("%v: %q, want %q", state, got, want)
+		}
+	}
+}

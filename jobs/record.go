@@ -185,6 +185,19 @@ var jobStateNames = [...]string{"queued", "running", "succeeded", "failed", "tim
 // String returns the word used in journals, JSON and on the screen.
 func (s JobState) String() string { return nameOf(jobStateNames[:], int(s)) }
 
+// Clause describes what happened to a job, as a continuation of its name.
+func (s JobState) Clause() string {
+	switch s {
+	case Succeeded, Failed:
+		return "has " + s.String()
+	case TimedOut:
+		return "has timed out"
+	case Canceled, Skipped:
+		return "was " + s.String()
+	}
+	return "is " + s.String()
+}
+
 // Terminal reports whether the round is over.
 func (s JobState) Terminal() bool { return s >= Succeeded }
 

@@ -265,7 +265,7 @@ func (c *Core) handleLateOutcome(a *jobs.Attempt, slot int, o *jobs.Outcome) {
 func whyNotCounted(j *jobs.Job, a *jobs.Attempt) string {
 	switch {
 	case j.State.Terminal():
-		return describeState(j.State) + " already"
+		return j.State.Clause() + " already"
 	case a.Round != j.Round:
 		return "was requeued or changed since"
 	}

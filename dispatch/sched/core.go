@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"dcs-tui/dispatch/sched/after"
 	"dcs-tui/dispatch/sched/blame"
 	"dcs-tui/dispatch/sched/fairshare"
 	"dcs-tui/dispatch/sched/halt"
@@ -82,7 +83,7 @@ type Core struct {
 	queue queue
 	pools
 	hardness     *hardness.Index
-	dependencies dependencies
+	dependencies *after.Index
 	requests     []*pendingRequest // not completed yet
 	allQueues                      // queuestats.go
 	results      blame.Results
@@ -148,7 +149,7 @@ func New(cfg Config, t *jobs.Table, inv *hosts.Inventory) *Core {
 			stillRunning: make(map[jobs.AttemptID]bool),
 		},
 		queue:        newQueue(),
-		dependencies: newDependencies(),
+		dependencies: after.New(t),
 		allQueues:    allQueues{stats: make(map[string]*queueStats)},
 		hybrid:       hasLocalAndRemote(hs),
 	}

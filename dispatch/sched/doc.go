@@ -3,7 +3,7 @@
 // records to make durable and then the Commands to carry out. Core.Next returns when the next Tick
 // is due. Why, Hosts, and similar methods describe the state to users.
 //
-// A policy that needs nothing of the core but its inputs is a package below this one: blame,
+// A policy that needs nothing of the core but its inputs is a package below this one: after, blame,
 // fairshare, forecast, halt, and hardness. The other policies have a file each here, because they
 // read and change hosts and attempts within a Step. Pools and reservations compare the classes of
 // ready jobs. Probation and verdicts about jobs pause hosts, withdraw attempts, and ask which hosts

@@ -221,16 +221,8 @@ func TestLeaseIsReported(t *testing.T) {
 	want(t, "attempts are still there", s.c.hosts[0].numOpen, 0)
 }
 
-// TestWordingOfStates checks the wording of states and reasons.
-func TestWordingOfStates(t *testing.T) {
-	for state, want := range map[jobs.JobState]string{
-		jobs.Succeeded: "has succeeded", jobs.Failed: "has failed", jobs.TimedOut: "has timed out",
-		jobs.Canceled: "was canceled", jobs.Skipped: "was skipped",
-	} {
-		if got := describeState(state); got != want {
-			t.Errorf("%v: %q", state, got)
-		}
-	}
+// TestReasonOfACancel checks that the record of a request to end a job has its reason.
+func TestReasonOfACancel(t *testing.T) {
 	s := stageWithJobs(t, 1, Config{}, testHost("a", 1))
 	s.step(Cancel{Jobs: []jobs.ID{1}, Why: "asked"})
 	r := s.records[0]

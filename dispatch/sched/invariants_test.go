@@ -138,7 +138,7 @@ func Inconsistency(c *Core) string {
 		got, want int
 	}{
 		{"timers", len(c.queue.timerAt), waiting[stateRetrying] + avoiding},
-		{"jobs that wait for others", c.dependencies.numWaiting, waiting[stateWaitingForJobs]},
+		{"jobs that wait for others", c.dependencies.NumWaiting(), waiting[stateWaitingForJobs]},
 		{"ready jobs", c.queue.ready, waiting[stateReady]},
 		{"ready jobs with attempts", len(c.queue.tried), tried},
 		{"classes of wide jobs", c.queue.numWide, wide},

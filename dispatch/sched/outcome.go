@@ -176,16 +176,3 @@ func (c *Core) stateWithoutResult(j *jobs.Job, a *jobs.Attempt) jobs.JobState {
 	}
 	return jobs.Queued
 }
-
-// describeState describes what happened to a job, as a continuation of its name.
-func describeState(s jobs.JobState) string {
-	switch s {
-	case jobs.Succeeded, jobs.Failed:
-		return "has " + s.String()
-	case jobs.TimedOut:
-		return "has timed out"
-	case jobs.Canceled, jobs.Skipped:
-		return "was " + s.String()
-	}
-	return "is " + s.String()
-}

@@ -156,13 +156,13 @@ func (c *Core) enqueue(id jobs.ID) {
 		c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Failed, Reason: j.Spec.Damage})
 		return
 	}
-	if len(j.Spec.After()) > 0 {
-		blocked, state, reason := c.registerWait(id)
+	if on := j.Spec.After(); len(on) > 0 {
+		waits, next, reason := c.dependencies.Add(id, on, c.allSubmitted)
 		if reason != "" {
-			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: state, Reason: reason})
+			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: next, Reason: reason})
 			return
 		}
-		if blocked {
+		if waits {
 			q.states[id-1] = stateWaitingForJobs
 			return
 		}
@@ -224,7 +224,7 @@ func (c *Core) removeFromQueue(id jobs.ID) {
 	case stateRetrying:
 		delete(q.timerAt, id)
 	case stateWaitingForJobs:
-		c.dependencies.endWait(id)
+		c.dependencies.Remove(id)
 	}
 	q.states[id-1] = stateNotQueued
 }

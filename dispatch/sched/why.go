@@ -49,7 +49,7 @@ func (c *Core) why(now Time, id jobs.ID, j *jobs.Job) string {
 }
 
 func (c *Core) whyEnded(id jobs.ID, j *jobs.Job) string {
-	s := fmt.Sprintf("Job %d %s", id, describeState(j.State))
+	s := fmt.Sprintf("Job %d %s", id, j.State.Clause())
 	if a := j.Last(); a != nil && a.Outcome != nil && j.Reason == "" && j.State != jobs.Succeeded {
 		switch o := a.Outcome; {
 		case o.Signal != "":
@@ -105,10 +105,8 @@ func (c *Core) whyOpen(now Time, id jobs.ID, j *jobs.Job) string {
 
 func (c *Core) unmetRequirement(j *jobs.Job) string {
 	var names []string
-	for dep, on := range j.Spec.After().All() {
-		if p, ok := c.stateOf(dep); !ok || !on.IsMet(p) {
-			names = append(names, fmt.Sprint(dep))
-		}
+	for _, dep := range c.dependencies.Unmet(j.Spec.After()) {
+		names = append(names, fmt.Sprint(dep))
 	}
 	if len(names) == 1 {
 		return "job " + names[0]

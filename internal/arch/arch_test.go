@@ -125,9 +125,11 @@ var allowedImports = map[string][]string{
 	"grid":                  {"grid/search", "internal/text", "jobs", "jobs/query", "jobs/shell"},
 	"grid/search":           {},
 	"dispatch/sched": {
-		"dispatch/sched/blame", "dispatch/sched/fairshare", "dispatch/sched/forecast", "dispatch/sched/halt",
-		"dispatch/sched/hardness", "internal/heap", "hosts", "internal/text", "jobs", "jobs/action",
+		"dispatch/sched/after", "dispatch/sched/blame", "dispatch/sched/fairshare", "dispatch/sched/forecast",
+		"dispatch/sched/halt", "dispatch/sched/hardness", "internal/heap", "hosts", "internal/text", "jobs",
+		"jobs/action",
 	},
+	"dispatch/sched/after":     {"jobs"},
 	"dispatch/sched/blame":     {"jobs"},
 	"dispatch/sched/fairshare": {},
 	"dispatch/sched/halt":      {"internal/text", "jobs"},
