@@ -23,6 +23,9 @@ const maxPageWidth = 100
 // hidden matches the comments in pages, which tell tests how to execute the code blocks.
 var hidden = regexp.MustCompile(`(?s)<!--.*?-->\n`)
 
+// codeBlocks matches a code block, in which a comment looks like a heading.
+var codeBlocks = regexp.MustCompile("(?ms)^```.*?^```$")
+
 // helpPage is a page of the help: its name there, its file, its title, and the group in which it is
 // listed.
 type helpPage struct{ name, file, title, group string }
@@ -74,6 +77,23 @@ func (a *app) findPage(root *cobra.Command, name string) string {
 		}
 	}
 	return ""
+}
+
+// pagesAbout returns the commands that show the pages with a heading that has a word: those of the first
+// group that has any.
+func (a *app) pagesAbout(root *cobra.Command, word string) (commands []string) {
+	heading := regexp.MustCompile(`(?im)^#+ (?:.*\W)?` + regexp.QuoteMeta(word) + `(?:\W|$)`)
+	group := ""
+	for _, p := range a.helpPages(root) {
+		if len(commands) > 0 && p.group != group || p.group == otherFiles[0].group {
+			break
+		}
+		page, _ := fs.ReadFile(a.pages, p.file)
+		if heading.Match(codeBlocks.ReplaceAll(page, nil)) {
+			commands, group = append(commands, "dcs-tui help "+p.name), p.group
+		}
+	}
+	return commands
 }
 
 // nameOfFile returns a function that returns the name in the help of the page in a file, or "".
@@ -173,8 +193,12 @@ dcs-tui help query`
 			return a.showPage(root, args[0])
 		}
 		unknown := unknownCommand(found, rest[0])
-		if near := text.Nearest(rest[0], a.helpWords(root)); found == root && near != "" &&
-			len(root.SuggestionsFor(rest[0])) == 0 {
+		if found != root {
+			return unknown
+		}
+		if pages := a.pagesAbout(root, rest[0]); len(pages) > 0 {
+			unknown.WithAdvice("pages about it: %s", strings.Join(pages, ", "))
+		} else if near := text.Nearest(rest[0], a.helpWords(root)); near != "" && len(root.SuggestionsFor(rest[0])) == 0 {
 			unknown.WithAdvice("did you mean %s?", near)
 		}
 		return unknown
