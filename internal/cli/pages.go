@@ -196,9 +196,10 @@ dcs-tui help query`
 		if found != root {
 			return unknown
 		}
+		near := text.Nearest(rest[0], a.helpWords(root))
 		if pages := a.pagesAbout(root, rest[0]); len(pages) > 0 {
 			unknown.WithAdvice("pages about it: %s", strings.Join(pages, ", "))
-		} else if near := text.Nearest(rest[0], a.helpWords(root)); near != "" && len(root.SuggestionsFor(rest[0])) == 0 {
+		} else if near != "" && len(root.SuggestionsFor(rest[0])) == 0 {
 			unknown.WithAdvice("did you mean %s?", near)
 		}
 		return unknown
