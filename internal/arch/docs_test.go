@@ -15,8 +15,8 @@ const (
 	maxPageLines = 250
 	maxLineRunes = 100
 	maxREADME    = 150
-	// maxGuideWords is the number of words that a reader reads in five minutes, and some.
-	maxGuideWords = 1350
+	// maxGuideWords is the number of words that a reader reads in five minutes.
+	maxGuideWords = 1250
 )
 
 // generatedPages are written by tests and tools, which determine the length of their lines.
