@@ -106,9 +106,7 @@ func countCPUs(stat []byte) (n int) {
 type controlGroups struct{ mounts, groups string }
 
 func openControlGroups() controlGroups {
-	mounts, _ := os.ReadFile("/proc/self/mountinfo")
-	groups, _ := os.ReadFile("/proc/self/cgroup")
-	return controlGroups{string(mounts), string(groups)}
+	return controlGroups{string(readProcFile("/proc/self/mountinfo")), string(readProcFile("/proc/self/cgroup"))}
 }
 
 // dirs returns the directories with a controller, from the group of the process to the outermost

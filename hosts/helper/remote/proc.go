@@ -70,11 +70,17 @@ func parseNumber(b []byte) (n uint64) {
 	return n
 }
 
-// procFile reads /proc/PID/NAME. It returns nil if the file cannot be read. It makes fewer system
-// calls than os.ReadFile, because there may be thousands of processes.
+// procFile reads /proc/PID/NAME. It returns nil if the file cannot be read.
 func procFile(pid int, name string) []byte {
 	path := append(strconv.AppendInt([]byte("/proc/"), int64(pid), 10), '/')
-	fd, err := openProc(string(append(path, name...)))
+	return readProcFile(string(append(path, name...)))
+}
+
+// readProcFile reads a file of /proc. It returns nil if the file cannot be read. It makes fewer system
+// calls than os.ReadFile, because there may be thousands of processes, and allocates only once for
+// most files: each size of an allocation costs a supervisor one or two pages.
+func readProcFile(path string) []byte {
+	fd, err := openProc(path)
 	if err != nil {
 		return nil
 	}
@@ -91,7 +97,9 @@ func procFile(pid int, name string) []byte {
 			return b
 		}
 		b = b[:len(b)+n]
-		b = slices.Grow(b, 1024)
+		if len(b) == cap(b) {
+			b = slices.Grow(b, len(b))
+		}
 	}
 }
 

@@ -496,8 +496,7 @@ var vmstatFile = "/proc/vmstat" // tests replace it
 
 // oomKills returns the number of such kills on this machine. It is 0 on kernels older than 4.13.
 func oomKills() uint64 {
-	b, _ := os.ReadFile(vmstatFile)
-	_, rest, _ := bytes.Cut(b, []byte("\noom_kill "))
+	_, rest, _ := bytes.Cut(readProcFile(vmstatFile), []byte("\noom_kill "))
 	return parseNumber(rest)
 }
 
