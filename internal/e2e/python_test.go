@@ -182,6 +182,29 @@ print("done")
 	}
 }
 
+// TestPythonWithoutCloudpickle checks that a call that only cloudpickle can send is refused with its name.
+func TestPythonWithoutCloudpickle(t *testing.T) {
+	t.Parallel()
+	python := needPython(t)
+	l := newLocalLab(t, 2, "")
+	got := l.pythonIn(python, `
+import sys
+sys.modules["cloudpickle"] = None
+`+pythonBegin+`
+def mine():
+    pass
+with executor() as e:
+    for function in mine, lambda: 1:
+        try:
+            e.submit(function)
+        except TypeError as error:
+            print("pip install cloudpickle" in str(error), error)
+`, "-")
+	if strings.Count(got, "True") != 2 {
+		t.Errorf("got %q", got)
+	}
+}
+
 // TestPythonMap checks that map returns results in the order of its arguments, that calls share
 // jobs, that after a crash only the calls without a result run again, and that a call that cannot be
 // sent has an error and does not keep the run open.

@@ -121,7 +121,8 @@ def _pickled(value: Any, what: str, apart: bool = True) -> Tuple[List[Any], bool
         with by_value() as pickler:
             blocks = _worker.dumps(value, pickler, apart)
     except Exception as e:
-        raise TypeError("%s cannot be sent to a host: %s: %s" % (what, type(e).__name__, e)) from e
+        advice = "" if cloudpickle else "; cloudpickle can send more: pip install cloudpickle"
+        raise TypeError("%s cannot be sent to a host: %s: %s%s" % (what, type(e).__name__, e, advice)) from e
     if cloudpickle is None and b"__main__" in blocks[0]:
         raise TypeError("%s is part of the main program, which needs cloudpickle: pip install cloudpickle" % what)
     return blocks, cloudpickle is not None and b"cloudpickle" in blocks[0]
