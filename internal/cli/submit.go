@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -67,19 +68,26 @@ dcs-tui submit cluster --wait --option slots=4 -- make -j4 report.pdf`,
 	return cmd
 }
 
-// startTimeout is how long submit waits for a run that another command has just begun to make.
-const startTimeout = 2 * time.Second
+// Limits of how long submit waits for a run that another command has just begun to make.
+const (
+	missingTimeout = 200 * time.Millisecond // for its directory
+	startTimeout   = 2 * time.Second        // for its first dispatcher
+)
 
 // openStarting opens a run. It waits a moment for its creation and its first dispatcher.
 func (a *app) openStarting(ref string) (*rundir.Run, error) {
-	for end := time.Now().Add(startTimeout); ; time.Sleep(startTimeout / 20) {
+	for began := time.Now(); ; time.Sleep(missingTimeout / 4) {
 		run, err := a.openRun([]string{ref})
 		if err == nil {
 			if owner, _ := journal.ReadOwner(run); owner != nil {
 				return run, nil
 			}
 		}
-		if time.Now().After(end) {
+		limit := startTimeout
+		if half := (*rundir.HalfMadeError)(nil); err != nil && !errors.As(err, &half) {
+			limit = missingTimeout
+		}
+		if time.Since(began) > limit {
 			return run, err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -209,5 +210,25 @@ func TestNumberOfJobsIsNotASlotFlag(t *testing.T) {
 	}
 	if fs.Lookup(rundir.OptionJobs) != nil {
 		t.Errorf("%s is a flag, too", rundir.OptionJobs)
+	}
+}
+
+// TestSubmitWaitsForARunThatIsBeingMade checks that submit waits for a run whose creation has begun,
+// and only a moment for one of which nothing is there.
+func TestSubmitWaitsForARunThatIsBeingMade(t *testing.T) {
+	t.Chdir(tempDir(t))
+	must(t, os.MkdirAll(filepath.Join(rundir.Base, "begun"), 0o700))
+	must(t, os.WriteFile(filepath.Join(rundir.Base, "begun", rundir.NonceFile), nil, 0o600))
+	for name, limit := range map[string]time.Duration{"begun": startTimeout, "unknown": missingTimeout,
+		"": missingTimeout} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				_, err := (&app{con: consoleTo(io.Discard)}).openStarting(name)
+				if waited := time.Since(began); err == nil || waited < limit || waited > limit+missingTimeout {
+					t.Errorf("failed after %v: %v", waited, err)
+				}
+			})
+		})
 	}
 }

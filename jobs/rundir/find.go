@@ -132,7 +132,7 @@ func Find(base, run string) (dir string, err error) {
 			return "", err
 		}
 		if names, err := OS.Names(dir); err == nil && slices.Contains(names, NonceFile) {
-			return "", halfMadeError(dir)
+			return "", &HalfMadeError{dir}
 		}
 	}
 	var names []string

@@ -237,15 +237,17 @@ func takenError(dir string, names []string) error {
 		return inUseError{fmt.Errorf("the run %s exists (%s): choose another --name, "+
 			"or continue it with `dcs-tui resume %s`", name, dir, ref)}
 	case slices.Contains(names, NonceFile):
-		return inUseError{halfMadeError(dir)}
+		return inUseError{&HalfMadeError{dir}}
 	}
 	return inUseError{fmt.Errorf("%s exists, is not empty and is not a run directory: choose another", dir)}
 }
 
-// halfMadeError returns the error for a directory in which the creation of a run has begun.
-func halfMadeError(dir string) error {
-	return fmt.Errorf("%s is not a run yet: it is being created, or its creation was interrupted "+
-		"(then nothing was started: remove it and run again)", dir)
+// HalfMadeError is the error for a directory in which the creation of a run has begun.
+type HalfMadeError struct{ Dir string }
+
+func (e *HalfMadeError) Error() string {
+	return e.Dir + " is not a run yet: it is being created, or its creation was interrupted " +
+		"(then nothing was started: remove it and run again)"
 }
 
 // removeCreated removes what was created before err, as far as possible. It returns an error that
