@@ -395,6 +395,9 @@ func (a *app) parseJobsFile(flags *gridFlags, file string) ([]*jobs.Spec, error)
 // openTrusted opens a file with commands, and warns if a group can write it. what names the kind of
 // file.
 func (a *app) openTrusted(file, what string) (*os.File, error) {
+	if file == "" { // probably an unset variable of a shell
+		return nil, text.Errorf("the name of the %s is empty", what)
+	}
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, text.Errorf("cannot read the %s: %w", what, err)

@@ -108,8 +108,11 @@ func (s *summary) headline(code int) string {
 		if s.Table.Counts[jobs.Canceled] > 0 {
 			msg += ", or were ended by the search"
 		}
-		if s.Input.Cut() {
+		switch {
+		case s.Input.Cut():
 			msg = cutHeadline(s.Table)
+		case s.Table.NumJobs() == 0:
+			msg = "there were no jobs"
 		}
 	case code == exitCanceled:
 		color, mark, msg = yellow, s.app.con.Glyph("–", "-"), "canceled"
