@@ -5,7 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -190,7 +190,7 @@ type logLine struct {
 
 // logWriter writes the output of a job in the form that the flags ask for.
 type logWriter struct {
-	out       *os.File
+	out       io.Writer
 	json, tty bool
 	quiet     bool // do not report that the output is empty
 	clean     lineCleaner

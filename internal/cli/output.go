@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -20,6 +21,38 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 )
+
+// file is an *os.File or an *output.
+type file interface {
+	io.Writer
+	Fd() uintptr
+}
+
+// output is standard output. It keeps the first error of a write, so that no command succeeds whose
+// result was not written. It is used by one goroutine.
+type output struct {
+	File *os.File
+	err  error
+}
+
+// Write writes b to the file. A closed pipe is no error to keep: its reader wants no more.
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.File.Write(b)
+	if o.err == nil && !errors.Is(err, syscall.EPIPE) {
+		o.err = err
+	}
+	return n, err
+}
+
+func (o *output) Fd() uintptr { return o.File.Fd() }
+
+// cobraOutput writes to an output, which keeps the errors. Cobra would print them a second time.
+type cobraOutput struct{ *output }
+
+func (o cobraOutput) Write(b []byte) (int, error) {
+	o.output.Write(b)
+	return len(b), nil
+}
 
 // outputTimeout bounds reading a piece of output over a link.
 const outputTimeout = 30 * time.Second
@@ -44,7 +77,7 @@ type resultPrinter struct {
 }
 
 func newResultPrinter(a *app, flags *runFlags, r *run.Run) *resultPrinter {
-	return &resultPrinter{out: a.stdout, con: a.con, tty: isTerminal(a.stdout), json: flags.json,
+	return &resultPrinter{out: a.stdout.File, con: a.con, tty: isTerminal(a.stdout), json: flags.json,
 		withOutput: flags.json && flags.output, maxOutput: cmp.Or(flags.maxOutput, maxOutput), run: r,
 		tag: flags.tag, inOrder: flags.order, held: map[jobs.ID]*results.Result{}, nextJob: 1}
 }

@@ -147,7 +147,7 @@ func (a *app) showPage(root *cobra.Command, name string) error {
 // written to standard output.
 func (a *app) writeToPager(page string) error {
 	cmd := exec.Command("/bin/sh", "-c", cmp.Or(strings.TrimSpace(os.Getenv("PAGER")), "less"))
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(page), a.stdout, io.Discard
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(page), a.stdout.File, io.Discard
 	if os.Getenv("LESS") == "" {
 		cmd.Env = append(os.Environ(), "LESS=FRX")
 	}

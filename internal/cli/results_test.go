@@ -68,7 +68,7 @@ func resultsOf(tb testing.TB, args ...string) (stdout, stderr string, code int) 
 	errs, err := os.Create(filepath.Join(tb.TempDir(), "err"))
 	must(tb, err)
 	defer errs.Close()
-	a := &app{stdin: strings.NewReader(""), stdout: out, stderr: errs, con: newConsole(errs)}
+	a := &app{stdin: strings.NewReader(""), stdout: &output{File: out}, stderr: errs, con: newConsole(errs)}
 	code = a.main(append([]string{"results"}, args...))
 	b, _ := os.ReadFile(out.Name())
 	e, _ := os.ReadFile(errs.Name())

@@ -30,7 +30,7 @@ import (
 // app is one invocation of the program.
 type app struct {
 	stdin            io.Reader
-	stdout           *os.File
+	stdout           *output
 	stderr           *os.File
 	con              *console
 	signals          <-chan os.Signal // nil before catchSignals
@@ -58,7 +58,7 @@ func Main(pages fs.FS, args []string) int {
 }
 
 func newApp() *app {
-	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, con: newConsole(os.Stderr),
+	a := &app{stdin: os.Stdin, stdout: &output{File: os.Stdout}, stderr: os.Stderr, con: newConsole(os.Stderr),
 		stderrIsTerminal: isTerminal(os.Stderr), starter: run.FindStarter()}
 	if a.starter != nil {
 		a.questions = new(run.Questions)
@@ -78,6 +78,10 @@ func (a *app) main(args []string) int {
 		}
 		return errorCode(err)
 	}
+	if a.stdout.err != nil {
+		a.printError(a.stdout.err)
+		return exitUsage
+	}
 	return a.exitCode
 }
 
@@ -89,6 +93,7 @@ func (a *app) execute(args ...string) error {
 	}
 	root := a.root()
 	root.SetArgs(args)
+	root.SetOut(cobraOutput{a.stdout})
 	setUpHelp(root, helpWidth())
 	a.setUpHelpCommands(root)
 	return root.Execute()

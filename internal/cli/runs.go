@@ -82,7 +82,7 @@ func (a *app) runWithoutCommand(cmd *cobra.Command, args []string) error {
 			keys.Close()
 			return err
 		}
-		o.In, o.Out = keys, a.stdout
+		o.In, o.Out = keys, a.stdout.File
 		name, key, err := tui.Choose(o, a.others().runChoices,
 			tui.ChoiceKey{Key: "enter", Help: "show the screen of the run"},
 			tui.ChoiceKey{Key: "R", Help: "resume the run: start a dispatcher"},

@@ -243,8 +243,8 @@ func (a *app) showScreen(s *runScreen, keys *os.File, o tui.Options) error {
 // snapshot that was shown; it may be nil.
 func (a *app) drawScreen(s *runScreen, keys *os.File, o tui.Options) (last *runview.Snapshot, err error) {
 	// Without a guard only this process restores the terminal.
-	endGuard, _ := ttyguard.Start(keys, a.stdout)
-	o.Source, o.In, o.Out, o.Suspended = s, keys, a.stdout, ttyguard.SetSuspended
+	endGuard, _ := ttyguard.Start(keys, a.stdout.File)
+	o.Source, o.In, o.Out, o.Suspended = s, keys, a.stdout.File, ttyguard.SetSuspended
 	o.Shell = func(host string) (*exec.Cmd, error) { return shellCommand(s.run, host) }
 	last, err = tui.Run(o)
 	endGuard()

@@ -27,7 +27,7 @@ func runWhyCommand(t *testing.T, flags *whyFlags, args ...string) (out, warned s
 	a.con = consoleTo(&said)
 	r, w, err := os.Pipe()
 	must(t, err)
-	a.stdout = w
+	a.stdout = &output{File: w}
 	must(t, a.runWhy(args, flags))
 	w.Close()
 	b, err := io.ReadAll(r)
