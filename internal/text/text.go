@@ -98,7 +98,11 @@ func ShellCommand(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
 		quoted[i] = ShellWord(w)
-		if quoted[i] == w && (i == 0 && reservedWord().MatchString(w) || strings.HasPrefix(w, "=")) {
+		switch {
+		case quoted[i] != w:
+		case i == 0 && reservedWord().MatchString(w):
+			quoted[i] = "command " + w // to fish, it is reserved also in quotes
+		case strings.HasPrefix(w, "="):
 			quoted[i] = "'" + w + "'"
 		}
 	}
