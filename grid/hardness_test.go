@@ -129,11 +129,9 @@ func TestHardnessReachesJobs(t *testing.T) {
 func TestOrdersAreKeptApart(t *testing.T) {
 	names := map[string]bool{}
 	for _, how := range []string{"v:a<b, n", "v:b<a, n", "n, v:a<b", "v:a<b, n:down", "n, m", "m, n", "n, m:up"} {
-		t.Run(how, func(t *testing.T) {
-			for s := range parse(t, "x [v] [n] [m]\n[v] a b\n[n] 1 2\n[m] 1 2\n@hardness "+how).Jobs() {
-				names[s.Hardness[len(s.Hardness)-1]] = true
-			}
-		})
+		for s := range parse(t, "x [v] [n] [m]\n[v] a b\n[n] 1 2\n[m] 1 2\n@hardness "+how).Jobs() {
+			names[s.Hardness[len(s.Hardness)-1]] = true
+		}
 	}
 	same(t, "names of orders", len(names), 6)
 }
@@ -149,17 +147,19 @@ func TestOptionsAreKeptOnlyToShareThem(t *testing.T) {
 		{"@hardness n\n@zip n m\n[n] 1..4\n[m] 1..4\necho [n] [m]\n", -1},
 		{"@hardness n\n[n] 1..4\n[seed] 1..3\necho [n] [seed]\n", 4},
 	} {
-		template := parse(t, c.template)
-		hard, options := newTuples(template), map[*jobs.Options]bool{}
-		for ix, err := range template.keptPoints() {
-			if err != nil {
-				t.Fatal(err)
+		t.Run(c.template, func(t *testing.T) {
+			template := parse(t, c.template)
+			hard, options := newTuples(template), map[*jobs.Options]bool{}
+			for ix, err := range template.keptPoints() {
+				if err != nil {
+					t.Fatal(err)
+				}
+				options[hard.options(template.commands[0], template.params(ix))] = true
 			}
-			options[hard.options(template.commands[0], template.params(ix))] = true
-		}
-		if got := len(hard.shared); hard.shared == nil && c.want >= 0 || got != max(0, c.want) ||
-			c.want >= 0 && len(options) != c.want {
-			t.Errorf("%q: %d options are kept, and there are %d; want %d", c.template, got, len(options), c.want)
-		}
+			if got := len(hard.shared); hard.shared == nil && c.want >= 0 || got != max(0, c.want) ||
+				c.want >= 0 && len(options) != c.want {
+				t.Errorf("%q: %d options are kept, and there are %d; want %d", c.template, got, len(options), c.want)
+			}
+		})
 	}
 }

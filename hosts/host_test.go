@@ -79,9 +79,11 @@ func TestInventoryChangesAreGrouped(t *testing.T) {
 		{lab(0, 0, "a"), []*Host{{Name: "a", Tags: []string{"gpu", "x"}, Slots: SlotRule{Less: 1}}},
 			"a: slots cores-1 (was cores), tags gpu x (was none)"},
 	} {
-		if got := Changes(c.old, c.now); got != c.want {
-			t.Errorf("%q, want %q", got, c.want)
-		}
+		t.Run(c.want, func(t *testing.T) {
+			if got := Changes(c.old, c.now); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
 	}
 	var now []*Host
 	for i, h := range lab(20, 4) {

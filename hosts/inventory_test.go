@@ -601,26 +601,28 @@ func TestAddedHostHasTheDefaults(t *testing.T) {
 		{"b[1-2]", "", Host{}, "stands for 2 hosts; add them one by one"},
 		{"b/c", "", Host{}, "b/c"},
 	} {
-		h, err := inv.Add(c.name, c.options)
-		if c.wrong != "" {
-			if err == nil || !strings.Contains(err.Error(), c.wrong) {
-				t.Errorf("%s %s: error %v, want %q", c.name, c.options, err, c.wrong)
+		t.Run(c.name, func(t *testing.T) {
+			h, err := inv.Add(c.name, c.options)
+			if c.wrong != "" {
+				if err == nil || !strings.Contains(err.Error(), c.wrong) {
+					t.Errorf("%s %s: error %v, want %q", c.name, c.options, err, c.wrong)
+				}
+				return
 			}
-			continue
-		}
-		if err != nil {
-			t.Errorf("%s %s: %v", c.name, c.options, err)
-			continue
-		}
-		if h.Slots != c.want.Slots || h.Nice != c.want.Nice ||
-			strings.Join(h.Addresses, " ") != strings.Join(c.want.Addresses, " ") ||
-			strings.Join(h.Tags, " ") != strings.Join(c.want.Tags, " ") {
-			t.Errorf("%s %s: %+v, want %+v", c.name, c.options, *h, c.want)
-		}
-		again, _ := parse(t, inv.Text+AddedText(c.name, c.options))
-		if kept := again.Find("b"); kept == nil || !kept.Equal(h) {
-			t.Errorf("%s %s: its text gives %+v, want %+v", c.name, c.options, kept, *h)
-		}
+			if err != nil {
+				t.Errorf("%s %s: %v", c.name, c.options, err)
+				return
+			}
+			if h.Slots != c.want.Slots || h.Nice != c.want.Nice ||
+				strings.Join(h.Addresses, " ") != strings.Join(c.want.Addresses, " ") ||
+				strings.Join(h.Tags, " ") != strings.Join(c.want.Tags, " ") {
+				t.Errorf("%s %s: %+v, want %+v", c.name, c.options, *h, c.want)
+			}
+			again, _ := parse(t, inv.Text+AddedText(c.name, c.options))
+			if kept := again.Find("b"); kept == nil || !kept.Equal(h) {
+				t.Errorf("%s %s: its text gives %+v, want %+v", c.name, c.options, kept, *h)
+			}
+		})
 	}
 }
 

@@ -139,9 +139,11 @@ func TestImpossibleChangeIsRefused(t *testing.T) {
 		{ok, jobs.Change{Tags: ptr([]string{""})}, "empty item"},
 		{jobs.LostSpec(3, "the line is missing"), jobs.Change{Command: ptr("a")}, "job 3 cannot be changed"},
 	} {
-		if s, err := c.change.Apply(c.of); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%+v: %v, %v; want %q", c.change, s, err, c.want)
-		}
+		t.Run(c.want, func(t *testing.T) {
+			if s, err := c.change.Apply(c.of); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%+v: %v, %v; want %q", c.change, s, err, c.want)
+			}
+		})
 	}
 }
 

@@ -39,7 +39,9 @@ func TestPathOfAnAttemptFile(t *testing.T) {
 		{jobs.AttemptID{Job: 1000, N: 1}, "/r/attempts/001/1000.1.status"},
 		{jobs.AttemptID{Job: 1_234_567, N: 10}, "/r/attempts/1234/1234567.10.status"},
 	} {
-		same(t, "the path", jobs.AttemptFile("/r", c.id, jobs.FileStatus), c.want)
+		t.Run(c.want, func(t *testing.T) {
+			same(t, "the path", jobs.AttemptFile("/r", c.id, jobs.FileStatus), c.want)
+		})
 	}
 }
 

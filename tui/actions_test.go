@@ -324,13 +324,15 @@ func TestACancelEndsNoMoreThanWasSaid(t *testing.T) {
 		{runview.Cost{Queued: 1}, "c", true},
 		{runview.Cost{Running: 1}, "c y", false},
 	} {
-		src := sample()
-		src.cost = c.cost
-		m, _ := screenOn(t, src, aQueued, 80, 24)
-		press(t, m, c.keys)
-		if did := src.actions(); len(did) != 1 || did[0].Do != action.Cancel ||
-			(did[0].Spare == action.SpareStarted) != c.want {
-			t.Errorf("%+v: %+v", c.cost, did)
-		}
+		t.Run(c.keys, func(t *testing.T) {
+			src := sample()
+			src.cost = c.cost
+			m, _ := screenOn(t, src, aQueued, 80, 24)
+			press(t, m, c.keys)
+			if did := src.actions(); len(did) != 1 || did[0].Do != action.Cancel ||
+				(did[0].Spare == action.SpareStarted) != c.want {
+				t.Errorf("%+v: %+v", c.cost, did)
+			}
+		})
 	}
 }

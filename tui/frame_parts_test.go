@@ -84,8 +84,10 @@ func TestSlotsOfAHost(t *testing.T) {
 		{3, 10, 5, "███··░░░░░"}, {5, 10, 3, "█████░░░░░"}, {0, 10, 0, "░░░░░░░░░░"}, {1, 1000, 1000, "█·········"}, {0,
 			0, 0, ""}, {20, 10, 10, "██████████"},
 	} {
-		equal(t, ansi.Strip(m.slotsBar(&live.Host{Running: c.used, Slots: c.slots, Usable: c.usable}, 10)), c.want,
-			"%d of %d, %v usable", c.used, c.slots, c.usable)
+		t.Run(c.want, func(t *testing.T) {
+			equal(t, ansi.Strip(m.slotsBar(&live.Host{Running: c.used, Slots: c.slots, Usable: c.usable}, 10)), c.want,
+				"%d of %d, %v usable", c.used, c.slots, c.usable)
+		})
 	}
 }
 
@@ -148,9 +150,11 @@ func TestETAIsARange(t *testing.T) {
 		{time.Minute, 0, true, "ETA 60 s, more may come"}, {0, 0, true, "more may come"}, {0, 0, false,
 			"ETA not known yet"},
 	} {
-		m := &model{glyphs: &utf8Glyphs, snap: &runview.Snapshot{RunProgress: runview.RunProgress{Total: 1,
-			Phases: [runview.Phases]int{runview.Running: 1}, ETA: c.eta, Spread: c.spread, More: c.more}}}
-		equal(t, m.etaText(), c.want, "the ETA")
+		t.Run(c.want, func(t *testing.T) {
+			m := &model{glyphs: &utf8Glyphs, snap: &runview.Snapshot{RunProgress: runview.RunProgress{Total: 1,
+				Phases: [runview.Phases]int{runview.Running: 1}, ETA: c.eta, Spread: c.spread, More: c.more}}}
+			equal(t, m.etaText(), c.want, "the ETA")
+		})
 	}
 }
 

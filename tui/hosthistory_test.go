@@ -63,9 +63,11 @@ func TestTimeline(t *testing.T) {
 		{"two at a time", []runview.SlotRun{run(0, 30, runview.Succeeded), run(10, 20, runview.Succeeded),
 			run(20, 40, runview.Failed)}, "✓✓━✗━━━···", 40 * time.Minute},
 	} {
-		end := noon.Add(time.Hour)
-		equal(t, plainText(m.drawTimeline(timeline(c.runs, noon, end, 10))), c.want, "%s", c.name)
-		equal(t, busyTime(c.runs, noon, end), c.busy, "%s: time in use", c.name)
+		t.Run(c.name, func(t *testing.T) {
+			end := noon.Add(time.Hour)
+			equal(t, plainText(m.drawTimeline(timeline(c.runs, noon, end, 10))), c.want, "%s", c.name)
+			equal(t, busyTime(c.runs, noon, end), c.busy, "%s: time in use", c.name)
+		})
 	}
 	equal(t, len(timeline([]runview.SlotRun{run(0, 1, runview.Running)}, noon, noon, 3)), 3, "cells of no time")
 }

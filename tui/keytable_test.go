@@ -129,9 +129,11 @@ func TestKeysAreRemapped(t *testing.T) {
 		{"edit", "shift+x", `unknown key "shift+x"`},
 		{"edit", "f0", `unknown key "f0"`},
 	} {
-		if err := o.Set("keys", c.name, c.value); err == nil || !strings.Contains(err.Error(), c.err) {
-			t.Errorf("%s = %v: got %v, want %q", c.name, c.value, err, c.err)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if err := o.Set("keys", c.name, c.value); err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%s = %v: got %v, want %q", c.name, c.value, err, c.err)
+			}
+		})
 	}
 	src := sampleWith(func(snap *runview.Snapshot) { snap.Paused = true })
 	src.cost = runview.Cost{Queued: 1}

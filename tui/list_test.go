@@ -510,25 +510,27 @@ func TestKeysDoNothingWhereTheCursorSlipped(t *testing.T) {
 		}, "r", "has left the list; the cursor is on job 50120 now: press again",
 			action.Request{Do: action.Requeue, Jobs: jobs.One(50120)}},
 	} {
-		gone := false
-		src := sampleWith(func(snap *runview.Snapshot) {
-			if gone {
-				c.change(snap)
+		t.Run(c.name, func(t *testing.T) {
+			gone := false
+			src := sampleWith(func(snap *runview.Snapshot) {
+				if gone {
+					c.change(snap)
+				}
+			})
+			m := newScreen(t, src, 80, 24)
+			press(t, m, c.keys)
+			gone = true
+			refresh(t, m)
+			press(t, m, c.key)
+			if did := src.actions(); !strings.HasSuffix(m.message.text, c.says) || len(did) > 0 || m.modal != nil {
+				t.Errorf("%s: it says %q and did %+v", c.name, m.message.text, did)
+			}
+			press(t, m, c.key)
+			did := src.actions()
+			if len(did) != 1 || did[0].Do != c.does.Do || did[0].Host != c.does.Host ||
+				!slices.Equal(did[0].Jobs, c.does.Jobs) || did[0].Number != c.does.Number {
+				t.Errorf("%s: the second key did %+v, not %+v; it says %q", c.name, did, c.does, m.message.text)
 			}
 		})
-		m := newScreen(t, src, 80, 24)
-		press(t, m, c.keys)
-		gone = true
-		refresh(t, m)
-		press(t, m, c.key)
-		if did := src.actions(); !strings.HasSuffix(m.message.text, c.says) || len(did) > 0 || m.modal != nil {
-			t.Errorf("%s: it says %q and did %+v", c.name, m.message.text, did)
-		}
-		press(t, m, c.key)
-		did := src.actions()
-		if len(did) != 1 || did[0].Do != c.does.Do || did[0].Host != c.does.Host ||
-			!slices.Equal(did[0].Jobs, c.does.Jobs) || did[0].Number != c.does.Number {
-			t.Errorf("%s: the second key did %+v, not %+v; it says %q", c.name, did, c.does, m.message.text)
-		}
 	}
 }

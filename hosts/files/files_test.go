@@ -490,9 +490,7 @@ func TestPathsOutOfTheTreeAreRefused(t *testing.T) {
 	write(t, top, map[string]string{"secret": "s", "base/tree/a": "a", "base/ok/sub/f": "f"})
 	for link, target := range map[string]string{"base/tree/out": "../../secret", "base/esc": "../secret",
 		"base/ok/l": "sub/f", "base/ok/sub/up": "../l"} {
-		t.Run(link, func(t *testing.T) {
-			must(t, os.Symlink(target, filepath.Join(top, link)))
-		})
+		must(t, os.Symlink(target, filepath.Join(top, link)))
 	}
 	src := NewSource(base)
 	for item, want := range map[string]string{"tree": "leads out", "esc": "escapes", "../secret": "leads out",
@@ -534,11 +532,9 @@ func TestChangeWithinATickIsDetected(t *testing.T) {
 	at := time.Now().Add(time.Minute) // recent, however slow this machine is
 	sums := map[Sum]bool{}
 	for _, text := range []string{"one", "two"} {
-		t.Run(text, func(t *testing.T) {
-			write(t, base, map[string]string{"a": text})
-			must(t, os.Chtimes(path, at, at))
-			sums[manifest(t, src, "a")[0].Sum] = true
-		})
+		write(t, base, map[string]string{"a": text})
+		must(t, os.Chtimes(path, at, at))
+		sums[manifest(t, src, "a")[0].Sum] = true
 	}
 	if len(sums) != 2 {
 		t.Error("the second content has the sum of the first")

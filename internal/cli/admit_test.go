@@ -60,34 +60,36 @@ func TestCommandsOnARunThatNobodyDispatches(t *testing.T) {
 		{"submit --end RUN FILE", waits, waits, true, true},
 		{"requeue --yes RUN 1", "nothing to requeue", waits, false, true},
 	} {
-		for _, isFinished := range []bool{false, true} {
-			runDir, want, isLeft := stoppedRun(t), c.stopped, c.stoppedIsLeft
-			if isFinished {
-				runDir, want, isLeft = finishedRun(t), c.finished, c.finishedIsLeft
+		t.Run(c.command, func(t *testing.T) {
+			for _, isFinished := range []bool{false, true} {
+				runDir, want, isLeft := stoppedRun(t), c.stopped, c.stoppedIsLeft
+				if isFinished {
+					runDir, want, isLeft = finishedRun(t), c.finished, c.finishedIsLeft
+				}
+				file := t.TempDir()
+				writeFile(t, file, "jobs.txt", "true\n")
+				command := c.command
+				if !strings.Contains(command, "RUN") {
+					command += " RUN"
+				}
+				var args []string
+				for word := range strings.FieldsSeq(command) {
+					args = append(args, strings.NewReplacer("RUN", runDir.Dir, "FILE", file+"/jobs.txt").Replace(word))
+				}
+				var said bytes.Buffer
+				a := newApp()
+				a.con = consoleTo(&said)
+				err := a.execute(args...)
+				if err != nil {
+					said.WriteString(err.Error())
+				}
+				names, _, listErr := runDir.RequestNames()
+				must(t, listErr)
+				if !strings.Contains(said.String(), want) || (len(names) > 0) != isLeft || isLeft && err != nil {
+					t.Errorf("finished %v: requests %v, %q; want %q", isFinished, names, said.String(), want)
+				}
 			}
-			file := t.TempDir()
-			writeFile(t, file, "jobs.txt", "true\n")
-			command := c.command
-			if !strings.Contains(command, "RUN") {
-				command += " RUN"
-			}
-			var args []string
-			for word := range strings.FieldsSeq(command) {
-				args = append(args, strings.NewReplacer("RUN", runDir.Dir, "FILE", file+"/jobs.txt").Replace(word))
-			}
-			var said bytes.Buffer
-			a := newApp()
-			a.con = consoleTo(&said)
-			err := a.execute(args...)
-			if err != nil {
-				said.WriteString(err.Error())
-			}
-			names, _, listErr := runDir.RequestNames()
-			must(t, listErr)
-			if !strings.Contains(said.String(), want) || (len(names) > 0) != isLeft || isLeft && err != nil {
-				t.Errorf("%s, finished %v: requests %v, %q; want %q", c.command, isFinished, names, said.String(), want)
-			}
-		}
+		})
 	}
 }
 
@@ -129,20 +131,22 @@ func TestScreenOnARunThatNobodyDispatches(t *testing.T) {
 			"have ended"},
 		{action.Request{Do: action.DrainRun}, "nobody dispatches", "nobody dispatches"},
 	} {
-		for _, isFinished := range []bool{false, true} {
-			runDir, want := stoppedRun(t), c.stopped
-			if isFinished {
-				runDir, want = finishedRun(t), c.finished
+		t.Run(c.stopped, func(t *testing.T) {
+			for _, isFinished := range []bool{false, true} {
+				runDir, want := stoppedRun(t), c.stopped
+				if isFinished {
+					runDir, want = finishedRun(t), c.finished
+				}
+				_, err := (&runScreen{app: newApp(), run: runDir}).actUndispatched(t.Context(), c.a)
+				var refused *runview.Refused
+				if (err == nil) != (want == "") || err != nil &&
+					(!errors.As(err, &refused) || !strings.Contains(err.Error(), want)) {
+					t.Errorf("%s, finished %v: got %v, want %q", c.a.Do, isFinished, err, want)
+				}
+				names, _, _ := runDir.RequestNames()
+				same(t, "a request is left", len(names) > 0, want == "")
 			}
-			_, err := (&runScreen{app: newApp(), run: runDir}).actUndispatched(t.Context(), c.a)
-			var refused *runview.Refused
-			if (err == nil) != (want == "") || err != nil &&
-				(!errors.As(err, &refused) || !strings.Contains(err.Error(), want)) {
-				t.Errorf("%s, finished %v: got %v, want %q", c.a.Do, isFinished, err, want)
-			}
-			names, _, _ := runDir.RequestNames()
-			same(t, "a request is left", len(names) > 0, want == "")
-		}
+		})
 	}
 }
 

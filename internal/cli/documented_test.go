@@ -51,20 +51,22 @@ func TestJSONFieldsAreDocumented(t *testing.T) {
 		{"## A job: `why --json`", append(jsonFields(whyJSON{}), jsonFields(logLine{})...)},
 		{"## Copied outputs: `fetch --json`", append(jsonFields(fetchJSON{}), jsonFields(fetchHostJSON{})...)},
 	} {
-		section := pageSection(t, "reference/formats.md", c.heading)
-		for _, name := range c.fields {
-			if !strings.Contains(section, "`"+name+"`") {
-				t.Errorf("%s: docs/reference/formats.md does not explain %s", c.heading, name)
-			}
-		}
-		table, _, _ := strings.Cut(strings.SplitN(section, "|---|---|\n", 2)[1], "\n\n")
-		for line := range strings.Lines(table) {
-			for _, m := range codeSpan.FindAllStringSubmatch(strings.Split(line, "|")[1], -1) {
-				if !slices.Contains(c.fields, m[1]) {
-					t.Errorf("%s: docs/reference/formats.md lists %s, which is not a field", c.heading, m[1])
+		t.Run(c.heading, func(t *testing.T) {
+			section := pageSection(t, "reference/formats.md", c.heading)
+			for _, name := range c.fields {
+				if !strings.Contains(section, "`"+name+"`") {
+					t.Errorf("%s: docs/reference/formats.md does not explain %s", c.heading, name)
 				}
 			}
-		}
+			table, _, _ := strings.Cut(strings.SplitN(section, "|---|---|\n", 2)[1], "\n\n")
+			for line := range strings.Lines(table) {
+				for _, m := range codeSpan.FindAllStringSubmatch(strings.Split(line, "|")[1], -1) {
+					if !slices.Contains(c.fields, m[1]) {
+						t.Errorf("%s: docs/reference/formats.md lists %s, which is not a field", c.heading, m[1])
+					}
+				}
+			}
+		})
 	}
 }
 

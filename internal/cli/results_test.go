@@ -95,15 +95,17 @@ func TestColorAppearsOnlyOnATerminal(t *testing.T) {
 		{"", []string{"results", "--format", "csv"}, `4,0,3,0.003,3,succeeded`, `\x1b\]|\x07`},
 		{"", []string{"results", "--format", "tsv"}, `4\s+0\s+3\s+0.003\s+3\s+succeeded`, `\x1b\]|\x07`},
 	} {
-		t.Setenv("NO_COLOR", c.noColor)
-		p := startOnTerminal(t, dir, c.args...)
-		shown := p.UntilMatch(c.want) + p.End()
-		if regexp.MustCompile(c.never).MatchString(shown) {
-			t.Errorf("%v with NO_COLOR=%q shows %q", c.args, c.noColor, shown)
-		}
-		if !p.ProcessState.Success() {
-			t.Errorf("%v: %v", c.args, p.ProcessState)
-		}
+		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
+			t.Setenv("NO_COLOR", c.noColor)
+			p := startOnTerminal(t, dir, c.args...)
+			shown := p.UntilMatch(c.want) + p.End()
+			if regexp.MustCompile(c.never).MatchString(shown) {
+				t.Errorf("%v with NO_COLOR=%q shows %q", c.args, c.noColor, shown)
+			}
+			if !p.ProcessState.Success() {
+				t.Errorf("%v: %v", c.args, p.ProcessState)
+			}
+		})
 	}
 }
 
@@ -150,18 +152,20 @@ func TestOnlyMetricsThatAreAskedFor(t *testing.T) {
 		{resultsFlags{pivotOf: &pivot}, "", "loss"},
 		{resultsFlags{pivotOf: &results.PivotInput{Down: "host", Across: "queue"}}, "", "all"},
 	} {
-		names := c.flags.names(c.best)
-		var got []string
-		named, others := namedMetrics(table, columns, names)
-		for _, m := range named {
-			got = append(got, m.Name)
-		}
-		if names == nil {
-			got = []string{"all"}
-		}
-		if strings.Join(got, " ") != c.want || len(named)+len(others) != len(columns) {
-			t.Errorf("%+v: got %q, want %s", c.flags, got, c.want)
-		}
+		t.Run(c.want, func(t *testing.T) {
+			names := c.flags.names(c.best)
+			var got []string
+			named, others := namedMetrics(table, columns, names)
+			for _, m := range named {
+				got = append(got, m.Name)
+			}
+			if names == nil {
+				got = []string{"all"}
+			}
+			if strings.Join(got, " ") != c.want || len(named)+len(others) != len(columns) {
+				t.Errorf("%+v: got %q, want %s", c.flags, got, c.want)
+			}
+		})
 	}
 }
 

@@ -106,19 +106,21 @@ func TestLastMessageDescribesTheCurrentState(t *testing.T) {
 			"stopped with jobs left"},
 		{"never", os.Getpid(), exitLeft, "stopped with jobs left", "dispatched last by"},
 	} {
-		process := &run.Background{Process: &os.Process{Pid: c.pid}, Ended: make(chan struct{}), Code: exitLeft}
-		close(process.Ended)
-		var said bytes.Buffer
-		a := newApp()
-		a.con = consoleTo(&said)
-		run := finishedRun(t)
-		screen := a.openScreen(run)
-		screen.process.Store(process)
-		must(t, a.reportLeft(screen, nil))
-		if text := said.String(); a.exitCode != c.code || !strings.Contains(text, c.dated) ||
-			strings.Contains(text, c.absent) || !strings.Contains(text, "1 succeeded") {
-			t.Errorf("%s: exit %d\n%s", c.what, a.exitCode, text)
-		}
+		t.Run(c.what, func(t *testing.T) {
+			process := &run.Background{Process: &os.Process{Pid: c.pid}, Ended: make(chan struct{}), Code: exitLeft}
+			close(process.Ended)
+			var said bytes.Buffer
+			a := newApp()
+			a.con = consoleTo(&said)
+			run := finishedRun(t)
+			screen := a.openScreen(run)
+			screen.process.Store(process)
+			must(t, a.reportLeft(screen, nil))
+			if text := said.String(); a.exitCode != c.code || !strings.Contains(text, c.dated) ||
+				strings.Contains(text, c.absent) || !strings.Contains(text, "1 succeeded") {
+				t.Errorf("%s: exit %d\n%s", c.what, a.exitCode, text)
+			}
+		})
 	}
 }
 

@@ -138,7 +138,9 @@ func TestMissedDeadlinesAreCounted(t *testing.T) {
 				since(3*h/2, job(jobs.Running, h, 2*h, 0)), job(jobs.Queued, h, 0, 0), job(jobs.Succeeded, h, 0,
 					at(-h))}},
 	} {
-		same(t, "deadlinesText", deadlinesText(&jobs.Table{Jobs: c.jobs}, now), c.want)
+		t.Run(c.want, func(t *testing.T) {
+			same(t, "deadlinesText", deadlinesText(&jobs.Table{Jobs: c.jobs}, now), c.want)
+		})
 	}
 }
 

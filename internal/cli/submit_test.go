@@ -109,9 +109,11 @@ func TestWordsKeepTheirBoundaries(t *testing.T) {
 		{[]string{"a b/"}, "a b/"},
 		{[]string{"a b/job.sh x"}, "a b/job.sh x"},
 	} {
-		spec, err := (&submitFlags{options: []string{"cwd=" + dir}}).commandSpec(run, c.words)
-		must(t, err)
-		same(t, "command", spec.Command, c.want)
+		t.Run(c.want, func(t *testing.T) {
+			spec, err := (&submitFlags{options: []string{"cwd=" + dir}}).commandSpec(run, c.words)
+			must(t, err)
+			same(t, "command", spec.Command, c.want)
+		})
 	}
 }
 

@@ -170,12 +170,14 @@ func TestFlagsAgreeWithOptions(t *testing.T) {
 		{"tries", newFlag(new(int), "N", parseCountTo(jobs.MaxTries)).Set,
 			[]string{"1", "3", "1000000", "1000001", "0", "-1", "x", "1.5"}},
 	} {
-		for _, s := range c.values {
-			_, err := jobs.Parse(strings.NewReader("#DCS "+c.option+"='"+s+"'\ntrue\n"), "f", false, 1)
-			if flag := c.set(s); (flag == nil) != (err == nil) {
-				t.Errorf("%s %q: the flag says %v, the jobs file %v", c.option, s, flag, err)
+		t.Run(c.option, func(t *testing.T) {
+			for _, s := range c.values {
+				_, err := jobs.Parse(strings.NewReader("#DCS "+c.option+"='"+s+"'\ntrue\n"), "f", false, 1)
+				if flag := c.set(s); (flag == nil) != (err == nil) {
+					t.Errorf("%s %q: the flag says %v, the jobs file %v", c.option, s, flag, err)
+				}
 			}
-		}
+		})
 	}
 }
 

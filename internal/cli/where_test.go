@@ -57,10 +57,12 @@ func TestWhereMeansTheSameInEveryCommand(t *testing.T) {
 		{[]string{"colour=red"}, `--where: character 1: there is no column "colour"; there are `},
 		{[]string{"exit=300"}, `--where: character 6: 300 is not an exit code`},
 	} {
-		if got := which(c.where); got != c.want &&
-			!(strings.HasPrefix(c.want, "--where") && strings.HasPrefix(got, c.want)) {
-			t.Errorf("%q: %s, want %s", c.where, got, c.want)
-		}
+		t.Run(c.want, func(t *testing.T) {
+			if got := which(c.where); got != c.want &&
+				!(strings.HasPrefix(c.want, "--where") && strings.HasPrefix(got, c.want)) {
+				t.Errorf("%q: %s, want %s", c.where, got, c.want)
+			}
+		})
 	}
 	// A metric with the name of a fact.
 	run.Settings.Options["results"] = []string{"acc", "host=key:acc"}
@@ -128,17 +130,19 @@ func TestWhichJobsAreSelected(t *testing.T) {
 		// Their commands match: they have no name.
 		{"", selection{where: queries(t, "name=x")}, open, "5-6"},
 	} {
-		if c.named != "" {
-			must(t, c.sel.parseNamed([]string{c.named}))
-		}
-		ids, err := a.selectJobs(t.Context(), run, table, &c.sel, c.fit)
-		got := jobs.RangesOf(ids).String()
-		if err != nil {
-			got = err.Error()
-		}
-		if got != c.want {
-			t.Errorf("%s %+v: %s, want %s", c.named, c.sel, got, c.want)
-		}
+		t.Run(c.want, func(t *testing.T) {
+			if c.named != "" {
+				must(t, c.sel.parseNamed([]string{c.named}))
+			}
+			ids, err := a.selectJobs(t.Context(), run, table, &c.sel, c.fit)
+			got := jobs.RangesOf(ids).String()
+			if err != nil {
+				got = err.Error()
+			}
+			if got != c.want {
+				t.Errorf("%s %+v: %s, want %s", c.named, c.sel, got, c.want)
+			}
+		})
 	}
 }
 
@@ -168,17 +172,19 @@ func TestEventsAreFilteredByJobHostAndTime(t *testing.T) {
 		{"", "", "2026-03-14", jobs.Record{At: date(-1, 59)}, false},
 		{"", "", "2026-03-14 15:00", jobs.Record{At: date(15, 1)}, true},
 	} {
-		filter := eventFilter{host: c.host}
-		var err error
-		if c.jobs != "" {
-			filter.jobs, err = jobs.ParseRanges(c.jobs)
-			must(t, err)
-		}
-		if c.since != "" {
-			filter.since, err = parseSince(c.since)
-			must(t, err)
-		}
-		same(t, fmt.Sprint(c), filter.isShown(&c.r), c.want)
+		t.Run(fmt.Sprint(c), func(t *testing.T) {
+			filter := eventFilter{host: c.host}
+			var err error
+			if c.jobs != "" {
+				filter.jobs, err = jobs.ParseRanges(c.jobs)
+				must(t, err)
+			}
+			if c.since != "" {
+				filter.since, err = parseSince(c.since)
+				must(t, err)
+			}
+			same(t, fmt.Sprint(c), filter.isShown(&c.r), c.want)
+		})
 	}
 	for _, s := range []string{"yesterday", "-2h"} {
 		if at, err := parseSince(s); err == nil {

@@ -69,15 +69,17 @@ func TestFilesOfOthersAreRefused(t *testing.T) {
 		{"a directory that everybody writes", 0, 0, fs.ModeDir | 0o777, "run: chmod go-w", false},
 		{"a sticky directory that everybody writes", 0, 0, sticky | 0o777, "", false},
 	} {
-		_, err := check(t, c.uid, c.gid, c.mode, Strict)
-		if c.refused == "" && err != nil || c.refused != "" &&
-			(err == nil || !strings.Contains(err.Error(), c.refused)) {
-			t.Errorf("%s: %v, want %q", c.name, err, c.refused)
-		}
-		warning, err := check(t, c.uid, c.gid, c.mode, WarnGroup)
-		if c.warns != (warning != "") || (err != nil) != (c.refused != "" && !c.warns) {
-			t.Errorf("%s, if a group may write: %q, %v", c.name, warning, err)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			_, err := check(t, c.uid, c.gid, c.mode, Strict)
+			if c.refused == "" && err != nil || c.refused != "" &&
+				(err == nil || !strings.Contains(err.Error(), c.refused)) {
+				t.Errorf("%s: %v, want %q", c.name, err, c.refused)
+			}
+			warning, err := check(t, c.uid, c.gid, c.mode, WarnGroup)
+			if c.warns != (warning != "") || (err != nil) != (c.refused != "" && !c.warns) {
+				t.Errorf("%s, if a group may write: %q, %v", c.name, warning, err)
+			}
+		})
 	}
 	if err := AddOwner("54321"); err != nil {
 		t.Fatal(err)

@@ -77,10 +77,12 @@ func TestAnswerNamesTheNewNumberOfSlots(t *testing.T) {
 		{&none, "a has the slots of the inventory again"},
 		{nil, "the slots of a are changed"},
 	} {
-		q := Request{Do: Slots, Host: "a", Number: 1, Relative: true}
-		if got := q.Answer(Outcome{Done: 1, Slots: c.slots}); got != c.want {
-			t.Errorf("got %q, want %q", got, c.want)
-		}
+		t.Run(c.want, func(t *testing.T) {
+			q := Request{Do: Slots, Host: "a", Number: 1, Relative: true}
+			if got := q.Answer(Outcome{Done: 1, Slots: c.slots}); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
 	}
 }
 

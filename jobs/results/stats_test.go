@@ -106,16 +106,18 @@ func TestStatsOfWhatIsNotFinite(t *testing.T) {
 		{[]float64{inf, -inf}, "2 nan nan -inf inf nan"},
 		{[]float64{inf}, "1 inf - inf inf inf"},
 	} {
-		s := StatsOf(slices.Clone(c.numbers))
-		var got []string
-		for _, m := range AllMeasures() {
-			text := s.Value(m).Text
-			if text == "" {
-				text = "-"
+		t.Run(c.want, func(t *testing.T) {
+			s := StatsOf(slices.Clone(c.numbers))
+			var got []string
+			for _, m := range AllMeasures() {
+				text := s.Value(m).Text
+				if text == "" {
+					text = "-"
+				}
+				got = append(got, text)
 			}
-			got = append(got, text)
-		}
-		same(t, c.numbers, strings.Join(got, " "), c.want)
+			same(t, c.numbers, strings.Join(got, " "), c.want)
+		})
 	}
 }
 

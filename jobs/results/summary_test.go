@@ -175,7 +175,9 @@ func TestCauseOfAFailure(t *testing.T) {
 		{jobs.Failed, "", &jobs.Outcome{Signal: "SIGTERM", TimedOut: true, DiskFull: true},
 			"timed out, its disk was full"},
 	} {
-		same(t, c.o, Cause(c.state, c.reason, c.o), c.want)
+		t.Run(c.want, func(t *testing.T) {
+			same(t, c.o, Cause(c.state, c.reason, c.o), c.want)
+		})
 	}
 }
 

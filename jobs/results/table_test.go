@@ -365,6 +365,8 @@ func TestBestOverTime(t *testing.T) {
 		{Order{"loss", false}, 2, "[1 0]"},
 		{Order{"acc", false}, 9, "[]"},
 	} {
-		same(t, c.order, fmt.Sprint(s.BestOverTime(c.order, c.n)), c.want)
+		t.Run(c.want, func(t *testing.T) {
+			same(t, c.order, fmt.Sprint(s.BestOverTime(c.order, c.n)), c.want)
+		})
 	}
 }

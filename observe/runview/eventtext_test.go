@@ -90,12 +90,14 @@ func TestEveryRecordHasASentence(t *testing.T) {
 			"the dispatcher gave up because no host could be used: a refuses connections", "bad"},
 		{jobs.Record{Kind: jobs.KindEnded}, "the run is over", "notable"},
 	} {
-		if got := Text(&c.r); got != c.want {
-			t.Errorf("%s:\n got %s\nwant %s", c.r.Kind, got, c.want)
-		}
-		if notable, bad := IsNotable(&c.r), IsFailure(&c.r); notable != (c.kind != "") || bad != (c.kind == "bad") {
-			t.Errorf("%s: notable %v, bad %v, want %q", c.want, notable, bad, c.kind)
-		}
+		t.Run(c.want, func(t *testing.T) {
+			if got := Text(&c.r); got != c.want {
+				t.Errorf("%s:\n got %s\nwant %s", c.r.Kind, got, c.want)
+			}
+			if notable, bad := IsNotable(&c.r), IsFailure(&c.r); notable != (c.kind != "") || bad != (c.kind == "bad") {
+				t.Errorf("%s: notable %v, bad %v, want %q", c.want, notable, bad, c.kind)
+			}
+		})
 	}
 	_, recs := jobstest.History(1, 50, 5000)
 	for i := range recs {

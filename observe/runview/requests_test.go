@@ -71,20 +71,22 @@ func TestActionsBecomeValidRequests(t *testing.T) {
 		{action.Request{Do: action.Cancel, All: true}, "cancel all jobs spare= epoch=0"},
 		{action.Request{Do: action.Resume}, `it asks for "resume", which is unknown`},
 	} {
-		q, err := ResolveRequest(c.a, table, state)
-		got := ""
-		if err != nil {
-			if got = err.Error(); !errors.As(err, new(*Refused)) {
-				t.Errorf("%+v: %v is no refusal", c.a, err)
+		t.Run(c.want, func(t *testing.T) {
+			q, err := ResolveRequest(c.a, table, state)
+			got := ""
+			if err != nil {
+				if got = err.Error(); !errors.As(err, new(*Refused)) {
+					t.Errorf("%+v: %v is no refusal", c.a, err)
+				}
+			} else if _, err := q.Encode(); err != nil {
+				t.Errorf("%+v: %v", c.a, err)
+			} else {
+				got = fmt.Sprintf("%s spare=%s epoch=%d", q.Text(), q.Spare, q.Epoch)
 			}
-		} else if _, err := q.Encode(); err != nil {
-			t.Errorf("%+v: %v", c.a, err)
-		} else {
-			got = fmt.Sprintf("%s spare=%s epoch=%d", q.Text(), q.Spare, q.Epoch)
-		}
-		if got != c.want && (c.a.Do != action.Edit || !strings.HasPrefix(got, c.want)) {
-			t.Errorf("%s: %q, want %q", c.a.Do, got, c.want)
-		}
+			if got != c.want && (c.a.Do != action.Edit || !strings.HasPrefix(got, c.want)) {
+				t.Errorf("%s: %q, want %q", c.a.Do, got, c.want)
+			}
+		})
 	}
 }
 
@@ -141,14 +143,16 @@ func TestAnswerCountsChanges(t *testing.T) {
 		{action.Request{Do: action.ReloadHosts}, requests.Trace{}, "the inventory file was read again, 0 0 "},
 		{action.Request{Do: action.UseHost, Host: "a"}, requests.Trace{Done: 1}, "a is used again, 1 0 "},
 	} {
-		ans, err := AnswerTo(&c.a, &c.trace, table, nil)
-		got := fmt.Sprint(err)
-		if err == nil {
-			got = fmt.Sprintf("%s, %d %d %s", ans.Text, ans.Done, ans.Left, ans.Changed)
-		}
-		if got != c.want {
-			t.Errorf("%s: %q, want %q", c.a.Do, got, c.want)
-		}
+		t.Run(c.want, func(t *testing.T) {
+			ans, err := AnswerTo(&c.a, &c.trace, table, nil)
+			got := fmt.Sprint(err)
+			if err == nil {
+				got = fmt.Sprintf("%s, %d %d %s", ans.Text, ans.Done, ans.Left, ans.Changed)
+			}
+			if got != c.want {
+				t.Errorf("%s: %q, want %q", c.a.Do, got, c.want)
+			}
+		})
 	}
 }
 

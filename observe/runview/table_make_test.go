@@ -301,14 +301,16 @@ func TestTableOfAWrongQuery(t *testing.T) {
 		{TableQuery{Heat: true, Pivot: []string{"C", "C", "acc"}}, "two different columns"},
 		{TableQuery{Heat: true, Pivot: []string{"C", "gamma", "acc:most"}}, "there is no measure"},
 	} {
-		c.ask.Rows = 10
-		tb := tableOf(t, b, c.ask)
-		if !strings.Contains(tb.Wrong, c.want) {
-			t.Errorf("%+v: %q", c.ask, tb.Wrong)
-		}
-		if !c.ask.Heat && len(tb.Page.Rows) != 4 {
-			t.Errorf("%+v: %d rows", c.ask, len(tb.Page.Rows))
-		}
+		t.Run(c.want, func(t *testing.T) {
+			c.ask.Rows = 10
+			tb := tableOf(t, b, c.ask)
+			if !strings.Contains(tb.Wrong, c.want) {
+				t.Errorf("%+v: %q", c.ask, tb.Wrong)
+			}
+			if !c.ask.Heat && len(tb.Page.Rows) != 4 {
+				t.Errorf("%+v: %d rows", c.ask, len(tb.Page.Rows))
+			}
+		})
 	}
 	if tb := tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Filter: "C>=x", Rows: 9}}); tb.Page.Matched != 0 ||
 		len(tb.Notes) != 1 || !strings.HasPrefix(tb.Notes[0], "C of 4 jobs is a number and left out") {
