@@ -282,53 +282,55 @@ func TestEveryColumnCanBeReached(t *testing.T) {
 		all = append(all, fmt.Sprintf("p%02d", k))
 	}
 	for _, size := range [][2]int{{40, 10}, {80, 24}, {160, 48}} {
-		m := newView(t, Options{Source: src}, tabResults, size[0], size[1])
-		m.summaryHidden = true
-		heading := func() string {
-			for line := range strings.SplitSeq(plainScreen(m), "\n") {
-				if strings.Contains(line, " ID") || strings.Contains(line, " p01 ") {
-					line, _, _ = strings.Cut(line, "┃│") // the hosts follow
-					return line
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			m := newView(t, Options{Source: src}, tabResults, size[0], size[1])
+			m.summaryHidden = true
+			heading := func() string {
+				for line := range strings.SplitSeq(plainScreen(m), "\n") {
+					if strings.Contains(line, " ID") || strings.Contains(line, " p01 ") {
+						line, _, _ = strings.Cut(line, "┃│") // the hosts follow
+						return line
+					}
 				}
+				t.Fatalf("no heading:\n%s", plainScreen(m))
+				return ""
 			}
-			t.Fatalf("no heading:\n%s", plainScreen(m))
-			return ""
-		}
-		through := func(turns *columnPages, stays string, columns []string) {
-			t.Helper()
-			first, seen := heading(), ""
-			if strings.Contains(first, "p00") {
-				t.Errorf("%v: a parameter that has one value takes the room of one that has several: %s", size, first)
-			}
-			if foot := plainScreen(m); size[0] == 80 && !strings.Contains(foot, "→ columns") {
-				t.Errorf("the footer does not say that there are more:\n%s", foot)
-			}
-			pages := 1
-			for ; ; pages++ {
-				if !strings.Contains(heading(), stays) {
-					t.Fatalf("%v: %s does not stay: %s", size, stays, heading())
+			through := func(turns *columnPages, stays string, columns []string) {
+				t.Helper()
+				first, seen := heading(), ""
+				if strings.Contains(first, "p00") {
+					t.Errorf("a parameter that has one value takes the room of one that has several: %s", first)
 				}
-				if seen += heading() + " "; turns.numMore == 0 {
-					break
+				if foot := plainScreen(m); size[0] == 80 && !strings.Contains(foot, "→ columns") {
+					t.Errorf("the footer does not say that there are more:\n%s", foot)
 				}
-				press(t, m, "right")
+				pages := 1
+				for ; ; pages++ {
+					if !strings.Contains(heading(), stays) {
+						t.Fatalf("%v: %s does not stay: %s", size, stays, heading())
+					}
+					if seen += heading() + " "; turns.numMore == 0 {
+						break
+					}
+					press(t, m, "right")
+				}
+				for _, c := range columns {
+					equal(t, strings.Count(seen, c), 1, "%v: pages with %s", size, c)
+				}
+				for range pages - 1 {
+					press(t, m, "left")
+				}
+				equal(t, heading(), first, "%v: back at the first columns", size)
 			}
-			for _, c := range columns {
-				equal(t, strings.Count(seen, c), 1, "%v: pages with %s", size, c)
+			through(&m.results.columnPages, "ID", all)
+			if err := runLine(t, m, "result last=key:fig19"); err != nil || size[0] >= 80 &&
+				!strings.Contains(heading(), " last") {
+				t.Errorf("%v: a column that was just asked for is not on the first page: %v, %s", size, err, heading())
 			}
-			for range pages - 1 {
-				press(t, m, "left")
-			}
-			equal(t, heading(), first, "%v: back at the first columns", size)
-		}
-		through(&m.results.columnPages, "ID", all)
-		if err := runLine(t, m, "result last=key:fig19"); err != nil || size[0] >= 80 &&
-			!strings.Contains(heading(), " last") {
-			t.Errorf("%v: a column that was just asked for is not on the first page: %v, %s", size, err, heading())
-		}
-		mustRunLine(t, m, "group p01")
-		through(&m.results.groups.columnPages, "p01", []string{"jobs", "solved", "fig00_mean", "fig19_median",
-			"fig07_sd"})
+			mustRunLine(t, m, "group p01")
+			through(&m.results.groups.columnPages, "p01", []string{"jobs", "solved", "fig00_mean", "fig19_median",
+				"fig07_sd"})
+		})
 	}
 }
 

@@ -37,16 +37,17 @@ func TestNewerFormatsAreRefused(t *testing.T) {
 		}
 	}
 	check := func(f jobs.Format, read func() error) {
-		t.Helper()
-		before := runFiles(t, run)
-		err := read()
-		want := fmt.Sprintf("has version %d, and this dcs-tui knows version %d", f.Version+1, f.Version)
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want an error with %q", f.Name, err, want)
-		}
-		if !maps.Equal(before, runFiles(t, run)) {
-			t.Errorf("%s: a file was changed", f.Name)
-		}
+		t.Run(f.Name, func(t *testing.T) {
+			before := runFiles(t, run)
+			err := read()
+			want := fmt.Sprintf("has version %d, and this dcs-tui knows version %d", f.Version+1, f.Version)
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want an error with %q", err, want)
+			}
+			if !maps.Equal(before, runFiles(t, run)) {
+				t.Error("a file was changed")
+			}
+		})
 	}
 	take := func() error {
 		j, _, _, err := journal.Take(t.Context(), run, journal.TakeOptions{Force: true})

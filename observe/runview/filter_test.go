@@ -116,17 +116,26 @@ func TestFilterIsAQueryOrWords(t *testing.T) {
 		{"--train=1 id=1", ""}, // an option of a command is a text
 		{"a:b", ""},
 	} {
-		p := lookAt(t, b, Query{Jobs: &JobsWindow{Filter: c.filter, Sort: SortID, Rows: 50}})
-		if got := idsOf(p); got != c.want || p.Jobs.Wrong != "" {
-			t.Errorf("%s: %s, want %s %s", c.filter, got, c.want, p.Jobs.Wrong)
-		}
-		which, err := b.Match(t.Context(), c.filter)
-		w, costErr := b.Cost(t.Context(), which)
-		if err != nil || costErr != nil || which.Count() != len(p.Jobs.Rows) ||
-			w.Queued+w.Running+w.Sent+w.Over != which.Count() {
-			t.Errorf("%s: %v %+v %v %v", c.filter, which, w, err, costErr)
-		}
+		t.Run(c.filter, func(t *testing.T) {
+			p := lookAt(t, b, Query{Jobs: &JobsWindow{Filter: c.filter, Sort: SortID, Rows: 50}})
+			if got := idsOf(p); got != c.want || p.Jobs.Wrong != "" {
+				t.Errorf("%s, want %s %s", got, c.want, p.Jobs.Wrong)
+			}
+			which, err := b.Match(t.Context(), c.filter)
+			w, costErr := b.Cost(t.Context(), which)
+			if err != nil || costErr != nil || which.Count() != len(p.Jobs.Rows) ||
+				w.Queued+w.Running+w.Sent+w.Over != which.Count() {
+				t.Errorf("%v %+v %v %v", which, w, err, costErr)
+			}
+		})
 	}
+}
+
+// TestWrongFilterIsExplained checks that a filter that cannot be parsed shows no jobs and why, and that
+// no action takes it.
+func TestWrongFilterIsExplained(t *testing.T) {
+	b := boardOf(t, sampleRun())
+	b.known.metrics = []string{"acc"} // declared
 	for filter, want := range map[string]string{
 		"state=odd":               "there is no state \"odd\"; there are ending, run",
 		"state=faled":             "character 7: there is no state \"faled\" (did you mean",
@@ -147,13 +156,15 @@ func TestFilterIsAQueryOrWords(t *testing.T) {
 		`"open`:                   "quote is not closed",
 		strings.Repeat("x ", 4e3): "at most",
 	} {
-		p := lookAt(t, b, Query{Jobs: &JobsWindow{Filter: filter, Rows: 50}})
-		if !strings.Contains(p.Jobs.Wrong, want) || p.Jobs.Matched != 0 || len(p.Jobs.Rows) != 0 {
-			t.Errorf("%s: %q, want %q", filter, p.Jobs.Wrong, want)
-		}
-		if _, err := b.Match(t.Context(), filter); err == nil {
-			t.Errorf("%s: a wrong filter matches", filter)
-		}
+		t.Run(want, func(t *testing.T) {
+			p := lookAt(t, b, Query{Jobs: &JobsWindow{Filter: filter, Rows: 50}})
+			if !strings.Contains(p.Jobs.Wrong, want) || p.Jobs.Matched != 0 || len(p.Jobs.Rows) != 0 {
+				t.Errorf("%s: %q, want %q", filter, p.Jobs.Wrong, want)
+			}
+			if _, err := b.Match(t.Context(), filter); err == nil {
+				t.Errorf("%s: a wrong filter matches", filter)
+			}
+		})
 	}
 }
 
