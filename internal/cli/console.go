@@ -251,7 +251,10 @@ func (c *console) JobLine(r *results.Result) string {
 	}
 	if r.State != jobs.Succeeded {
 		why := causeText(r)
-		if r.Failures > 1 {
+		switch {
+		case r.Failures > 0 && r.Attempts > r.Failures: // some were no tries, or of an earlier round
+			why += fmt.Sprintf(", attempts: %d, tries used: %d", r.Attempts, r.Failures)
+		case r.Failures > 1:
 			why += fmt.Sprintf(", failed %d times", r.Failures)
 		}
 		parts = append(parts, why)

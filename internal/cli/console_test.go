@@ -80,6 +80,23 @@ func TestNothingOfAJobMovesTheCursor(t *testing.T) {
 	checkContains(t, c.JobLine(r), "left 2 processes behind")
 }
 
+// The line of a failed job does not say that it failed as often as it used up tries if there were
+// more attempts: those that used up none have failed, too.
+func TestAJobsLineTellsAttemptsFromTries(t *testing.T) {
+	for _, test := range []struct {
+		attempts, failures int
+		want               string
+	}{
+		{1, 1, "exit 3  job"},
+		{3, 3, "exit 3, failed 3 times  job"},
+		{6, 2, "exit 3, attempts: 6, tries used: 2  job"},
+	} {
+		r := &results.Result{Job: 1, State: jobs.Failed, Host: "ws03", Name: "job", Attempts: test.attempts,
+			Failures: test.failures, Outcome: &jobs.Outcome{Started: 1, Ended: 2, Exit: 3}}
+		checkContains(t, (&console{fd: -1}).JobLine(r), test.want)
+	}
+}
+
 // TestAJobsLineFitsTheTerminal checks that a job's line fits one row of a terminal: long parts are
 // cut, but the cause is not. In a file the line is complete.
 func TestAJobsLineFitsTheTerminal(t *testing.T) {
