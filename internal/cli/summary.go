@@ -182,16 +182,19 @@ func (s *summary) advice() []string {
 	case s.hasUnprinted && s.flags.json:
 		next("resume --json "+ref, "prints the results that were not read")
 	}
-	if s.Table.Counts[jobs.Failed]+s.Table.Counts[jobs.TimedOut] > 0 {
+	hasFailed := s.Table.Counts[jobs.Failed]+s.Table.Counts[jobs.TimedOut] > 0
+	if hasFailed {
 		next("results --failed "+ref, "lists the jobs that failed")
-		next("requeue "+ref+" --failed && dcs-tui resume "+ref, "runs them again")
+	}
+	hasAvoided, hasFollowers := skippedKinds(s.Table)
+	if options, effect := requeueable(hasFailed, hasFollowers); options != "" {
+		next("requeue "+ref+" "+options+" && dcs-tui resume "+ref, effect)
 	}
 	if hosts := s.hostsWithoutFiles(); len(hosts) > 0 {
 		lines = append(lines, text.List(hosts, maxNamedHosts)+" "+text.Verb(len(hosts), "does", "do")+
 			" not see this directory, and every job failed there: --send of run copies the files of jobs to such hosts")
 	}
-	// most are skipped because easier ones timed out
-	if s.Table.Counts[jobs.TimedOut] > 0 && s.Table.Counts[jobs.Skipped] > 0 {
+	if s.Table.Counts[jobs.TimedOut] > 0 && hasAvoided {
 		next("requeue "+ref+" --where 'state=timed_out or state=skipped' --timeout TIME && dcs-tui resume "+ref,
 			"gives them more time")
 	}
@@ -199,6 +202,51 @@ func (s *summary) advice() []string {
 		next("results "+ref+" --best "+text.ShellWord(best), "shows the best trial")
 	}
 	return lines
+}
+
+// requeueable returns the options of `requeue` that select the failed jobs and the jobs that were skipped
+// because of them, and what that does. It returns "" if there are none.
+func requeueable(hasFailed, hasFollowers bool) (options, effect string) {
+	switch {
+	case hasFailed && hasFollowers:
+		return "--where 'state=failed or state=timed_out or state=skipped'", "runs them again, and the jobs after them"
+	case hasFailed:
+		return "--failed", "runs them again"
+	case hasFollowers:
+		return "--where state=skipped", "runs the jobs that were skipped"
+	}
+	return "", ""
+}
+
+// skippedKinds reports whether jobs were skipped because easier ones timed out, and whether a job that was
+// skipped because of its dependencies can run if it is requeued together with the failed jobs.
+func skippedKinds(table *jobs.Table) (hasAvoided, hasFollowers bool) {
+	if table.Counts[jobs.Skipped] == 0 {
+		return false, false
+	}
+	for j := range table.Rows() {
+		if j.State == jobs.Skipped {
+			hasAvoided = hasAvoided || j.Avoided()
+			hasFollowers = hasFollowers || !j.Avoided() && mayFollow(table, j)
+		}
+	}
+	return hasAvoided, hasFollowers
+}
+
+// mayFollow reports whether each job that a skipped job comes after has ended as it must, or has failed and
+// may succeed if it is requeued.
+func mayFollow(table *jobs.Table, j *jobs.Job) bool {
+	for parent, on := range j.Spec.After().All() {
+		if parent < 1 || int(parent) > table.NumJobs() {
+			return false
+		}
+		state := table.State(parent)
+		mayChange := on == jobs.AfterSuccess && (state == jobs.Failed || state == jobs.TimedOut)
+		if !on.IsMet(state) && !mayChange {
+			return false
+		}
+	}
+	return true
 }
 
 // hostsWithoutFiles returns the hosts that do not share the run directory, got no files, and on which
