@@ -369,6 +369,17 @@ func (v *View) why(id jobs.ID, j *jobs.Job) string {
 	case j.State == jobs.Succeeded:
 		return fmt.Sprintf("Job %d has succeeded.", id)
 	}
-	f, _ := failureOf(Canceled, j, results.CountedAttempt(j))
-	return fmt.Sprintf("Job %d is over (%s): %s.", id, j.State, f.Cause)
+	counted := results.CountedAttempt(j)
+	f, _ := failureOf(Canceled, j, counted)
+	cause := f.Cause
+	if counted != nil && (j.State == jobs.Failed || j.State == jobs.TimedOut) {
+		switch o := counted.Outcome; {
+		case o == nil || o.OK() || o.Error != "": // the cause has the reason
+		case j.Reason != "":
+			cause += ": " + j.Reason
+		default:
+			cause += ExitMeaning(o)
+		}
+	}
+	return fmt.Sprintf("Job %d is over (%s): %s.", id, j.State, cause)
 }

@@ -236,12 +236,17 @@ func TestATableIsReadOnly(t *testing.T) {
 		!strings.Contains(err.Error(), "looked at") {
 		t.Error(err)
 	}
-	for id, want := range map[jobs.ID]string{3: "was sent to ws01", 4: "nobody dispatches", 2: "exit 137",
-		7: "canceled"} {
+	for id, want := range map[jobs.ID]string{3: "was sent to ws01", 4: "nobody dispatches",
+		2: "(failed): exit 137 (SIGKILL in its shell).", 7: "(canceled): canceled."} {
 		d := lookAt(t, b, Query{Focus: id}).Detail
 		if d == nil || !strings.Contains(d.Why, want) {
 			t.Errorf("%d: %+v", id, d)
 		}
+	}
+	j := *b.job(2)
+	j.Reason = "it used 3 GiB of memory and asked for 2 GiB (mem=)"
+	if why, want := b.why(2, &j), "Job 2 is over (failed): exit 137: "+j.Reason+"."; why != want {
+		t.Errorf("got %q, want %q", why, want)
 	}
 	// The view does not claim that there is no dispatcher if it has not checked (X7).
 	unasked := boardOf(t, sampleRun())
