@@ -128,7 +128,7 @@ func (c *Core) awaitEveryHost() {
 		missing = "; " + missing + " is not in the inventory and cannot be asked"
 	}
 	c.reconcileUntil = max(c.reconcileUntil, c.missingHostsUntil, c.now.Mono+1)
-	c.logf("", 0, "the journal is damaged: nothing is launched until the hosts have listed their attempts "+
+	c.logf("", 0, "the journal may lack records: nothing is launched until the hosts have listed their attempts "+
 		"of this run, for at most %s%s", text.Span(c.reconcileUntil-c.now.Mono), missing)
 }
 
