@@ -146,7 +146,8 @@ func commandTable() []command {
 		{name: "requeue", args: which, help: "run them again, when they are over",
 			do: jobsCommand((*model).requeueJobs)},
 		{name: "prio", alias: []string{"priority"}, args: "N",
-			help: "their priority: smaller goes first; +1 and -1 change it by one", do: (*model).commandPriority},
+			help: "priority of the selected jobs, or of that under the cursor: smaller goes first; +1 and -1 add to it",
+			do:   (*model).commandPriority},
 		{name: "edit", args: "[COMMAND]", help: "change the command of the job under the cursor",
 			do: (*model).commandEdit},
 		{name: "undo", help: "undo the last cancel, for ten seconds",
@@ -312,8 +313,8 @@ func (m *model) commandPriority(arg string) (tea.Cmd, error) {
 	absolute, is := strings.CutPrefix(arg, "=")
 	n, relative, err := parseNumber(absolute)
 	if err != nil {
-		return nil, fmt.Errorf("%s is not a priority, such as 5, +1, -1, or =-5; jobs with smaller numbers start first",
-			quoted(arg))
+		return nil, fmt.Errorf("%s is not a priority, such as 5, +1, -1, or =-5; jobs with smaller numbers start "+
+			"first; the jobs are the selected ones, or the one under the cursor", quoted(arg))
 	}
 	return m.prioritize(n, relative && !is), nil
 }

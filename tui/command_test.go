@@ -43,6 +43,7 @@ func TestEachCommandHasItsAction(t *testing.T) {
 		{line: "prio =-2", want: prio(-2, false)},
 		{line: "prio +1", want: prio(1, true)},
 		{line: "prio high", shows: `"high" is not a priority`},
+		{line: "prio 3 58-60", shows: "the jobs are the selected ones, or the one under the cursor"},
 		{line: "edit sleep 5; echo done",
 			want: act(action.Request{Do: action.Edit, Jobs: jobs.One(aQueued),
 				Edit: &jobs.Change{Command: new("sleep 5; echo done")}})},
