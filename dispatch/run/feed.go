@@ -286,6 +286,7 @@ func (r *Run) readInput(ctx context.Context, next func() (jobs.Line, error)) err
 		switch {
 		case r.inputUnread:
 		case open:
+			r.storeInputMark(ctx, rundir.Input{State: rundir.InputOpen, IsKeptOpen: true, Again: r.input.Again})
 			return nil
 		case read:
 			r.storeInputMark(ctx, rundir.Input{State: rundir.InputDone, Again: r.input.Again})

@@ -188,6 +188,7 @@ func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
 	if opts.Lines != nil || opts.AcceptJobs || opts.Search != nil && opts.Search.Proposer != nil {
 		r.input.State = rundir.InputOpen
 		if opts.Input.State != rundir.InputOpen {
+			r.input.IsKeptOpen = opts.Lines == nil && opts.Search == nil
 			if err := r.dir.WriteInput(r.input); err != nil {
 				return nil, err
 			}

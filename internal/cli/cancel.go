@@ -90,6 +90,9 @@ func (a *app) runCancel(cmd *cobra.Command, flags *runFlags, args []string, sel 
 			opt.json)
 	case !some && !isOpen:
 		a.con.Line("nothing to cancel: all jobs of " + text.Line(run.Name()) + " have finished")
+		if input, err := run.ReadInput(); err == nil && input.IsKeptOpen {
+			a.con.Line("  " + keptOpenText(run))
+		}
 		return nil
 	}
 	if waiting := "the jobs of " + text.Plural(numWaiting, "waiting request"); numWaiting > 0 && nFinished == len(ids) {

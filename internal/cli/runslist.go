@@ -71,6 +71,9 @@ func (e *runEntry) read(dir string) error {
 	p.Requests, _ = run.NumWaitingRequests(table) // likewise
 	if input, err := run.ReadInput(); err == nil && input.Cut() && !p.More {
 		cut = "input not read to its end"
+		if input.IsKeptOpen {
+			cut = "kept open for more jobs"
+		}
 	}
 	e.line = p.Line(cut)
 	e.Total, e.Paused, e.Draining = p.Total, p.Paused, p.Draining

@@ -76,6 +76,8 @@ func (r *runState) lines(c *console) []string {
 		lines = append(lines, p.RequestsText())
 	}
 	switch {
+	case live && r.Input.IsKeptOpen:
+		lines = append(lines, keptOpenText(run))
 	case !r.Input.Cut():
 	case live && r.Input.State == rundir.InputOpen && r.Owner.Epoch <= 1: // later dispatchers read none
 		lines = append(lines, "its input is still being read: more jobs may come")
@@ -86,6 +88,11 @@ func (r *runState) lines(c *console) []string {
 		lines = append(lines, "  dcs-tui resume "+refTo(run)+"  continues it")
 	}
 	return lines
+}
+
+// keptOpenText returns what ends a run that is dispatched and kept open.
+func keptOpenText(run *rundir.Run) string {
+	return "it is kept open for more jobs until dcs-tui submit " + refTo(run) + " --end"
 }
 
 // summaryLines returns the summary of the jobs, queues, and deadlines of a run. While jobs run, the

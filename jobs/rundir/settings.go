@@ -150,7 +150,12 @@ type Input struct {
 	State InputState
 	Fault string // of InputBad
 	Again bool   // resume continues where it stopped
+	// Of InputOpen: the run has all jobs that were given so far, and is kept open for more.
+	IsKeptOpen bool
 }
+
+// keptOpen follows the state of an input with IsKeptOpen. Programs that do not know it ignore it.
+const keptOpen = "kept"
 
 // Cut reports whether jobs may be missing from the run.
 func (i Input) Cut() bool { return i.State == InputOpen || i.State == InputBad }
@@ -158,6 +163,9 @@ func (i Input) Cut() bool { return i.State == InputOpen || i.State == InputBad }
 // WriteInput stores durably how far the input was read.
 func (r *Run) WriteInput(i Input) error {
 	msg := string(i.State)
+	if i.IsKeptOpen {
+		msg += " " + keptOpen
+	}
 	if i.Fault != "" {
 		msg += " " + text.Clean(strings.ReplaceAll(i.Fault, "\n", "; "), 0)
 	}
@@ -172,8 +180,12 @@ func (r *Run) ReadInput() (Input, error) {
 	}
 	state, fault, _ := strings.Cut(strings.TrimSpace(string(b)), " ")
 	again := r.Settings.Options[OptionSource] != nil
-	switch i := (Input{InputState(state), fault, again}); i.State {
-	case InputDone, InputOpen, InputBad:
+	switch i := (Input{State: InputState(state), Again: again}); i.State {
+	case InputOpen:
+		i.IsKeptOpen = fault == keptOpen
+		return i, nil
+	case InputDone, InputBad:
+		i.Fault = fault
 		return i, nil
 	}
 	return Input{State: InputOpen, Again: again}, nil // an unknown state does not prove an end

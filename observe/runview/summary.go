@@ -243,6 +243,9 @@ func forgiveHint(t *jobs.Table, host string) string {
 
 // InputText describes what is missing of the input of a run.
 func InputText(i rundir.Input, t *jobs.Table) string {
+	if i.IsKeptOpen {
+		return "it was kept open for more jobs; resume waits for them again"
+	}
 	const maxFault = 60
 	why := "its input was not read to its end"
 	if i.State == rundir.InputBad {
