@@ -15,7 +15,6 @@ import (
 // lifetime holds the state of the run as a whole, and what ends it.
 type lifetime struct {
 	hasBegun      bool
-	beganAt       jobs.Stamp
 	allSubmitted  bool   // no more jobs will be submitted
 	holders       Holder // reasons of the program to launch nothing
 	drainReason   string // why nothing more is launched; "": the run does not drain

@@ -11,7 +11,7 @@ import (
 // hosts have been probed, and waiting jobs are queued. With an empty table it only connects to the
 // hosts.
 func (c *Core) takeOverTable() {
-	c.hasBegun, c.beganAt = true, c.now.Wall
+	c.hasBegun = true
 	c.lastPossibleAt = c.now.Mono
 	for h := range c.everyHost() {
 		h.lastSeenAt, h.lastReceivedAt, h.cutAt, h.awaySince = c.now.Mono, c.now.Mono, c.now.Mono, c.now.Mono

@@ -263,11 +263,9 @@ type truth struct {
 
 // fact is the true history of an attempt.
 type fact struct {
-	id        jobs.AttemptID
 	numStarts int
 	isAlive   bool
 	host      *host
-	boot      int
 	since     time.Duration
 	// As its supervisor saw it; nil while it runs, or if no supervisor saw it.
 	ended     *jobs.Outcome
@@ -289,7 +287,7 @@ func (t *truth) recordStart(w *World, r *heldAttempt) {
 	w.logf("START %s on %s", id, h.name)
 	f := t.facts[id]
 	if f == nil {
-		f = &fact{id: id}
+		f = &fact{}
 		t.facts[id] = f
 	}
 	// If the record of the attempt was damaged and its host lost the claim in a power loss, nobody
@@ -301,7 +299,7 @@ func (t *truth) recordStart(w *World, r *heldAttempt) {
 	if w.onlyCuts && t.finished[id.Job] {
 		w.fail(OneResult, "%s starts on %s, and its job has succeeded", id, h.name)
 	}
-	f.isAlive, f.host, f.boot, f.since = true, h, h.boot, w.now
+	f.isAlive, f.host, f.since = true, h, w.now
 	e := w.ledger.entry(id)
 	switch {
 	case w.damaged && (e == nil || e.isUncertain):

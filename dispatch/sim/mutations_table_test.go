@@ -175,7 +175,7 @@ var mutations = []mutation{
 	{name: "an edit loses its timeout in the journal", file: "jobs/record_codec.go", edits: []edit{
 		{"	if r.Spec != nil {\n", "	if r.Spec != nil {\n		r.Spec.Timeout = 0\n"}}},
 	{name: "a new dispatcher forgets the tokens of what runs", file: "dispatch/sched/attempt.go", edits: []edit{
-		{"\tc.addPoolUse(f, 1)\n", "\tif c.now.Wall != c.beganAt {\n\t\tc.addPoolUse(f, 1)\n\t}\n"}}},
+		{"\tc.addPoolUse(f, 1)\n", "\tif c.numLaunched > 0 {\n\t\tc.addPoolUse(f, 1)\n\t}\n"}}},
 	{name: "what is buffered holds no tokens", file: "dispatch/sched/class.go", edits: []edit{
 		{"k.mem == 0 && k.tokens == \"\"", "k.mem == 0"}}},
 	{name: "a step launches one job too many", file: "dispatch/sched/place.go", edits: []edit{

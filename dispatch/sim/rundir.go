@@ -53,7 +53,6 @@ func (w *World) takeOverFrom(m *machine, old *dispatcher, wake int) {
 	w.damageBeforeTakeover()
 	l := &dispatcher{w: w, n: len(w.dispatchers) + 1, m: m, born: w.now, ownedAt: w.now,
 		ownerPresent: map[string]bool{}}
-	l.trigger.l = l
 	if w.numTakeovers > maxDispatchers {
 		w.fail(RunEnds, "after %d dispatchers the run has not ended", w.numTakeovers)
 	}
@@ -319,7 +318,6 @@ const (
 
 // trigger is a planned event at a point of a dispatcher's turn.
 type trigger struct {
-	l       *dispatcher
 	at      turnPoint
 	numLeft int  // number of times that the point is still passed
 	power   bool // its machine loses its power as well
