@@ -123,6 +123,37 @@ func TestJobWithoutTracesCountsAsStarted(t *testing.T) {
 	}
 }
 
+// TestFilesInPlaceOfOutputs checks that what a job puts into the place of another job's outputs
+// neither blocks that job nor gets its output (promise 5).
+func TestFilesInPlaceOfOutputs(t *testing.T) {
+	for name, put := range map[string]func(path, other string) error{
+		"pipe":       func(path, _ string) error { return unix.Mkfifo(path, 0o600) },
+		"link":       func(path, other string) error { return os.Symlink(other, path) },
+		"other name": func(path, other string) error { return os.Link(other, path) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			f := w.start(w.open())
+			other := filepath.Join(t.TempDir(), "other")
+			must(t, os.WriteFile(other, []byte("mine"), 0o600))
+			must(t, os.MkdirAll(filepath.Dir(w.file("17.1", jobs.FileOut)), 0o700))
+			for _, kind := range []jobs.File{jobs.FileOut, jobs.FileErr} {
+				must(t, put(w.file("17.1", kind), other))
+			}
+			f.launch(job("17.1", "echo out; echo err >&2"))
+			f.exits("17.1", 0)
+			f.endRun()
+			if got := w.content("17.1", jobs.FileOut) + w.content("17.1", jobs.FileErr); got != "out\nerr\n" {
+				t.Errorf("outputs %q", got)
+			}
+			if b, err := os.ReadFile(other); string(b) != "mine" {
+				t.Errorf("the other file has %q, %v", b, err)
+			}
+		})
+	}
+}
+
 // TestPipeBlocksNoReader checks that a pipe in place of an output does not block a reader of that
 // output.
 func TestPipeBlocksNoReader(t *testing.T) {

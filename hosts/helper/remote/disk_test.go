@@ -270,25 +270,6 @@ func TestTrialWriteSurvivesLostReplies(t *testing.T) {
 	}
 }
 
-// TestLinksAreNotFollowed checks that nothing is written through a symbolic link that somebody put
-// in the place of an attempt's file.
-func TestLinksAreNotFollowed(t *testing.T) {
-	w := newWorld(t)
-	f := w.start(w.open())
-	secret := filepath.Join(w.base, "secret")
-	for i, file := range []jobs.File{jobs.FileOut, jobs.FileErr} {
-		id := fmt.Sprintf("%d.1", i+1)
-		write(t, secret, "secret")
-		must(t, os.MkdirAll(filepath.Dir(w.file(id, file)), 0o700))
-		must(t, os.Symlink(secret, w.file(id, file)))
-		f.launch(job(id, "echo out; echo err >&2"))
-		f.refusedFor(id, id+"."+string(file)+": it is a symbolic link, which is not followed")
-		if b, err := os.ReadFile(secret); string(b) != "secret" {
-			t.Errorf("%s: the file behind the link holds %q, %v", file, b, err)
-		}
-	}
-}
-
 // TestWorkDirOfAnotherUser checks that checks, runs, and readers refuse a work_dir of another user,
 // with advice.
 func TestWorkDirOfAnotherUser(t *testing.T) {

@@ -387,29 +387,13 @@ func TestExactExitCodesAndSignals(t *testing.T) {
 	}
 }
 
-// wedge makes the start of an attempt hang, as on a file system that does not respond, until the
-// returned function is called.
-func (w *world) wedge(id string) (free func()) {
-	w.t.Helper()
-	out := w.file(id, jobs.FileOut)
-	must(w.t, os.MkdirAll(filepath.Dir(out), 0o700))
-	if err := unix.Mkfifo(out, 0o600); err != nil { // opening it for writing waits for a reader
-		w.t.Fatal(err)
-	}
-	return func() {
-		f, err := os.OpenFile(out, os.O_RDONLY|unix.O_NONBLOCK, 0)
-		must(w.t, err)
-		w.t.Cleanup(func() { f.Close() })
-	}
-}
-
 // TestPendingReportIsNotHeldUp checks that the report of a finished job waits for the start of the
 // next job in its slot only while that start does not hang, also if the run is ended in the
 // meantime (promise 1).
 func TestPendingReportIsNotHeldUp(t *testing.T) {
 	for _, bye := range []bool{false, true} {
-		w := newWorld(t)
-		free := w.wedge("2.1")
+		gate := filepath.Join(t.TempDir(), "gate")
+		w := newWorld(t, hangEnv+"=2.1.out:"+gate)
 		f := w.startWith(1)
 		f.hold("1.1", "exit 3", job("2.1", "exit 4"))
 		f.answers("2.1", hosts.Buffered) // its token is ready when the first job ends
@@ -421,7 +405,7 @@ func TestPendingReportIsNotHeldUp(t *testing.T) {
 			f.send(&hosts.Bye{End: true})
 		}
 		f.exits("1.1", 3)
-		free()
+		must(t, os.WriteFile(gate, nil, 0o600))
 		if bye {
 			must(t, f.wait())
 		} else {

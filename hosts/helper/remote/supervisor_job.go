@@ -162,13 +162,25 @@ func (s *slot) prepare(a *attempt) (dir int, err error) {
 
 func (s *slot) makeFiles(a *attempt, dir int) (err error) {
 	id := a.id.String()
-	// O_APPEND, so that two writers to one file do not overwrite each other.
-	const flags = unix.O_CREAT | unix.O_TRUNC | unix.O_APPEND
-	if a.outFD, err = openat(dir, id+".out", flags|unix.O_WRONLY, 0o600); err != nil {
+	if a.outFD, err = makeOutput(dir, id+".out", unix.O_WRONLY); err != nil {
 		return err
 	}
-	a.errFD, err = openat(dir, id+".err", flags|unix.O_RDWR, 0o600)
+	a.errFD, err = makeOutput(dir, id+".err", unix.O_RDWR)
 	return err
+}
+
+// makeOutput creates a file for the output of a job. It removes what another job may have put in its
+// place, because opening a pipe waits for a reader. O_APPEND, so that two writers to one file do not
+// overwrite each other.
+func makeOutput(dir int, name string, flags int) (fd int, err error) {
+	flags |= unix.O_CREAT | unix.O_EXCL | unix.O_APPEND
+	fd, err = openat(dir, name, flags, 0o600)
+	if errors.Is(err, unix.EEXIST) {
+		if err = unlinkat(dir, name, 0); err == nil || errors.Is(err, fs.ErrNotExist) {
+			fd, err = openat(dir, name, flags, 0o600)
+		}
+	}
+	return fd, err
 }
 
 func (s *slot) close(a *attempt) {

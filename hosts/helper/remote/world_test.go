@@ -593,7 +593,19 @@ const (
 	vmstatEnv    = "TEST_VMSTAT"
 	lastSlotEnv  = "TEST_LAST_SLOT"
 	timeoutEnv   = "TEST_TIMEOUT" // no timeout of a job passes before this file exists
+	hangEnv      = "TEST_HANG"    // NAME:FILE: the creation of NAME hangs until FILE exists
 )
+
+// hangCreation makes the creation of a file hang, as on a file system that does not respond, until
+// another file exists.
+func hangCreation(name, file string) {
+	fault = func(op, path string, done bool) error {
+		if op == "create" && path == name && !done {
+			polltest.Within(24*time.Hour, func() bool { _, err := os.Stat(file); return err == nil })
+		}
+		return nil
+	}
+}
 
 // holdTimeouts holds the timeouts of jobs until a file exists.
 func holdTimeouts(file string) {
@@ -617,6 +629,9 @@ func TestMain(m *testing.M) {
 		vmstatFile = cmp.Or(os.Getenv(vmstatEnv), vmstatFile)
 		if file := os.Getenv(timeoutEnv); file != "" {
 			holdTimeouts(file)
+		}
+		if name, file, ok := strings.Cut(os.Getenv(hangEnv), ":"); ok {
+			hangCreation(name, file)
 		}
 		if step, err := time.ParseDuration(os.Getenv(stepEnv)); err == nil {
 			setClockAtEachLook(step)
