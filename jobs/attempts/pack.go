@@ -46,21 +46,39 @@ func (p *Packer) Shards() ([]string, error) {
 	return l.allShards(), l.errs.err()
 }
 
+// maxInPack is the maximum number of attempts in a pack. A pack of so many small files needs none of
+// the large numbers of zip64, which readers refuse.
+const maxInPack = 4096
+
 // Pack packs the attempts of a directory, and returns their number. Only attempts with a whole
 // sentinel count: a claim without one, and a tombstone, guard against launches and stay. After any
 // error, and after a loss of power at any point, each file is in its directory or in a whole pack.
 func (p *Packer) Pack(shard string) (packed int, err error) {
-	plain := rundir.WithoutPacks(p.Disk)
-	l := list(plain, p.Dir)
+	l := list(rundir.WithoutPacks(p.Disk), p.Dir)
 	var ids []jobs.AttemptID
 	for _, id := range l.startedAttempts(shard) {
 		if p.May(id) {
 			ids = append(ids, id)
 		}
 	}
-	if err := l.errs.err(); err != nil || len(ids) < max(p.Least, 1) {
+	if err := l.errs.err(); err != nil {
 		return 0, err
 	}
+	for some := range slices.Chunk(ids, maxInPack) {
+		if len(some) < p.Least {
+			continue
+		}
+		n, perr := p.pack(l, shard, some)
+		packed += n
+		if perr != nil {
+			return packed, perr
+		}
+	}
+	return packed, nil
+}
+
+// pack packs attempts of a directory into one pack, and returns their number.
+func (p *Packer) pack(l *listing, shard string, ids []jobs.AttemptID) (packed int, err error) {
 	dir := filepath.Join(p.Dir, rundir.AttemptsDir)
 	token := rand.Text
 	if p.Token != nil {
@@ -71,26 +89,26 @@ func (p *Packer) Pack(shard string) (packed int, err error) {
 	files, packed, err := p.write(l, temp, ids)
 	switch {
 	case err == nil && packed >= max(p.Least, 1):
-		err = plain.Rename(temp, filepath.Join(dir, name))
+		err = l.d.Rename(temp, filepath.Join(dir, name))
 		if err == nil {
-			err = plain.SyncDir(dir)
+			err = l.d.SyncDir(dir)
 		}
 		if err == nil {
-			if err = verify(plain, filepath.Join(dir, name), files); err != nil {
-				_ = plain.Remove(filepath.Join(dir, name)) // otherwise readers report it
+			if err = verify(l.d, filepath.Join(dir, name), files); err != nil {
+				_ = l.d.Remove(filepath.Join(dir, name)) // otherwise readers report it
 			}
 		}
 		if err != nil {
 			return 0, fmt.Errorf("packing the files of %s: %w", filepath.Join(dir, shard), err)
 		}
 	default:
-		if rerr := plain.Remove(temp); err == nil && !errors.Is(rerr, fs.ErrNotExist) {
+		if rerr := l.d.Remove(temp); err == nil && !errors.Is(rerr, fs.ErrNotExist) {
 			err = rerr
 		}
 		return 0, err
 	}
 	for _, f := range files {
-		if rerr := plain.Remove(filepath.Join(dir, shard, f.name)); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
+		if rerr := l.d.Remove(filepath.Join(dir, shard, f.name)); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
 			err = errors.Join(err, rerr)
 		}
 	}

@@ -2,10 +2,13 @@ package attempts_test
 
 import (
 	"archive/zip"
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -220,6 +223,13 @@ func TestPacksThatNobodyMadeAreIgnored(t *testing.T) {
 		"huge": func(path string) error {
 			return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 1<<42))
 		},
+		"endless directory": func(path string) error {
+			return os.WriteFile(path, archive(400_000, 46*400_000, 100), 0o600)
+		},
+		// A reader of zip archives allocates memory for as many files as the end says.
+		"zip64 of many files": func(path string) error {
+			return writeSparse(path, 1<<42, archive64(1<<37))
+		},
 		"pipe":      func(path string) error { return syscall.Mkfifo(path, 0o600) },
 		"link":      func(path string) error { return os.Symlink("/dev/zero", path) },
 		"directory": func(path string) error { return os.Mkdir(path, 0o700) },
@@ -234,10 +244,70 @@ func TestPacksThatNobodyMadeAreIgnored(t *testing.T) {
 				found++
 				return nil
 			})
-			if found != 1 || err == nil || !strings.Contains(err.Error(), filepath.Base(path)) {
+			if found != 1 || !errors.Is(err, rundir.ErrDamagedPack) ||
+				!strings.Contains(err.Error(), filepath.Base(path)) {
 				t.Errorf("found %d attempts, %v", found, err)
 			}
 		})
+	}
+}
+
+// archive returns a zip archive with a directory of n entries without names. Its end says that it has
+// the given numbers of bytes and entries.
+func archive(n int, size uint32, entries uint16) []byte {
+	entry := append([]byte("PK\x01\x02"), make([]byte, 42)...)
+	b := append(bytes.Repeat(entry, n), "PK\x05\x06\x00\x00\x00\x00"...)
+	b = binary.LittleEndian.AppendUint16(b, entries)
+	b = binary.LittleEndian.AppendUint16(b, entries)
+	b = binary.LittleEndian.AppendUint32(b, size)
+	return append(b, 0, 0, 0, 0, 0, 0)
+}
+
+// archive64 returns the end of a zip64 archive that says that it has n files.
+func archive64(n uint64) []byte {
+	b := append([]byte("PK\x06\x06"), make([]byte, 20)...)
+	for _, v := range []uint64{n, n, 0, 0} {
+		b = binary.LittleEndian.AppendUint64(b, v)
+	}
+	b = append(b, "PK\x06\x07\x00\x00\x00\x00"...)
+	b = binary.LittleEndian.AppendUint64(b, 1<<42-98) // where it begins
+	b = binary.LittleEndian.AppendUint32(b, 1)
+	return append(b, archive(0, math.MaxUint32, math.MaxUint16)...)
+}
+
+// writeSparse writes a file of a size that ends with end.
+func writeSparse(path string, size int64, end []byte) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(end, size-int64(len(end)))
+	return errors.Join(err, f.Close())
+}
+
+// TestPackOfManyAttemptsIsRead checks that no pack has more files than readers accept.
+func TestPackOfManyAttemptsIsRead(t *testing.T) {
+	const n = 4500
+	p := newPlace(t)
+	for i := range n {
+		p.exit(attemptID(1, i+1), "h", jobs.Outcome{})
+	}
+	packer := &attempts.Packer{Disk: rundir.OS, Dir: p.dir, Run: run, May: all}
+	if packed, err := packer.Pack("000"); packed != n || err != nil {
+		t.Fatalf("packed %d attempts, %v", packed, err)
+	}
+	names, err := os.ReadDir(filepath.Join(p.dir, "attempts"))
+	must(t, err)
+	if len(names) != 3 { // the directory and two packs
+		t.Errorf("names in the directory of attempts: %v", names)
+	}
+	found := 0
+	must(t, attempts.EachFate(rundir.OS, p.dir, run, "", nil, func(f attempts.Fate) error {
+		found++
+		return nil
+	}))
+	if found != n {
+		t.Errorf("found %d attempts", found)
 	}
 }
 

@@ -2,11 +2,15 @@ package rundir
 
 import (
 	"archive/zip"
+	"bytes"
+	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,8 +50,13 @@ type packDisk struct {
 // maxPacks bounds the packs whose indexes are kept. Readers go from job to job, so few are enough.
 const maxPacks = 32
 
-// maxPacked bounds the entries of a pack that are read. dcs-tui puts at most a few thousand into one.
-const maxPacked = 1 << 20
+// maxPackDirectory bounds what is read of a file before it proves to be a pack, in bytes: the
+// directory at its end, with less than 64 Ki entries.
+const maxPackDirectory = 16 << 20
+
+// ErrDamagedPack is the error for a file that is named like a pack and is not one, or that is
+// damaged. It follows the path.
+var ErrDamagedPack = errors.New("is not a whole archive of dcs-tui")
 
 // packIndex locates the files in a pack.
 type packIndex struct {
@@ -76,25 +85,29 @@ func isShardDir(dir string) bool {
 }
 
 // packs calls use for the packs of a directory of attempts until it returns true. Packs that cannot
-// be read are left out, and reported in the error.
+// be read are left out, and reported in the error. It is ErrDamagedPack only if all others were read.
 func (d *packDisk) packs(shardDir string, use func(*packIndex) bool) error {
 	above, shard := filepath.Split(shardDir)
 	names, err := d.Disk.Names(above)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
+	var damaged error
 	for _, name := range names {
 		if of, ok := PackedName(name); !ok || of != shard {
 			continue
 		}
 		index, ierr := d.index(filepath.Join(above, name))
-		if ierr != nil {
+		switch {
+		case errors.Is(ierr, ErrDamagedPack):
+			damaged = errors.Join(damaged, ierr)
+		case ierr != nil:
 			err = errors.Join(err, ierr)
-		} else if use(index) {
+		case use(index):
 			return nil
 		}
 	}
-	return err
+	return cmp.Or(err, damaged)
 }
 
 // index returns the index of a pack. It reads each pack once, as long as it is among the last ones.
@@ -215,7 +228,10 @@ func (d *packDisk) stat(path string, plain func(string) (fs.FileInfo, error)) (f
 // readPackIndex reads the index of a pack. Entries that no dcs-tui writes are left out.
 func readPackIndex(d Disk, path string) (*packIndex, error) {
 	f, err := d.OpenFile(path, os.O_RDONLY, 0)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrNotRegular), errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.EISDIR):
+		return nil, fmt.Errorf("%s %w: %w", path, ErrDamagedPack, err)
+	case err != nil:
 		return nil, err
 	}
 	defer f.Close()
@@ -223,26 +239,81 @@ func readPackIndex(d Disk, path string) (*packIndex, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := zip.NewReader(f, size)
+	in := &directoryReader{pack: f, left: maxPackDirectory}
+	files, err := readPackFiles(in, size)
+	switch {
+	case in.failure != nil: // it says nothing about the content
+		return nil, in.failure
+	case err != nil:
+		return nil, fmt.Errorf("%s %w: %w", path, ErrDamagedPack, err)
+	}
+	return &packIndex{path, files}, nil
+}
+
+func readPackFiles(in *directoryReader, size int64) (map[string]packedFile, error) {
+	if err := checkPackEnd(in, size); err != nil {
+		return nil, err
+	}
+	r, err := zip.NewReader(in, size)
 	if err != nil {
-		return nil, fmt.Errorf("%s is damaged: %w", path, err)
+		return nil, err
 	}
-	if len(r.File) > maxPacked {
-		return nil, fmt.Errorf("%s has %d files: dcs-tui did not make it", path, len(r.File))
-	}
-	index := &packIndex{path: path, files: make(map[string]packedFile, len(r.File))}
+	files := make(map[string]packedFile, len(r.File))
 	for _, e := range r.File {
 		at, err := e.DataOffset()
 		if err != nil {
-			return nil, fmt.Errorf("%s is damaged: %w", path, err)
+			return nil, err
 		}
 		n := int64(e.UncompressedSize64)
-		if e.Method == zip.Store && e.CompressedSize64 == e.UncompressedSize64 && n >= 0 && at+n <= size &&
+		if e.Method == zip.Store && e.CompressedSize64 == e.UncompressedSize64 && n >= 0 && n <= size-at &&
 			filepath.Base(e.Name) == e.Name {
-			index.files[e.Name] = packedFile{e.Name, at, n, e.Modified}
+			files[e.Name] = packedFile{e.Name, at, n, e.Modified}
 		}
 	}
-	return index, nil
+	return files, nil
+}
+
+// checkPackEnd refuses a file that does not end as a zip archive without a comment and without the
+// large numbers of zip64. The packer makes no other, and zip.NewReader allocates memory for as many
+// files as such a number says.
+func checkPackEnd(in io.ReaderAt, size int64) error {
+	end := make([]byte, 22)
+	if size < int64(len(end)) {
+		return zip.ErrFormat
+	}
+	if _, err := in.ReadAt(end, size-int64(len(end))); err != nil {
+		return err
+	}
+	files, directory := binary.LittleEndian.Uint16(end[10:]), binary.LittleEndian.Uint32(end[12:])
+	at, comment := binary.LittleEndian.Uint32(end[16:]), binary.LittleEndian.Uint16(end[20:])
+	switch {
+	case !bytes.HasPrefix(end, []byte("PK\x05\x06")) || comment > 0:
+		return zip.ErrFormat
+	case files == math.MaxUint16 || directory > maxPackDirectory || at == math.MaxUint32:
+		return errLargeDirectory
+	}
+	return nil
+}
+
+var errLargeDirectory = errors.New("its directory is too large")
+
+// directoryReader reads at most left more bytes of a pack.
+type directoryReader struct {
+	pack    File
+	left    int
+	failure error // of the disk
+}
+
+func (r *directoryReader) ReadAt(b []byte, at int64) (int, error) {
+	r.left -= len(b)
+	if r.left < 0 {
+		return 0, errLargeDirectory
+	}
+	n, err := r.pack.ReadAt(b, at)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.failure = err
+	}
+	return n, err
 }
 
 // openPacked is an open file in a pack.

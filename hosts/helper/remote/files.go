@@ -323,8 +323,11 @@ var readOnlyOS = rundir.WithPacks(readOnlyDisk{rundir.WithoutPacks(rundir.OS)})
 
 func (readOnlyDisk) Names(dir string) ([]string, error) { return listNames(dir) }
 
-func (readOnlyDisk) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File, error) {
-	fd, err := openat(unix.AT_FDCWD, path, flag, uint32(perm))
+func (readOnlyDisk) OpenFile(path string, _ int, _ fs.FileMode) (rundir.File, error) {
+	fd, err := openPlain(path)
+	if errors.Is(err, errNotPlain) {
+		err = fmt.Errorf("%s %w", path, rundir.ErrNotRegular)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -217,7 +217,9 @@ func (h *helper) readFate(id jobs.AttemptID) (f attempts.Fate, err error) {
 			return f, nil
 		}
 	}
-	if errors.Is(err, fs.ErrNotExist) {
+	// The dispatcher does not ask about what is in a pack, because it was recorded before. So what a job
+	// put into the place of a pack leaves no attempt unknown.
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, rundir.ErrDamagedPack) {
 		err = nil
 	}
 	return f, err

@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts"
 	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
@@ -41,4 +44,16 @@ func TestHelperReadsPacks(t *testing.T) {
 	if listed != 1 || err != nil {
 		t.Errorf("a list has the attempt %d times, %v", listed, err)
 	}
+}
+
+// TestNoPackLeavesAttemptsUnknown checks that a file that a job put into the place of a pack does not
+// keep a probe from finding that an attempt never started (promise 5).
+func TestNoPackLeavesAttemptsUnknown(t *testing.T) {
+	w := newWorld(t)
+	f := w.start(w.open())
+	must(t, os.WriteFile(filepath.Join(w.runDir, "attempts", "000.AAAA.zip"), []byte("garbage"), 0o600))
+	must(t, os.Mkdir(filepath.Join(w.runDir, "attempts", "000.BBBB.zip"), 0o700))
+	must(t, unix.Mkfifo(filepath.Join(w.runDir, "attempts", "000.CCCC.zip"), 0o600))
+	f.answers("17.1", hosts.NeverStarted)
+	f.endRun()
 }
