@@ -358,6 +358,8 @@ outputs = lambda: [r.output for r in e.results() if r.command.startswith("printf
 assert outputs() == ["\ufffd"]
 subprocess.run([os.environ["DCS"], "runs", "pack", e.dir], check=True)
 assert outputs() == ["\ufffd"] and any(name.endswith(".zip") for name in os.listdir(e.dir + "/attempts"))
+open(os.path.join(e.dir, "attempts", "000.0.zip"), "w").close()  # a job may put anything there
+assert outputs() == ["\ufffd"]
 `)
 	l.pythonIn(python, "", "results.py")
 }
