@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -104,12 +103,12 @@ func (d Dependencies) NeedSuccess() bool {
 // String returns the dependencies in the form of a jobs file.
 func (d Dependencies) String() string {
 	var items []string
-	for id, on := range d.All() {
-		if on != AfterSuccess {
-			items = append(items, fmt.Sprintf("%s:%d", on, id))
-		} else {
-			items = append(items, fmt.Sprint(id))
+	for _, r := range d {
+		item := Ranges{r.Range}.String()
+		if r.On != AfterSuccess {
+			item = r.On.String() + ":" + item
 		}
+		items = append(items, item)
 	}
 	return strings.Join(items, ",")
 }

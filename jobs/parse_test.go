@@ -195,7 +195,7 @@ func TestParseSharesOptions(t *testing.T) {
 // depend on its earlier jobs.
 func TestIDsContinueFromTheFirst(t *testing.T) {
 	s, err := Parse(strings.NewReader("#DCS after=40,1-2\na\n"), "-", false, 41)
-	if err != nil || s[0].ID != 41 || s[0].After().String() != "40,1,2" || len(s[0].After()) != 2 {
+	if err != nil || s[0].ID != 41 || s[0].After().String() != "40,1-2" || len(s[0].After()) != 2 {
 		t.Errorf("Parse: got %+v, %v; want job 41 after 40 and the range 1-2", s, err)
 	}
 }
@@ -392,11 +392,11 @@ func TestBlankAfterAContinuationIsAnError(t *testing.T) {
 func TestParseAfter(t *testing.T) {
 	for _, tt := range []struct{ after, want string }{
 		{"1", "1"},
-		{"1-2,any:3", "1,2,any:3"},
+		{"1-2,any:3", "1-2,any:3"},
 		{"ok:1", "1"},
-		{"failed:prepare-*", "failed:1,failed:2"},
+		{"failed:prepare-*", "failed:1-2"},
 		{"prepare-b,any:a/b", "2,any:3"},
-		{"any:*", "any:1,any:2,any:3"},
+		{"any:*", "any:1-3"},
 		{"4", `error: job 4 does not come before this one`},
 		{"prepar", `error: "prepar" is neither the number of a job`},
 		{"any:", `error: "" is neither`},

@@ -228,7 +228,7 @@ func TestStoredDependenciesKeepTheirForm(t *testing.T) {
 	var options *Options
 	for _, c := range []struct{ stored, after string }{
 		{`"tokens":["a:2"],"after":[1,2,3,9],"after_on":["ok","ok","failed","any"],"cwd":"/w"`,
-			"1,2,failed:3,any:9"},
+			"1-2,failed:3,any:9"},
 		{`"tokens":["a:2"],"after":[5,4],"cwd":"/w"`, "5,4"},
 	} {
 		t.Run(c.after, func(t *testing.T) {
