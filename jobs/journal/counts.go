@@ -2,6 +2,7 @@ package journal
 
 import (
 	"encoding/json"
+	"math"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
@@ -49,7 +50,11 @@ func ReadCounts(r *rundir.Run) *jobs.Table {
 	}
 	t := &jobs.Table{Ended: true}
 	for state := range t.Counts {
-		t.Counts[state] = c.Counts[jobs.JobState(state).String()]
+		n, ok := c.Counts[jobs.JobState(state).String()]
+		if !ok || n < 0 || n > math.MaxInt32 {
+			return nil // it is of another program
+		}
+		t.Counts[state] = n
 	}
 	return t
 }
