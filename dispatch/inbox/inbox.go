@@ -74,7 +74,8 @@ type Inbox struct {
 	hasFailed       bool   // a request has failed in this poll
 
 	// The fields below are owned by the goroutine that polls.
-	isWaiting bool // the requests that are being polled have waited for this dispatcher
+	isWaiting bool            // the requests that are being polled have waited for this dispatcher
+	strangers map[string]bool // files that are not requests, were reported, and cannot be renamed
 
 	stop stopFiles
 }
@@ -263,12 +264,7 @@ func (b *Inbox) poll() {
 	b.removeAnswered()
 	names, strangers, err := b.Run.RequestNames()
 	b.reportProblem(err)
-	for _, name := range strangers {
-		b.Print(func() string {
-			return "in " + rundir.RequestsDir + ": " + text.Shorten(name) + " is not a request; it is set aside"
-		})
-		b.reportProblem(b.Run.SetStrangerAside(name))
-	}
+	b.setAside(strangers)
 	for _, name := range names {
 		// The file could not be removed, or appeared again.
 		if answered, _ := b.Dispatcher.Answered(name); answered {
@@ -281,6 +277,26 @@ func (b *Inbox) poll() {
 	defer b.mu.Unlock()
 	if !b.hasFailed {
 		b.reportedProblem = ""
+	}
+}
+
+// setAside renames files that are not requests. What cannot be renamed, because its new name is too
+// long or taken, is reported once.
+func (b *Inbox) setAside(strangers []string) {
+	reported := b.strangers
+	b.strangers = map[string]bool{}
+	for _, name := range strangers {
+		err := b.Run.SetStrangerAside(name)
+		if err != nil {
+			b.strangers[name] = true
+		}
+		if reported[name] {
+			continue
+		}
+		b.Print(func() string {
+			return "in " + rundir.RequestsDir + ": " + text.Shorten(name) + " is not a request; it is set aside"
+		})
+		b.reportProblem(err)
 	}
 }
 

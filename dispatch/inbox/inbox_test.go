@@ -203,6 +203,32 @@ func TestRequestFilesAreProcessedOnce(t *testing.T) {
 	})
 }
 
+// TestStrangersAreReportedOnce checks that files that are not requests, and cannot be set aside, are
+// reported once and do not keep requests waiting.
+func TestStrangersAreReportedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		defer s.end()
+		over := make(chan struct{})
+		defer close(over)
+		long := strings.Repeat("a", 255) // .refused makes it too long
+		for _, name := range []string{"taken", "taken.refused", "taken.refused/x", long} {
+			must(t, os.Mkdir(s.run.Path(rundir.RequestsDir, name), 0o700))
+		}
+		s.TakeWaiting()
+		go s.Serve(over)
+		s.wait(10 * time.Second)
+		must(t, os.WriteFile(s.run.Path(rundir.RequestsDir, name1+".json"), []byte(`{"v":1,"do":"pause"}`), 0o600))
+		s.wait(10 * time.Second)
+		if got, want := s.files(), long+" taken taken.refused"; got != want {
+			t.Errorf("files: %s, want %s", got, want)
+		}
+		if said, _ := s.notes(); len(said) != 4 {
+			t.Errorf("messages:\n%s", strings.Join(said, "\n"))
+		}
+	})
+}
+
 // TestRequestOnAFullDisk checks that a request through the socket is carried out while the disk is
 // full, and only once under its name. The call returns when the answer is durable.
 func TestRequestOnAFullDisk(t *testing.T) {
