@@ -19,6 +19,8 @@ type packed struct {
 	hosts   Numbering[string]
 	buf     []byte
 
+	garbage int // bytes of rows in blocks that were packed again
+
 	isWorking bool // made by NewWorking
 	unpacked  []ID // rows that PackIdle may pack; may have repeats, and rows that are packed
 }
@@ -62,9 +64,10 @@ func NewWorking() *Table {
 	return t
 }
 
-// PackIdle packs the rows that have been unpacked, except those with open attempts, and those of
-// unfinished jobs with more than maxRepacked attempts. Rows that Job has returned are then copies
-// that nothing changes any more. It does nothing for a table that is not packed.
+// PackIdle packs the rows that have been unpacked, except those with open attempts, and changed ones
+// of unfinished jobs that have more than maxRepacked attempts or were packed too often. Rows that Job
+// has returned are then copies that nothing changes any more. It does nothing for a table that is
+// not packed.
 func (t *Table) PackIdle() {
 	p := t.packed
 	if p == nil {
@@ -75,10 +78,14 @@ func (t *Table) PackIdle() {
 		switch {
 		case r == nil || slices.ContainsFunc(r.job.Attempts, (*Attempt).isOpen):
 			continue
-		case r.isChanged && len(r.job.Attempts) > maxRepacked && !r.job.State.Terminal():
+		case r.isChanged && !r.job.State.Terminal() && (len(r.job.Attempts) > maxRepacked || p.isWasteful()):
 			continue
 		case r.isChanged:
+			was := p.rows[id-1]
 			p.rows[id-1] = p.addRow(&r.job)
+			if was > 0 {
+				p.garbage += len(p.buf) // about as long as before
+			}
 		}
 		delete(p.open, id)
 	}
@@ -88,6 +95,10 @@ func (t *Table) PackIdle() {
 // maxRepacked bounds how often the row of an unfinished job is packed because of its attempts. The
 // bytes of earlier times are not used again, so they would grow with the square of the attempts.
 const maxRepacked = 16
+
+// isWasteful reports whether most of the blocks is not used any more, because many rows were changed
+// again and again, for example their priorities.
+func (p *packed) isWasteful() bool { return p.garbage > 1<<20 && p.garbage > p.blocks.size/2 }
 
 // row returns the row of a job for Fold to change, or nil if there is none.
 func (t *Table) row(id ID) *Job {
@@ -531,6 +542,7 @@ func (c *codec) codeTexts(texts ...*string) {
 // blocks stores many short texts in few allocations. The stored bytes never change, because a
 // strings.Builder only appends.
 type blocks struct {
+	size int // number of bytes in them
 	all  []*strings.Builder
 	last int // 1 + index of the block to which short texts are appended; 0: none
 }
@@ -556,6 +568,7 @@ func (b *blocks) add(text []byte) address {
 	x := b.all[n-1]
 	at := address(n)<<32 | address(x.Len())
 	x.Write(text)
+	b.size += len(text)
 	return at
 }
 
