@@ -49,7 +49,7 @@ func Start(cfg Config) (*Dispatcher, error) {
 		finished:  make(chan struct{}),
 		results:   newCompletions(),
 		answers:   newAnswers(cfg.Table.Requests),
-		files:     rundir.NewFileReader(),
+		files:     rundir.NewFileReader(rundir.Within(cfg.RunDir)),
 		returns:   newReturns(),
 		signals:   newSignals(),
 		submitted: cfg.Table.NumSpecs(), // the core accepts all stored jobs

@@ -26,7 +26,7 @@ func TestJobLogKeepsItsLinesOnAFullDisk(t *testing.T) {
 	run := disktest.NewRun(t)
 	path, real := filepath.Join(dir, "log"), filepath.Join(dir, "real")
 	must(t, os.Symlink("/dev/full", path))
-	l, err := openJobLog(path, 0, run, &jobs.Table{}, func(error) {})
+	l, err := openJobLog(path, openUserFile(path), run, &jobs.Table{}, func(error) {})
 	must(t, err)
 	for i := range 3 {
 		l.Add(&dispatch.Result{Job: jobs.ID(i + 1), Command: "true", Attempts: 1})
@@ -95,7 +95,7 @@ func TestJobLogIsContinued(t *testing.T) {
 	}
 	write := func(path, had string) (string, int) {
 		must(t, os.WriteFile(path, []byte(had), 0o600))
-		l, err := openJobLog(path, 0, run, table, func(err error) { t.Error(err) })
+		l, err := openJobLog(path, openUserFile(path), run, table, func(err error) { t.Error(err) })
 		must(t, err)
 		kept := int(l.kept)
 		must(t, l.Close())
@@ -121,7 +121,7 @@ func TestJobLogIsContinued(t *testing.T) {
 	}
 	old := time.Now().Add(-time.Hour).Truncate(time.Second)
 	must(t, os.Chtimes(path, old, old))
-	l, err := openJobLog(path, 0, run, table, func(err error) { t.Error(err) })
+	l, err := openJobLog(path, openUserFile(path), run, table, func(err error) { t.Error(err) })
 	must(t, errors.Join(err, l.Close()))
 	if info, err := os.Stat(path); err != nil || !info.ModTime().Equal(old) {
 		t.Errorf("a log that lacks nothing was written again: %v", err)
@@ -132,7 +132,7 @@ func TestJobLogIsContinued(t *testing.T) {
 // first write gets no hole in their place, and that the end of the run names it.
 func TestJobLogThatWasReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
-	l := &jobLog{path: path, kept: 100, report: func(err error) { t.Error(err) }}
+	l := &jobLog{path: path, open: openUserFile(path), kept: 100, report: func(err error) { t.Error(err) }}
 	l.Add(&dispatch.Result{Job: 7, Command: "true", Attempts: 1})
 	err := l.Close()
 	if err == nil || !strings.Contains(err.Error(), "lacks its first lines") {

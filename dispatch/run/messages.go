@@ -146,7 +146,7 @@ func (noPrinter) Interval() time.Duration     { return 2 * time.Second }
 // about the host. A goroutine writes them, because the run directory may hang. It is safe for
 // concurrent use.
 type hostLogs struct {
-	run *rundir.Run
+	open func(flag int, elem ...string) (*os.File, error) // Run.OpenFile, except in tests
 
 	mu     sync.Mutex
 	texts  chan hostText // nil before the first text
@@ -164,7 +164,7 @@ type hostText struct {
 // because the journal contains the notices.
 const maxHostTexts = 4096
 
-func newHostLogs(run *rundir.Run) *hostLogs { return &hostLogs{run: run} }
+func newHostLogs(run *rundir.Run) *hostLogs { return &hostLogs{open: run.OpenFile} }
 
 // Write adds text to the host's log, with the time before each line. It does not block. A log
 // that cannot be written must not stop the run, so errors are ignored.
@@ -193,7 +193,7 @@ func (l *hostLogs) write() {
 		if f == nil {
 			// Host names have neither slashes nor leading dots (hosts.Parse).
 			var err error
-			f, err = l.run.OpenLog(rundir.HostsDir, t.host+".log")
+			f, err = l.open(rundir.AppendFlags, rundir.HostsDir, t.host+".log")
 			if err != nil {
 				continue
 			}

@@ -40,6 +40,9 @@ func Take(ctx context.Context, dir *rundir.Run, force bool, notify func(text str
 
 func take(ctx context.Context, dir *rundir.Run, opt journal.TakeOptions) (*Owned, error) {
 	opt.Packed = true
+	if err := dir.CheckLinks(); err != nil {
+		return nil, err
+	}
 	j, table, report, err := journal.Take(ctx, dir, opt)
 	if err != nil {
 		return nil, err

@@ -101,7 +101,7 @@ func Remove(run *rundir.Run, inventory []*hosts.Host) error {
 	if err := os.Rename(run.Dir, hidden); err != nil {
 		return err
 	}
-	moved := &rundir.Run{Dir: hidden, Nonce: run.Nonce, Settings: run.Settings, Disk: run.Disk}
+	moved := &rundir.Run{Dir: hidden, Nonce: run.Nonce, Settings: run.Settings, Disk: rundir.Within(hidden)}
 	if after, _ := journal.ReadOwner(moved); after != nil &&
 		(before == nil || after.Token != before.Token || after.Heartbeat != before.Heartbeat) {
 		return errors.Join(errors.New("somebody has just begun to dispatch it; it stays"), os.Rename(hidden, run.Dir))

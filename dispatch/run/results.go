@@ -198,8 +198,8 @@ func haveComeUp(views []sched.HostView, names []string) bool {
 // on. Lines that cannot be written wait in memory, so a job log never ends a run. It is safe for
 // concurrent use. Only callers that add lines wait for the disk.
 type jobLog struct {
-	path  string
-	flags int // flags of open, such as rundir.OwnFile
+	path string
+	open func(flag int) (*os.File, error)
 	// Called with the first of several failures, and with nil when writing works again.
 	report func(err error)
 
@@ -222,11 +222,12 @@ const retryInterval = time.Second
 
 // openJobLog opens a log and writes the earlier results that it lacks. If it returns an error, the
 // path is wrong, but the log can be used.
-func openJobLog(path string, flags int, run *rundir.Run, t *jobs.Table, report func(error)) (*jobLog, error) {
-	l := &jobLog{path: path, flags: flags, report: report}
+func openJobLog(path string, open func(flag int) (*os.File, error), run *rundir.Run, t *jobs.Table,
+	report func(error)) (*jobLog, error) {
+	l := &jobLog{path: path, open: open, report: report}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	had := readJobLog(path, flags)
+	had := l.read()
 	defer had.Close()
 	old := bufio.NewReaderSize(had, 1<<20)
 	add := func(line []byte) {
@@ -260,12 +261,12 @@ func openJobLog(path string, flags int, run *rundir.Run, t *jobs.Table, report f
 	return l, nil
 }
 
-// readJobLog opens an existing log for reading. A file that is not regular, such as a pipe, is not
+// read opens an existing log for reading. A file that is not regular, such as a pipe, is not
 // read.
-func readJobLog(path string, flags int) io.ReadCloser {
-	info, err := os.Stat(path)
+func (l *jobLog) read() io.ReadCloser {
+	info, err := os.Stat(l.path)
 	if err == nil && info.Mode().IsRegular() {
-		if f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|flags, 0); err == nil {
+		if f, err := l.open(os.O_RDONLY | syscall.O_NONBLOCK); err == nil {
 			return f
 		}
 	}
@@ -316,7 +317,7 @@ func (l *jobLog) write() {
 		if !l.isTruncated && l.kept == 0 {
 			flags = os.O_TRUNC
 		}
-		l.f, l.failure = os.OpenFile(l.path, os.O_CREATE|os.O_WRONLY|flags|l.flags, 0o600)
+		l.f, l.failure = l.open(os.O_CREATE | os.O_WRONLY | flags)
 		if l.failure == nil && !l.isTruncated && l.kept > 0 {
 			l.failure = l.truncate()
 		}
@@ -380,20 +381,27 @@ func (l *jobLog) Close() error {
 	return nil
 }
 
+// openUserFile returns a function that opens a file of the user, which may be a link or a pipe.
+func openUserFile(path string) func(flag int) (*os.File, error) {
+	return func(flag int) (*os.File, error) { return os.OpenFile(path, flag, 0o600) }
+}
+
 // openJobLogs opens the job log of the run, and the one that the user asked for.
 func (r *Run) openJobLogs() error {
 	for _, log := range []struct {
-		file  string
-		flags int
+		file string
+		open func(flag int) (*os.File, error)
 	}{
-		{r.dir.Path(rundir.JobLogFile), rundir.OwnFile},
-		{r.opts.JobLog, 0}, // the user's file may be a link or a pipe
+		{r.dir.Path(rundir.JobLogFile), func(flag int) (*os.File, error) {
+			return r.dir.OpenFile(flag, rundir.JobLogFile)
+		}},
+		{r.opts.JobLog, openUserFile(r.opts.JobLog)},
 	} {
 		file := log.file
 		if file == "" {
 			continue
 		}
-		l, err := openJobLog(file, log.flags, r.dir, r.table, func(err error) {
+		l, err := openJobLog(file, log.open, r.dir, r.table, func(err error) {
 			if err == nil {
 				r.printText("the job log " + file + " can be written again")
 			} else {

@@ -169,7 +169,12 @@ func (p *Placement) Place(m Manifest, read func(path string, offset int64, size 
 
 // RemovePlaceRecord removes the record of an attempt's renamed files. The caller has recorded the
 // result of the attempt.
-func RemovePlaceRecord(notes, attempt string) { os.Remove(filepath.Join(notes, attempt+placedSuffix)) }
+func RemovePlaceRecord(dir, attempt string) {
+	if notes, err := openRecords(dir); err == nil { // otherwise a later Sweep removes it
+		notes.Remove(attempt + placedSuffix)
+		notes.Close()
+	}
+}
 
 // placedSuffix ends the names of records of renamed files.
 const placedSuffix = ".placed"

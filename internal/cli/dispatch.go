@@ -374,7 +374,7 @@ const dispatcherLogFile = "dispatcher.log"
 
 // openDispatcherLog opens dispatcher.log of the run.
 func openDispatcherLog(run *rundir.Run) (*os.File, error) {
-	f, err := run.OpenLog(dispatcherLogFile)
+	f, err := run.OpenFile(rundir.AppendFlags, dispatcherLogFile)
 	if err != nil {
 		return nil, fmt.Errorf("open the log of the dispatcher: %w", err)
 	}

@@ -61,7 +61,7 @@ func (a *app) openDir(dir string) (*rundir.Run, error) {
 		for ; ; time.Sleep(time.Second) {
 			answered := a.reportSlow(dir)
 			// an NFS client asks the server even if it has cached the file
-			if f, err := os.Open(run.Path(rundir.SettingsFile)); err == nil {
+			if f, err := run.OpenFile(os.O_RDONLY, rundir.SettingsFile); err == nil {
 				f.Close()
 			}
 			answered()

@@ -15,6 +15,9 @@ const (
 	setTermiosFlush = unix.TIOCSETAF
 )
 
+// SearchOnly is the flag to open a directory only to reach what is in it; 0: there is none.
+const SearchOnly = 0
+
 // Executable returns the path of this process's program, which may have been replaced since it was
 // started.
 func Executable() (string, error) { return os.Executable() }

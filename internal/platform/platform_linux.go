@@ -21,6 +21,10 @@ const (
 	setTermiosFlush = unix.TCSETSF
 )
 
+// SearchOnly is the flag to open a directory only to reach what is in it. On NFS, this needs no call to
+// the server, unlike an open for reading. It is 0 on other systems.
+const SearchOnly = unix.O_PATH
+
 // Executable returns a path at which this process's program can be opened and started. It still names
 // the same file after that was deleted or replaced.
 func Executable() (string, error) { return "/proc/self/exe", nil }

@@ -8,10 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"golang.org/x/sys/unix"
-
-	"dcs-tui/internal/platform"
 )
 
 // Disk holds the file operations of run directories and journals. Tests replace it to make any
@@ -23,8 +19,8 @@ type Disk interface {
 	// until the directory is listed, so only listed names may be opened.
 	Names(dir string) ([]string, error)
 	Stat(path string) (fs.FileInfo, error)
-	Lstat(path string) (fs.FileInfo, error) // like Stat, but does not follow a symbolic link
-	Rename(from, to string) error
+	Lstat(path string) (fs.FileInfo, error) // like Stat, but never follows a symbolic link
+	Rename(from, to string) error           // within a directory; not to the name of a directory
 	Remove(path string) error
 	SyncDir(dir string) error // makes creations and renames in dir durable
 }
@@ -38,98 +34,6 @@ type File interface {
 	Truncate(size int64) error
 	Sync() error // data and size; on NFS also the errors of earlier writes
 	Close() error
-}
-
-// OS is the real Disk. It opens only regular files, follows no symbolic link at the end of a path, and
-// does not wait for a pipe: a job, or root on a host that shares the directory, may have put one there.
-var OS = WithPacks(osDisk{})
-
-// OwnFile are the flags with which a file of the run directory is opened: a job may have put a link or
-// a pipe in its place.
-const OwnFile = unix.O_NOFOLLOW | unix.O_NONBLOCK
-
-// OpenLog opens a file of the run directory for appending.
-func (r *Run) OpenLog(elem ...string) (*os.File, error) {
-	return os.OpenFile(r.Path(elem...), os.O_CREATE|os.O_APPEND|os.O_WRONLY|OwnFile, 0o600)
-}
-
-// ErrNotRegular is the error of OS for a pipe, a directory, or a device. It follows the path.
-var ErrNotRegular = errors.New("is not a regular file")
-
-type osDisk struct{}
-
-func (osDisk) Mkdir(path string, perm fs.FileMode) error { return os.Mkdir(path, perm) }
-func (osDisk) Stat(path string) (fs.FileInfo, error)     { return os.Stat(path) }
-func (osDisk) Lstat(path string) (fs.FileInfo, error)    { return os.Lstat(path) }
-func (osDisk) Rename(from, to string) error              { return os.Rename(from, to) }
-func (osDisk) Remove(path string) error                  { return os.Remove(path) }
-
-func (osDisk) OpenFile(path string, flag int, perm fs.FileMode) (File, error) {
-	f, err := os.OpenFile(path, flag|unix.O_NOCTTY|OwnFile, perm)
-	if err != nil {
-		return nil, openError(path, err)
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s %w", path, ErrNotRegular)
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return osFile{f}, nil
-}
-
-// openError returns the error of Linux for an error of os.OpenFile.
-func openError(path string, err error) error {
-	switch {
-	case errors.Is(err, unix.EMLINK): // FreeBSD: a symbolic link that is not followed
-		return &fs.PathError{Op: "open", Path: path, Err: unix.ELOOP}
-	case errors.Is(err, unix.EOPNOTSUPP): // macOS and FreeBSD: a socket
-		return fmt.Errorf("%s %w", path, ErrNotRegular)
-	}
-	return err
-}
-
-func (osDisk) Names(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
-	names := make([]string, len(entries))
-	for i, e := range entries {
-		names[i] = e.Name()
-	}
-	return names, err
-}
-
-func (osDisk) SyncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	err = d.Sync()
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {
-		err = nil // this file system does not support it, and does not need it
-	}
-	return errors.Join(err, d.Close())
-}
-
-type osFile struct{ *os.File }
-
-func (f osFile) Size() (int64, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), nil
-}
-
-func (f osFile) Sync() error { return platform.SyncData(f.File) }
-
-// Close ignores EINTR: the descriptor is closed and must not be closed twice, and the data was
-// synced before.
-func (f osFile) Close() error {
-	if err := f.File.Close(); !errors.Is(err, unix.EINTR) {
-		return err
-	}
-	return nil
 }
 
 // maxWhole bounds the files that are read as a whole, in bytes. A job may have replaced one by a sparse

@@ -96,7 +96,7 @@ func isRun(d Disk, dir string) (made time.Time, ok bool) {
 // madeAt returns the modification time of the first of these names that exists.
 func madeAt(d Disk, dir string, names ...string) time.Time {
 	for _, name := range names {
-		if info, err := d.Stat(filepath.Join(dir, name)); err == nil {
+		if info, err := d.Lstat(filepath.Join(dir, name)); err == nil {
 			return info.ModTime()
 		}
 	}
@@ -162,6 +162,7 @@ func OpenOn(d Disk, dir string) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	d = within(d, dir)
 	names, err := namesOf(d, dir)
 	if err := checkDir(d, dir); err != nil {
 		return nil, err
@@ -312,6 +313,7 @@ func lostErrorAmong(d Disk, dir string, names []string) error {
 	if slices.Contains(names, SettingsFile) {
 		return nil
 	}
+	d = within(d, dir)
 	begun := slices.Contains(names, OwnerFile) && slices.Contains(names, JournalDir)
 	for _, sub := range []string{JournalDir, AttemptsDir} {
 		if !slices.Contains(names, sub) || !slices.Contains(names, NonceFile) && !slices.Contains(names, SpecsFile) {

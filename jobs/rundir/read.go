@@ -108,14 +108,15 @@ func ReplaceVolatile(d Disk, path, tmp string, content []byte, check func() erro
 // FileReader reads files of this machine that jobs write. A read may hang as long as its file
 // system does. Callers can give up waiting for it. The number of concurrent reads is bounded.
 type FileReader struct {
+	disk   Disk
 	places chan struct{} // holds one token per read in progress
 }
 
 // maxReads is the maximum number of concurrent reads of a FileReader.
 const maxReads = 16
 
-// NewFileReader returns a reader with no read in progress.
-func NewFileReader() *FileReader { return &FileReader{places: make(chan struct{}, maxReads)} }
+// NewFileReader returns a reader of files on a disk.
+func NewFileReader(d Disk) *FileReader { return &FileReader{d, make(chan struct{}, maxReads)} }
 
 // Read reads at most limit bytes of a file and returns them and the size of the file. A negative
 // offset counts from the end. Read returns when ctx ends, even if the file system hangs.
@@ -135,7 +136,7 @@ func (r *FileReader) Read(ctx context.Context, path string, offset int64,
 	go func() {
 		defer func() { <-r.places }()
 		var a answer
-		a.data, a.size, a.err = readPiece(path, offset, limit)
+		a.data, a.size, a.err = readPiece(r.disk, path, offset, limit)
 		got <- a
 	}()
 	select {
@@ -148,11 +149,11 @@ func (r *FileReader) Read(ctx context.Context, path string, offset int64,
 
 // readPiece is Read without a context. On NFS, a file that another machine has just created may
 // become visible only when its directory is listed.
-func readPiece(path string, offset int64, limit int) ([]byte, int64, error) {
-	info, err := OS.Lstat(path)
+func readPiece(d Disk, path string, offset int64, limit int) ([]byte, int64, error) {
+	info, err := d.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		_, _ = OS.Names(filepath.Dir(path)) // an error shows in the next line
-		info, err = OS.Lstat(path)
+		_, _ = d.Names(filepath.Dir(path)) // an error shows in the next line
+		info, err = d.Lstat(path)
 	}
 	switch {
 	case err != nil:
@@ -162,7 +163,7 @@ func readPiece(path string, offset int64, limit int) ([]byte, int64, error) {
 	case !info.Mode().IsRegular():
 		return nil, 0, fmt.Errorf("%s %w", path, ErrNotRegular)
 	}
-	return ReadPart(OS, path, offset, int64(limit))
+	return ReadPart(d, path, offset, int64(limit))
 }
 
 // StopFiles returns the stop files that the user of the run created. For each other file with such

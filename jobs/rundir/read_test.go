@@ -77,25 +77,25 @@ func TestReadReturnsOnlyThePiece(t *testing.T) {
 		want   string
 	}{{0, 4, "0123"}, {8, 4, "89\x00\x00"}, {1 << 30, 4, ""}, {1 << 40, 4, ""}, {-1 << 40, 2, "01"}, {-2, 9,
 		"\x00\x00"}} {
-		data, size, err := readPiece(path, c.offset, c.limit)
+		data, size, err := readPiece(OS, path, c.offset, c.limit)
 		if err != nil || size != 1<<30 || string(data) != c.want {
 			t.Errorf("%d, %d: %q of %d, %v", c.offset, c.limit, data, size, err)
 		}
 	}
-	if _, _, err := readPiece(dir, 0, 10); err == nil {
+	if _, _, err := readPiece(OS, dir, 0, 10); err == nil {
 		t.Error("a directory was read")
 	}
 	pipe := filepath.Join(dir, "pipe") // a job may create one
 	must(t, syscall.Mkfifo(pipe, 0o600))
-	if _, _, err := readPiece(pipe, 0, 10); err == nil {
+	if _, _, err := readPiece(OS, pipe, 0, 10); err == nil {
 		t.Error("a pipe was read")
 	}
 	link := filepath.Join(dir, "link")
 	must(t, os.Symlink(path, link))
-	if data, _, err := readPiece(link, 0, 10); err == nil {
+	if data, _, err := readPiece(OS, link, 0, 10); err == nil {
 		t.Errorf("%q was read behind a link", data)
 	}
-	if _, _, err := readPiece(filepath.Join(dir, "none"), 0, 10); !errors.Is(err, os.ErrNotExist) {
+	if _, _, err := readPiece(OS, filepath.Join(dir, "none"), 0, 10); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
 }
@@ -103,7 +103,7 @@ func TestReadReturnsOnlyThePiece(t *testing.T) {
 // TestFileReaderIsLeft checks that a caller that waits for a free read returns when its context
 // ends, even if the file system hangs.
 func TestFileReaderIsLeft(t *testing.T) {
-	r := NewFileReader()
+	r := NewFileReader(OS)
 	for range maxReads {
 		r.places <- struct{}{} // reads that hang
 	}

@@ -102,10 +102,6 @@ func (r *Run) RequestNames() (names, strangers []string, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot list the requests: %w", err)
 	}
-	// What is found is renamed or removed, so it must be in the run directory.
-	if info, err := r.Disk.Lstat(r.Path(RequestsDir)); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-		return nil, nil, fmt.Errorf("requests are ignored: %s is a symbolic link; remove it", r.Path(RequestsDir))
-	}
 	for _, e := range entries {
 		name, ok := strings.CutSuffix(e, requestSuffix)
 		switch {

@@ -42,7 +42,7 @@ type Run struct {
 	Dir      string // absolute
 	Nonce    string // content of the file nonce
 	Settings *Settings
-	Disk     Disk // OS, except in tests
+	Disk     Disk // Within(Dir), except in tests
 
 	specs specLog
 }
@@ -160,6 +160,7 @@ func createIn(d Disk, dir string, a *Settings, random io.Reader) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	d = within(d, dir)
 	r := &Run{Dir: dir, Nonce: hex.EncodeToString(nonce), Settings: a, Disk: d}
 	if err := d.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("cannot create the run directory: %w", err)

@@ -372,7 +372,7 @@ func (w *worker) Send(ms ...hosts.Message) error {
 		case *hosts.Withdraw:
 			w.Say(&hosts.Withdrawn{Attempts: m.Attempts})
 		case *hosts.Read:
-			data, size, err := rundir.NewFileReader().Read(context.Background(),
+			data, size, err := rundir.NewFileReader(rundir.OS).Read(context.Background(),
 				jobs.AttemptFile(cmp.Or(w.lab.far, w.lab.dir), m.Attempt, m.File), m.Offset, m.Limit)
 			if errors.Is(err, os.ErrNotExist) {
 				size, err = 0, nil

@@ -140,7 +140,7 @@ func FromTable(run *rundir.Run, t *jobs.Table, o Options) *View {
 }
 
 func newView(run *rundir.Run, o Options) *View {
-	v := &View{run: run, opt: o, files: rundir.NewFileReader(), wake: make(chan struct{}, 1),
+	v := &View{run: run, opt: o, files: rundir.NewFileReader(run.Disk), wake: make(chan struct{}, 1),
 		ready: make(chan struct{}),
 		news:  make(chan struct{}), table: &jobs.Table{}, fetched: map[jobs.AttemptID]bool{},
 		traces: map[string]*ask.Trace{}}
