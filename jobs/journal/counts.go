@@ -8,21 +8,26 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// endedCounts is the content of rundir.CountsFile: the counts of a run that has ended, and the epoch
-// of its last dispatcher. A list of runs thus need not replay them. Only a later epoch changes jobs
-// and records.
+// endedCounts is the content of rundir.CountsFile: the counts of a run that has ended, and the end of
+// the journal from which they were computed. A list of runs thus need not replay it.
 type endedCounts struct {
-	Epoch  int            `json:"epoch"`
+	Epoch  int            `json:"epoch"` // of the newest file of the journal
+	Bytes  int64          `json:"bytes"` // length of that file
 	Counts map[string]int `json:"counts"`
 }
 
 // WriteCounts stores the counts of a run whose jobs have all ended, after its journal was closed. The
-// file is not durable, and it counts only as long as nobody takes the run over.
+// file is not durable. It counts as long as the journal ends there: nobody has taken the run over, and
+// no backup has replaced files.
 func WriteCounts(r *rundir.Run, t *jobs.Table) error {
 	if t.Unfinished() > 0 || t.Damaged {
 		return nil
 	}
-	c := endedCounts{t.Epoch, map[string]int{}}
+	size, err := sizeOf(r, fileOf(t.Epoch))
+	if err != nil {
+		return err
+	}
+	c := endedCounts{t.Epoch, size, map[string]int{}}
 	for state, n := range t.Counts {
 		c.Counts[jobs.JobState(state).String()] = n
 	}
@@ -45,8 +50,12 @@ func ReadCounts(r *rundir.Run) *jobs.Table {
 	if json.Unmarshal(b, &c) != nil {
 		return nil
 	}
-	if o, err := ReadOwner(r); err != nil || o == nil || o.Epoch != c.Epoch {
-		return nil // a later dispatcher may not have written a record yet
+	files, err := listFiles(r)
+	if err != nil || newestEpoch(files) != c.Epoch {
+		return nil
+	}
+	if size, err := sizeOf(r, fileOf(c.Epoch)); err != nil || size != c.Bytes {
+		return nil
 	}
 	t := &jobs.Table{Ended: true}
 	for state := range t.Counts {
