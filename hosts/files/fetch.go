@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,6 +29,7 @@ const (
 	// files are kept if the fetch is interrupted, parts are not.
 	maxLarge   = 2
 	largeBytes = 1 << 20 // size above which a file is large
+	numOutputs = 2       // outputs of an attempt
 )
 
 // Fetcher copies outputs from hosts into the run directory.
@@ -53,10 +55,14 @@ func (f *Fetcher) Done() (attempts, files int, bytes int64) {
 type HostResult struct {
 	Host          string
 	NumFetched    int   // number of attempts of which something was copied
-	NumUnchanged  int   // number of attempts without a sentinel and without anything new
+	NumUnchanged  int   // number of attempts of which the host has nothing more than the run directory
 	NumIncomplete int   // number of attempts that are incomplete because of Err
-	NumMissing    int   // number of files that the host no longer has
 	Err           error // the first error
+	// The attempts with outputs that neither the host nor the run directory has, sorted, and the number
+	// of these outputs.
+	Missing    []jobs.AttemptID
+	NumMissing int
+	NumGone    int // number of attempts of which nothing is left
 }
 
 // Fetch copies the files that the plan names. A failure of one host does not affect the
@@ -108,10 +114,15 @@ func (f *Fetcher) fetchHost(ctx context.Context, stop context.CancelCauseFunc, p
 				var ofHost *hosts.Error
 				var disk *diskError
 				mu.Lock()
-				r.NumMissing += missing
+				if missing > 0 {
+					r.NumMissing += missing
+					r.Missing = append(r.Missing, id)
+				}
 				switch {
 				case err == nil && puts > 0:
 					r.NumFetched++
+				case err == nil && missing == numOutputs:
+					r.NumGone++
 				case err == nil:
 					r.NumUnchanged++
 				case errors.Is(err, errFull):
@@ -130,25 +141,28 @@ func (f *Fetcher) fetchHost(ctx context.Context, stop context.CancelCauseFunc, p
 		})
 	}
 	tasks.Wait()
-	r.NumIncomplete = len(p.Attempts) - r.NumFetched - r.NumUnchanged
+	r.NumIncomplete = len(p.Attempts) - r.NumFetched - r.NumUnchanged - r.NumGone
+	slices.SortFunc(r.Missing, jobs.AttemptID.Compare)
 	return r
 }
 
 // fetchAttempt copies the files of one attempt. The status file is written last, and only if it has
 // a sentinel, so that it proves that the other files are complete. It is read first. An attempt
 // that was given up may still run, and outputs that are read before its sentinel may be incomplete.
-// puts is the number of copied files, without those that the host does not have.
+// puts is the number of copied files, and missing the number of outputs that are nowhere.
 func (f *Fetcher) fetchAttempt(ctx context.Context, large chan struct{}, host string,
 	id jobs.AttemptID) (puts, missing int, err error) {
 	if err := f.makeShard(id); err != nil {
 		return 0, 0, err
 	}
 	status, statusErr := f.readStatus(ctx, host, id)
-	for _, file := range []jobs.File{jobs.FileOut, jobs.FileErr} {
+	for _, file := range [numOutputs]jobs.File{jobs.FileOut, jobs.FileErr} {
 		put, err := f.copyOutput(ctx, large, host, hosts.Read{Attempt: id, File: file})
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			missing++
+			if f.sizeHere(jobs.AttemptFile(f.Run.Dir, id, file)) < 0 {
+				missing++
+			}
 		case err != nil:
 			return puts, missing, err
 		case put:
@@ -292,10 +306,8 @@ func (f *Fetcher) reserve(n int64) error {
 func (f *Fetcher) copyOutput(ctx context.Context, large chan struct{}, host string,
 	m hosts.Read) (put bool, err error) {
 	path := jobs.AttemptFile(f.Run.Dir, m.Attempt, m.File)
-	have := int64(-1)
-	if info, err := f.Run.Disk.Lstat(path); err == nil && info.Mode().IsRegular() {
-		have = info.Size()
-	} else {
+	have := f.sizeHere(path)
+	if have < 0 {
 		m.Limit = hosts.MaxChunk
 	}
 	data, size, err := f.Read(ctx, host, m)
@@ -334,6 +346,14 @@ func (f *Fetcher) copyOutput(ctx context.Context, large chan struct{}, host stri
 		}
 	})
 	return err == nil, err
+}
+
+// sizeHere returns the size of a regular file of the run directory, or -1 if there is none.
+func (f *Fetcher) sizeHere(path string) int64 {
+	if info, err := f.Run.Disk.Lstat(path); err == nil && info.Mode().IsRegular() {
+		return info.Size()
+	}
+	return -1
 }
 
 // readStatus reads the status file of an attempt and checks that it is of this attempt and host.

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -275,7 +276,7 @@ func TestFalseSizesDoNotFillTheDisk(t *testing.T) {
 		if (got.Err != nil) != (want.NumIncomplete > 0) {
 			t.Errorf("%s: %v", got.Host, got.Err)
 		}
-		if got.Err = nil; got != want {
+		if got.Err = nil; !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 	}
@@ -291,6 +292,27 @@ func TestFalseSizesDoNotFillTheDisk(t *testing.T) {
 		if strings.Contains(name, tempMark) {
 			t.Errorf("%s was left", name)
 		}
+	}
+}
+
+// TestFilesThatAreGoneAreNamed checks that attempts whose outputs neither the host nor the run directory
+// has are listed, and that one of which nothing is left counts neither as fetched nor as here.
+func TestFilesThatAreGoneAreNamed(t *testing.T) {
+	l := newLab(t)
+	for _, id := range []string{"1.1", "2.1", "3.1"} {
+		l.addEnded("far", id, "text", "")
+	}
+	plan := l.plan()
+	for _, file := range []string{"2.1.out", "2.1.err", "2.1.status", "1.1.err", "3.1.err"} {
+		delete(l.has, "far "+file)
+	}
+	write(t, l.run.Path(rundir.AttemptsDir, "000"), map[string]string{"3.1.err": "copied before"})
+	results, err := (&Fetcher{Run: l.run, Read: l.read}).Fetch(t.Context(), plan)
+	must(t, err)
+	want := HostResult{Host: "far", NumFetched: 2, NumMissing: 3, NumGone: 1,
+		Missing: []jobs.AttemptID{attempt(t, "1.1"), attempt(t, "2.1")}}
+	if !reflect.DeepEqual(results, []HostResult{want}) {
+		t.Errorf("got %+v, want %+v", results, want)
 	}
 }
 

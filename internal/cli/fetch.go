@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -83,6 +85,7 @@ func (a *app) runFetch(cmd *cobra.Command, args []string, sel *selection, o *opt
 	got := &fetchJSON{runJSON: runJSONOf(state.Run), Here: plan.Here, Open: plan.Open, Hosts: []fetchHostJSON{},
 		none: len(ids) == 0 && state.Table.NumJobs() > 0}
 	got.V = fetchJSONVersion
+	got.dirs = at.HostDirs
 	if len(at.HostDirs) > 0 {
 		files.SweepFetched(state.Run)
 	}
@@ -179,7 +182,9 @@ type fetchJSON struct {
 	Error       string          `json:"error,omitempty"` // of the run directory
 	Interrupted bool            `json:"interrupted"`
 
-	none bool // no job is selected
+	none     bool              // no job is selected
+	dirs     map[string]string // where hosts keep the files, as HOST:DIRECTORY
+	mayRetry bool              // the same command may copy what is left
 }
 
 type fetchHostJSON struct {
@@ -187,15 +192,22 @@ type fetchHostJSON struct {
 	Fetched int    `json:"fetched"`
 	Left    int    `json:"left"`
 	Removed int    `json:"removed"` // number of outputs that the host does not have any more
-	Error   string `json:"error,omitempty"`
+	// The attempts of these outputs, and the directory on the host that has none of them.
+	Missing []jobs.AttemptID `json:"missing,omitempty"`
+	Dir     string           `json:"dir,omitempty"`
+	Error   string           `json:"error,omitempty"`
 }
 
 // add adds the results of hosts. err is an error of the run directory or of an interrupt.
 func (f *fetchJSON) add(list []files.HostResult, err error) {
 	for _, h := range list {
 		is := fetchHostJSON{Host: h.Host, Fetched: h.NumFetched, Left: h.NumIncomplete, Removed: h.NumMissing}
+		if h.NumMissing > 0 {
+			is.Missing, is.Dir = h.Missing, filepath.Join(f.dirs[h.Host], rundir.AttemptsDir)
+		}
 		if h.Err != nil {
 			is.Error = h.Err.Error()
+			f.mayRetry = f.mayRetry || !hosts.ClassOf(h.Err).Permanent()
 		}
 		f.Hosts = append(f.Hosts, is)
 		f.Fetched += h.NumFetched
@@ -220,7 +232,7 @@ func (f *fetchJSON) lines(run *rundir.Run) (lines []string) {
 			text.Plural(f.Files, "file"), text.Size(f.Bytes))
 	case f.none:
 		say("nothing to copy: no job is selected")
-	case f.Left == 0 && f.Here == 0:
+	case f.Left == 0 && f.Here == 0 && !removed:
 		say("nothing to copy: no attempt of these jobs is over and has printed anything")
 	case f.Left == 0 && !removed:
 		say("nothing to copy: what these jobs printed is in %s", dir)
@@ -235,10 +247,11 @@ func (f *fetchJSON) lines(run *rundir.Run) (lines []string) {
 	}
 	for _, h := range f.Hosts {
 		if h.Removed > 0 {
-			say("%s does not have %s any more", text.Line(h.Host), text.Plural(h.Removed, "output"))
+			say("%s does not have %s of %s any more: looked in %s", text.Line(h.Host),
+				text.Plural(h.Removed, "output"), listAttempts(h.Missing), text.Line(h.Dir))
 		}
 		if h.Left > 0 && h.Error != "" {
-			say("%s still has the outputs of %s: %s", text.Line(h.Host), text.Plural(h.Left, "attempt"),
+			say("outputs of %s were not copied from %s: %s", text.Plural(h.Left, "attempt"), text.Line(h.Host),
 				text.Line(text.WithoutSubject(h.Error, h.Host)))
 		}
 	}
@@ -248,13 +261,26 @@ func (f *fetchJSON) lines(run *rundir.Run) (lines []string) {
 		say("free some space, then: dcs-tui fetch %s", ref)
 	case f.Interrupted:
 		say("interrupted: dcs-tui fetch %s continues", ref)
-	case f.Left > 0:
+	case f.Left > 0 && f.mayRetry:
 		say("dcs-tui fetch %s copies what is left", ref)
 	}
 	if f.Fetched > 0 {
 		say("dcs-tui results %s and dcs-tui logs %s JOB show them", ref, ref)
 	}
 	return lines
+}
+
+// listAttempts lists the first attempts of a list.
+func listAttempts(ids []jobs.AttemptID) string {
+	const most = 5
+	var names []string
+	for _, id := range ids[:min(len(ids), most)] {
+		names = append(names, id.String())
+	}
+	if more := len(ids) - most; more > 0 {
+		return strings.Join(names, ", ") + " and " + text.Plural(more, "more attempt")
+	}
+	return strings.Join(names, ", ")
 }
 
 // remoteOutputs reads pieces of outputs on their hosts. It connects to a host when it first reads
