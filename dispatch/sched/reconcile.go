@@ -397,11 +397,14 @@ func (c *Core) handleFound(h *host, p *hosts.ProbedJob) {
 	case p.Answer == hosts.NeverStarted:
 		return
 	case j.State.Terminal():
-		if p.Answer == hosts.IsRunning || p.Answer == hosts.Buffered {
+		switch p.Answer {
+		case hosts.IsRunning:
 			c.logf(h.spec.Name, id.Job, "attempt %s on %s is ended: the record of it is lost, and its job has a result",
 				id, h.spec.Name)
 			h.kill(id, "its job has a result or another attempt")
-		} else if p.Answer == hosts.Unknown {
+		case hosts.Buffered: // it has not run, so there is nothing to report
+			h.kill(id, "its job has a result or another attempt")
+		case hosts.Unknown:
 			h.kill(id, "it may be alive, and its job has a result or another attempt")
 		}
 		c.markNumberUsed(id)

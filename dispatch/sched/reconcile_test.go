@@ -104,7 +104,7 @@ func TestRunDirectoryIsReadBeforeHostsAnswer(t *testing.T) {
 }
 
 // TestFoundThatNobodyWaitsFor checks that an unrecorded attempt of a job that has a result is
-// killed.
+// killed, and that this is reported only of one that runs: one that waits on the host never ran.
 func TestFoundThatNobodyWaitsFor(t *testing.T) {
 	s := damagedStage(t, Config{}, 1, testHost("a", 1))
 	s.up("a")
@@ -113,6 +113,11 @@ func TestFoundThatNobodyWaitsFor(t *testing.T) {
 	s.up("a")
 	want(t, "ended", formatCommands[Kill](s.reportList("a", "1.2", hosts.IsRunning, nil, true)),
 		"{a [1.2] its job has a result or another attempt}")
+	want(t, "event", len(s.eventsAbout("1.2 on a is ended")), 1)
+	s.up("a")
+	want(t, "taken back", formatCommands[Kill](s.reportList("a", "1.3", hosts.Buffered, nil, true)),
+		"{a [1.3] its job has a result or another attempt}")
+	want(t, "events", len(s.eventsAbout("1.3")), 0)
 }
 
 // TestIncompleteListIsRequestedAgain checks that an incomplete list is requested again.
