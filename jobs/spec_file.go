@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 )
@@ -37,9 +38,10 @@ type SpecDecoder struct {
 	have   int // specifications of earlier files
 	specs  SpecReader
 	ahead  ParallelDecoder[*Spec]
-	line   int // number of the current line
-	next   ID  // id of the next specification; 0: unknown yet
-	good   int // number of lines that could be read
+	object [][]byte // memory of each core that decodes ahead
+	line   int      // number of the current line
+	next   ID       // id of the next specification; 0: unknown yet
+	good   int      // number of lines that could be read
 	bad    []badLine
 	header error // why the first line cannot be read
 }
@@ -61,9 +63,13 @@ func NewSpecDecoder(name string, have int) *SpecDecoder { return &SpecDecoder{na
 // Ahead decodes the lines of a block before Line is called for each of them. The block ends with a
 // newline.
 func (d *SpecDecoder) Ahead(block []byte) {
-	d.ahead.Decode(block, func(_ int, line []byte, s **Spec) {
-		if object, ok := SummedLine(line); ok {
-			*s, _ = d.specs.Read(object)
+	if d.object == nil {
+		d.object = make([][]byte, Cores)
+	}
+	d.ahead.Decode(block, func(core int, line []byte, s **Spec) {
+		if text, ok := lineText(line); ok {
+			d.object[core] = append(append(d.object[core][:0], text...), '}')
+			*s, _ = d.specs.Read(d.object[core])
 		}
 	})
 }
@@ -270,7 +276,7 @@ func SummedLine(line []byte) (object []byte, ok bool) {
 	if !ok {
 		return nil, false
 	}
-	return append(bytes.Clone(text), '}'), true
+	return slices.Concat(text, []byte{'}'}), true
 }
 
 // wholePrefix returns the complete line at the start of text if the newline after it is damaged, or

@@ -212,11 +212,8 @@ func (t *Table) Unfinished() int { return t.Counts[Queued] + t.Counts[Running] }
 // ends some of its trials succeeds.
 func (t *Table) Judged() (counts [Skipped + 1]int) {
 	counts = t.Counts
-	if counts[Canceled] == 0 {
-		return counts
-	}
-	for j := range t.Rows() {
-		if j.State == Canceled && j.ReasonKind == ReasonPoorValues {
+	for j := range t.RowsIn(Canceled) {
+		if j.ReasonKind == ReasonPoorValues {
 			counts[Canceled]--
 			counts[Succeeded]++
 		}

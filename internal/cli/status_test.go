@@ -60,6 +60,7 @@ func TestTimeOfARunExtendsToNow(t *testing.T) {
 		{Spec: &jobs.Spec{ID: 2, Options: jobs.NoOptions}, State: jobs.Running,
 			Attempts: []*jobs.Attempt{{State: jobs.AttemptRunning, Started: began}}},
 	}}
+	table.Specs = []*jobs.Spec{table.Jobs[0].Spec, table.Jobs[1].Spec}
 	table.Counts[jobs.Succeeded], table.Counts[jobs.Running] = 1, 1
 	c := newConsole(os.Stderr)
 	checkContains(t, summaryLines(c, table, true)[0], "2 jobs in 1h 00m:")
@@ -138,9 +139,11 @@ func TestMissedDeadlinesAreCounted(t *testing.T) {
 				since(3*h/2, job(jobs.Running, h, 2*h, 0)), job(jobs.Queued, h, 0, 0), job(jobs.Succeeded, h, 0,
 					at(-h))}},
 	} {
-		t.Run(c.want, func(t *testing.T) {
-			same(t, "deadlinesText", deadlinesText(&jobs.Table{Jobs: c.jobs}, now), c.want)
-		})
+		table := &jobs.Table{Jobs: c.jobs}
+		for _, j := range c.jobs {
+			table.Specs = append(table.Specs, j.Spec)
+		}
+		t.Run(c.want, func(t *testing.T) { same(t, "deadlinesText", deadlinesText(table, now), c.want) })
 	}
 }
 

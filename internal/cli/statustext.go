@@ -100,10 +100,7 @@ func keptOpenText(run *rundir.Run) string {
 func summaryLines(c *console, table *jobs.Table, dispatched bool) []string {
 	s := results.Summarize(table)
 	if dispatched {
-		for j := range table.Rows() {
-			if j.State != jobs.Running {
-				continue
-			}
+		for j := range table.RowsIn(jobs.Running) {
 			if at := runview.OpenAttempt(j).Started; at != 0 {
 				s.First, s.Last = min(cmp.Or(s.First, at), at), max(s.Last, jobs.StampOf(time.Now()))
 			}
@@ -213,9 +210,9 @@ func openLines(table *jobs.Table, dispatched bool) []string {
 		title, sent, running = "may run, without a dispatcher", "may have started", "has started"
 	}
 	var lines, waiting []string
-	for j := range table.Rows() {
-		if j.State != jobs.Running || len(lines) == maxOpenJobs {
-			continue
+	for j := range table.RowsIn(jobs.Running) {
+		if len(lines) == maxOpenJobs {
+			break
 		}
 		a := runview.OpenAttempt(j)
 		since, list := running, &lines

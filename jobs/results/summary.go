@@ -72,7 +72,7 @@ func Summarize(t *jobs.Table) *Summary {
 	var causes Causes
 	hosts := map[string]*HostSummary{}
 	id := jobs.ID(0)
-	for j := range t.Rows() {
+	for j := range t.RowsWithOptions() {
 		id++
 		counted := CountedAttempt(j)
 		ran := 0

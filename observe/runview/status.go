@@ -174,7 +174,7 @@ func LeftBehind(t *jobs.Table) string {
 		return ""
 	}
 	var lost []string // hosts that were given up while attempts ran there
-	for j := range t.Rows() {
+	for j := range t.RowsWithOptions() {
 		for _, a := range j.Attempts {
 			if a.State == jobs.AttemptLost && a.Host != "" && !slices.Contains(lost, a.Host) {
 				lost = append(lost, a.Host)

@@ -33,7 +33,7 @@ func CountQueues(t *jobs.Table) []*QueueCount {
 	byName := map[string]*QueueCount{}
 	var last *jobs.Options
 	var q *QueueCount
-	for j := range t.Rows() {
+	for j := range t.RowsWithOptions() {
 		o := cmp.Or(j.Spec.Options, jobs.NoOptions)
 		if o != last {
 			last, q = o, byName[o.Queue]
@@ -78,10 +78,13 @@ type DeadlineCounts struct {
 
 // CountDeadlines counts the deadlines that were met, missed, or can no longer be met.
 func CountDeadlines(t *jobs.Table, now time.Time) (n DeadlineCounts) {
-	for j := range t.Rows() {
-		if j.Spec.Options == nil || j.Spec.Deadline.IsZero() {
+	var reader jobs.RowReader
+	for i := range t.NumJobs() {
+		id := jobs.ID(i + 1)
+		if o := t.OptionsOf(id); o == nil || o.Deadline.IsZero() {
 			continue
 		}
+		j := reader.Job(t, id)
 		left, ran := j.Spec.Deadline.Sub(now), time.Duration(0)
 		if a := j.Last(); a != nil && a.State == jobs.AttemptRunning {
 			ran = max(0, now.Sub(a.Launched.Time()))
@@ -229,8 +232,8 @@ func UselessHosts(t *jobs.Table, events map[string]HostEvent) []string {
 // run again. It returns "" if there are none.
 func forgiveHint(t *jobs.Table, host string) string {
 	n := 0
-	for j := range t.Rows() {
-		if a := j.Last(); j.State == jobs.Failed && j.Ran() == 1 && a.Host == host && a.Failed() {
+	for j := range t.RowsIn(jobs.Failed) {
+		if a := j.Last(); j.Ran() == 1 && a.Host == host && a.Failed() {
 			n++
 		}
 	}
@@ -274,8 +277,8 @@ func DescribeInput(t *jobs.Table) string {
 // on a host for a slot.
 func CountSent(t *jobs.Table) int {
 	n := 0
-	for j := range t.Rows() {
-		if j.State == jobs.Running && OpenAttempt(j).State == jobs.AttemptLaunching {
+	for j := range t.RowsIn(jobs.Running) {
+		if OpenAttempt(j).State == jobs.AttemptLaunching {
 			n++
 		}
 	}
