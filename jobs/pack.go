@@ -20,8 +20,6 @@ type packed struct {
 	hosts   Numbering[string]
 	buf     []byte
 
-	garbage int // bytes of rows in blocks that were packed again
-
 	isWorking bool // made by NewWorking
 	unpacked  []ID // rows that PackIdle may pack; may have repeats, and rows that are packed
 }
@@ -66,9 +64,8 @@ func NewWorking() *Table {
 }
 
 // PackIdle packs the rows that have been unpacked, except those with open attempts, and changed ones
-// of unfinished jobs that have more than maxRepacked attempts or were packed too often. Rows that Job
-// has returned are then copies that nothing changes any more. It does nothing for a table that is
-// not packed.
+// of unfinished jobs that have more than maxRepacked attempts. Rows that Job has returned are then
+// copies that nothing changes any more. It does nothing for a table that is not packed.
 func (t *Table) PackIdle() {
 	p := t.packed
 	if p == nil {
@@ -79,14 +76,10 @@ func (t *Table) PackIdle() {
 		switch {
 		case r == nil || slices.ContainsFunc(r.job.Attempts, (*Attempt).isOpen):
 			continue
-		case r.isChanged && !r.job.State.Terminal() && (len(r.job.Attempts) > maxRepacked || p.isWasteful()):
+		case r.isChanged && !r.job.State.Terminal() && len(r.job.Attempts) > maxRepacked:
 			continue
 		case r.isChanged:
-			was := p.rows[id-1]
-			p.rows[id-1] = p.addRow(&r.job)
-			if was > 0 {
-				p.garbage += len(p.buf) // about as long as before
-			}
+			p.replace(&p.rows[id-1], p.addRow(&r.job))
 		}
 		delete(p.open, id)
 		if !p.isWorking && r.attempts == nil { // nobody else has its memory
@@ -94,15 +87,52 @@ func (t *Table) PackIdle() {
 		}
 	}
 	p.unpacked = p.unpacked[:0]
+	if b := &p.blocks; b.numReplaced > max(minReplaced, b.num/2) {
+		t.compact()
+	}
+}
+
+// minReplaced is the number of replaced texts below which a table is not compacted.
+const minReplaced = 1000
+
+// replace sets an address, which may be 0, to that of a newer text.
+func (p *packed) replace(old *address, newer address) {
+	p.blocks.drop(*old)
+	*old = newer
+}
+
+// compact packs what is in blocks with many replaced texts again, and frees these blocks. A job that
+// is changed again and again thus takes no more and more memory. At most a quarter of the texts in the
+// other blocks are replaced, so the cost of a change does not depend on the number of jobs.
+func (t *Table) compact() {
+	p := t.packed
+	old := p.blocks.all
+	isSparse := func(at address) bool {
+		return at != 0 && int(at>>32) <= len(old) && old[at>>32-1].isSparse()
+	}
+	p.blocks.last = 0 // add nothing to a block that is freed
+	var r RowReader
+	for i, at := range p.specs {
+		if isSparse(at) {
+			p.replace(&p.specs[i], p.addSpec(r.Spec(t, ID(i+1))))
+		}
+	}
+	for i, at := range p.rows {
+		if isSparse(at) {
+			p.replace(&p.rows[i], p.addRow(r.load(t, ID(i+1))))
+		}
+	}
+	for i, x := range old {
+		if x.num == x.numReplaced {
+			p.blocks.num, p.blocks.numReplaced = p.blocks.num-x.num, p.blocks.numReplaced-x.num
+			p.blocks.all[i] = new(block)
+		}
+	}
 }
 
 // maxRepacked bounds how often the row of an unfinished job is packed because of its attempts. The
 // bytes of earlier times are not used again, so they would grow with the square of the attempts.
 const maxRepacked = 16
-
-// isWasteful reports whether most of the blocks is not used any more, because many rows were changed
-// again and again, for example their priorities.
-func (p *packed) isWasteful() bool { return p.garbage > 1<<20 && p.garbage > p.blocks.size/2 }
 
 // row returns the row of a job for Fold to change, or nil if there is none.
 func (t *Table) row(id ID) *Job {
@@ -190,6 +220,9 @@ func (t *Table) SetSpecs(n int, specs []*Spec) {
 		t.Specs = append(t.Specs, specs...)
 		return
 	}
+	for _, at := range t.packed.specs[n:] {
+		t.packed.blocks.drop(at)
+	}
 	t.packed.specs = t.packed.specs[:n]
 	for _, s := range specs {
 		t.AddSpec(s)
@@ -208,7 +241,7 @@ func (t *Table) AddSpec(s *Spec) {
 // setSpec replaces the specification of a job.
 func (t *Table) setSpec(j *Job, s *Spec) {
 	if t.packed != nil {
-		t.packed.specs[s.ID-1] = t.packed.addSpec(s)
+		t.packed.replace(&t.packed.specs[s.ID-1], t.packed.addSpec(s))
 		if t.packed.isWorking {
 			j.Spec = s
 		}
@@ -574,10 +607,20 @@ func (c *codec) codeTexts(texts ...*string) {
 // blocks stores many short texts in few allocations. The stored bytes never change, because a
 // strings.Builder only appends.
 type blocks struct {
-	size int // number of bytes in them
-	all  []*strings.Builder
+	all  []*block
 	last int // 1 + index of the block to which short texts are appended; 0: none
+
+	num, numReplaced int // of all blocks
 }
+
+// block is a sequence of texts.
+type block struct {
+	strings.Builder
+	num, numReplaced int // number of texts, and of those that have no address any more
+}
+
+// isSparse reports whether more than a quarter of the texts are replaced.
+func (x *block) isSparse() bool { return 4*x.numReplaced > x.num }
 
 // address is where a text begins. The upper 32 bits hold 1 + the index of a block, the lower 32
 // bits the offset in it. 0 means no text.
@@ -590,7 +633,7 @@ func (b *blocks) add(text []byte) address {
 	if n == 0 || b.all[n-1].Cap()-b.all[n-1].Len() < len(text) {
 		// It gets a block of its own, because it would waste the rest of a block.
 		long := len(text) >= blockSize/4
-		x, size := new(strings.Builder), len(text)
+		x, size := new(block), len(text)
 		b.all, n = append(b.all, x), len(b.all)+1
 		if !long {
 			b.last, size = n, blockSize
@@ -600,8 +643,17 @@ func (b *blocks) add(text []byte) address {
 	x := b.all[n-1]
 	at := address(n)<<32 | address(x.Len())
 	x.Write(text)
-	b.size += len(text)
+	x.num++
+	b.num++
 	return at
+}
+
+// drop notes that a text has no address any more. An address of 0 is none.
+func (b *blocks) drop(at address) {
+	if at != 0 {
+		b.all[at>>32-1].numReplaced++
+		b.numReplaced++
+	}
 }
 
 // at returns the text that begins at an address.
