@@ -124,6 +124,7 @@ func (r *Run) Close() (*Outcome, error) {
 	if !o.Deleted {
 		if finish.How == sched.AllDone && err == nil { // without it, `runs` replays the journal
 			r.signals.withTimeout(WriteTimeout, nil, func() { _ = journal.WriteCounts(r.dir, r.table) })
+			r.packRest()
 		}
 		r.signals.withTimeout(WriteTimeout, nil, func() { o.Warnings = append(o.Warnings, r.closeJobLogs()...) })
 		if err != nil {

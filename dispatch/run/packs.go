@@ -2,6 +2,7 @@ package run
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"dcs-tui/jobs"
@@ -53,6 +54,40 @@ func (r *Run) packFiles() {
 				warned = true
 				r.printWarning("outputs stay in files of their own: " + err.Error())
 			}
+		}
+	}
+}
+
+// packRest packs the files that were too new while the run was dispatched. The run has ended, and its
+// hosts were left clean, so no launch can be valid any more. A person who requests a stop ends it. It
+// does not look into directories in which no attempt has ended since the dispatcher began.
+func (r *Run) packRest() {
+	if r.opts.PackFiles <= 0 || r.table.NumJobs() < r.opts.PackFiles || !r.table.Ended {
+		return
+	}
+	var reader jobs.RowReader
+	began := jobs.StampOf(r.began)
+	for id, last := jobs.ID(1), jobs.ID(r.table.NumJobs()); id <= last; {
+		shard, recorded, isNew := jobs.ShardDir(id), []jobs.AttemptID(nil), false
+		for next := (id/jobs.ShardSize + 1) * jobs.ShardSize; id <= last && id < next; id++ {
+			j := reader.Job(r.table, id)
+			recorded = j.AppendRecorded(recorded)
+			isNew = isNew || slices.ContainsFunc(j.Attempts, func(a *jobs.Attempt) bool {
+				return a.Outcome != nil && a.Outcome.Ended >= began
+			})
+		}
+		if !isNew {
+			continue
+		}
+		p := &attempts.Packer{Disk: r.dir.Disk, Dir: r.dir.Dir, Run: r.dir.UID(), Least: packLeast,
+			May: func(id jobs.AttemptID) bool {
+				_, is := slices.BinarySearchFunc(recorded, id, jobs.AttemptID.Compare)
+				return is
+			}}
+		var err error
+		inTime := r.signals.withTimeout(WriteTimeout, nil, func() { _, err = p.Pack(shard) })
+		if !inTime || err != nil { // `runs pack` reports the error
+			return
 		}
 	}
 }

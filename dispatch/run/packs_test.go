@@ -2,6 +2,7 @@ package run_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
+	"dcs-tui/jobs/rundir"
 )
 
 // TestLongRunPacksItsFiles checks that a run with enough jobs packs the files of those that have
@@ -55,5 +57,37 @@ func TestLongRunPacksItsFiles(t *testing.T) {
 	}
 	if n, err := run.Pack(made); n == 0 || err != nil {
 		t.Errorf("packed %d attempts after the end, %v", n, err)
+	}
+}
+
+// TestEndOfRunPacksItsNewestFiles checks that a run with enough jobs packs the files of the jobs
+// that ended last when it ends, and that a run with fewer jobs does not.
+func TestEndOfRunPacksItsNewestFiles(t *testing.T) {
+	const numJobs = 300
+	for least, want := range map[int]bool{numJobs: true, numJobs + 1: false, 0: false} {
+		t.Run(fmt.Sprint(least), func(t *testing.T) {
+			made, r := startNew(t, t.TempDir(), func(o *run.Options) { o.PackFiles = least })
+			for range numJobs {
+				polltest.Must(t, r.Submit(t.Context(), &jobs.Spec{Command: "echo output"}))
+			}
+			r.CloseInput()
+			for range numJobs {
+				result, err := r.Next(t.Context())
+				polltest.Must(t, err)
+				r.Ack(result.Seq)
+			}
+			if outcome, err := r.Close(); err != nil || len(outcome.Warnings) > 0 {
+				t.Fatalf("%v %v", outcome, err)
+			}
+			files, err := filepath.Glob(made.Path("attempts", "*", "*.out"))
+			if err != nil || attempts.HasPacks(made.Disk, made.Dir) != want || (len(files) == 0) != want {
+				t.Errorf("%d outputs are in files of their own, %v", len(files), err)
+			}
+			out, err := rundir.ReadFile(rundir.WithPacks(made.Disk), jobs.AttemptFile(made.Dir,
+				jobs.AttemptID{Job: numJobs, N: 1}, jobs.FileOut))
+			if err != nil || string(out) != "output\n" {
+				t.Errorf("the output of the last job is %q, %v", out, err)
+			}
+		})
 	}
 }
