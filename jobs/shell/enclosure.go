@@ -81,7 +81,7 @@ func Enclosures(command string, spans [][]int) []Enclosure {
 			setEvaluated(w)
 		}
 	}
-	names := evaluatedNames(file)
+	names, arrays := evaluatedNames(file)
 	setIndex := func(n syntax.ArithmExpr) {
 		if n != nil {
 			set(n, arithmetic, false)
@@ -127,7 +127,7 @@ func Enclosures(command string, spans [][]int) []Enclosure {
 				}
 			}
 		case *syntax.DeclClause:
-			for _, part := range evaluatedInDeclaration(n) {
+			for _, part := range evaluatedInDeclaration(n, arrays) {
 				setEvaluated(part)
 			}
 		case *syntax.WordIter:

@@ -18,41 +18,56 @@ var evaluatedVariables = []string{"RANDOM", "SRANDOM", "OPTIND", "HISTCMD", "PS4
 // shells are the programs that run the argument after -c.
 var shells = []string{"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"}
 
+// Attributes of variables, as options of declare, with which bash evaluates the values.
+const (
+	scalarAttributes = "in" // integers and references
+	arrayAttributes  = "aA" // only in a declaration, and not the elements in (…)
+)
+
 // evaluatedNames returns the variables whose values bash evaluates: its own, and those that a command
-// declares as integers, arrays, or references.
-func evaluatedNames(file *syntax.File) map[string]bool {
-	names := map[string]bool{}
+// declares as integers or references. It also returns those that are declared as arrays.
+func evaluatedNames(file *syntax.File) (names, arrays map[string]bool) {
+	names, arrays = map[string]bool{}, map[string]bool{}
 	for _, name := range evaluatedVariables {
 		names[name] = true
 	}
 	syntax.Walk(file, func(n syntax.Node) bool {
-		if n, ok := n.(*syntax.DeclClause); ok && hasAttribute(n) {
+		if n, ok := n.(*syntax.DeclClause); ok {
 			for _, arg := range n.Args {
-				if arg.Name != nil {
+				if arg.Name != nil && hasAttribute(n, scalarAttributes) {
 					names[arg.Name.Value] = true
+				}
+				if arg.Name != nil && hasAttribute(n, arrayAttributes) {
+					arrays[arg.Name.Value] = true
 				}
 			}
 		}
 		return true
 	})
-	return names
+	return names, arrays
 }
 
-// hasAttribute reports whether a declaration has an option with which bash evaluates the values.
-func hasAttribute(n *syntax.DeclClause) bool {
+// hasAttribute reports whether a declaration has an option of which a letter is in attributes.
+func hasAttribute(n *syntax.DeclClause, attributes string) bool {
 	return n.Variant.Value != "export" && slices.ContainsFunc(n.Args, func(arg *syntax.Assign) bool {
 		option := literal(arg.Value)
-		return arg.Name == nil && strings.HasPrefix(option, "-") && strings.ContainsAny(option, "aAin")
+		return arg.Name == nil && strings.HasPrefix(option, "-") && strings.ContainsAny(option, attributes)
 	})
 }
 
 // evaluatedInDeclaration returns the parts of a declaration that bash evaluates.
-func evaluatedInDeclaration(n *syntax.DeclClause) (nodes []syntax.Node) {
+func evaluatedInDeclaration(n *syntax.DeclClause, arrays map[string]bool) (nodes []syntax.Node) {
+	isOfArrays := hasAttribute(n, arrayAttributes)
 	for _, arg := range n.Args {
-		switch {
-		case hasAttribute(n):
+		if hasAttribute(n, scalarAttributes) {
 			nodes = append(nodes, arg)
-		case n.Variant.Value == "export" || n.Variant.Value == "readonly":
+			continue
+		}
+		if arg.Name != nil && arg.Value != nil && (isOfArrays || arrays[arg.Name.Value]) {
+			nodes = append(nodes, arg.Value)
+		}
+		switch {
+		case n.Variant.Value == "export" || n.Variant.Value == "readonly" && !isOfArrays:
 			// They refuse a name with a subscript.
 		case arg.Naked:
 			nodes = append(nodes, arg)
@@ -66,7 +81,7 @@ func evaluatedInDeclaration(n *syntax.DeclClause) (nodes []syntax.Node) {
 // evaluatedWords returns the words of a command that bash evaluates, and those that are commands
 // themselves.
 func evaluatedWords(args []*syntax.Word) (words, commands []*syntax.Word) {
-	commands = append(commands, commandOfShell(args)...)
+	commands = append(commands, commandsOfShells(args)...)
 	for len(args) > 1 && (literal(args[0]) == "command" || literal(args[0]) == "builtin") {
 		args = args[1:]
 	}
@@ -97,25 +112,38 @@ func evaluatedWords(args []*syntax.Word) (words, commands []*syntax.Word) {
 	return nil, commands
 }
 
-// commandOfShell returns the command of sh -c COMMAND, also where another program starts the shell.
+// commandsOfShells returns the commands of sh -c COMMAND, also where another program starts the shell.
+func commandsOfShells(args []*syntax.Word) (commands []*syntax.Word) {
+	for i, w := range args {
+		if slices.Contains(shells, path.Base(literal(w))) {
+			commands = append(commands, commandOfShell(args[i+1:])...)
+		}
+	}
+	return commands
+}
+
+// commandOfShell returns the command among the arguments of a shell. Those after the name of a script
+// are the script's.
 func commandOfShell(args []*syntax.Word) []*syntax.Word {
-	from := slices.IndexFunc(args, func(w *syntax.Word) bool {
-		return slices.Contains(shells, path.Base(literal(w)))
-	})
-	if from < 0 {
-		return nil
-	}
-	args = args[from:]
-	isOption := func(w *syntax.Word) bool { return strings.HasPrefix(literal(w), "-") }
-	option := slices.IndexFunc(args, func(w *syntax.Word) bool {
-		return isOption(w) && !strings.HasPrefix(literal(w), "--") && strings.Contains(literal(w), "c")
-	})
-	if option < 0 {
-		return nil
-	}
-	args = args[option+1:]
-	for len(args) > 0 && isOption(args[0]) {
+	hasCommand := false
+	for len(args) > 0 {
+		option := literal(args[0])
+		if len(option) < 2 || option[0] != '-' && option[0] != '+' || option == "--" {
+			break
+		}
 		args = args[1:]
+		isLong := strings.HasPrefix(option, "--")
+		hasCommand = hasCommand || option[0] == '-' && !isLong && strings.Contains(option, "c")
+		hasValue := option == "--rcfile" || option == "--init-file" || !isLong && strings.ContainsAny(option, "oO")
+		if hasValue && len(args) > 0 {
+			args = args[1:]
+		}
+	}
+	if len(args) > 0 && (literal(args[0]) == "--" || literal(args[0]) == "-") {
+		args = args[1:]
+	}
+	if !hasCommand {
+		return nil
 	}
 	return args[:min(len(args), 1)]
 }
