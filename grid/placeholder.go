@@ -166,10 +166,14 @@ func checkQuotes(parts []argumentPart, n int, values []string) error {
 		for _, v := range p.chosen(values) {
 			v = p.part(v)
 			if text.ShellWord(v) != v {
-				return text.Errorf("job %d: %s is %v, where the value %s cannot be quoted", n, p.text, p.around,
-					quoteText(v)).
-					WithAdvice(`write %s outside of quotes, where it is quoted for the shell, or pass it to a script: `+
-						`sh -c 'wc -l "$1"' _ %s`, p.text, p.text)
+				err := text.Errorf("job %d: %s is %v, where the value %s cannot be quoted", n, p.text, p.around,
+					quoteText(v))
+				if p.around.IsEvaluated() {
+					return err.WithAdvice(`pass %s to a script: sh -c 'wc -l "$1"' _ %s; `+
+						`instead of >&FILE, write >FILE 2>&1`, p.text, p.text)
+				}
+				return err.WithAdvice(`write %s outside of quotes, where it is quoted for the shell, or `+
+					`pass it to a script: sh -c 'wc -l "$1"' _ %s`, p.text, p.text)
 			}
 		}
 	}

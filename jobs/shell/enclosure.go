@@ -35,6 +35,9 @@ func (e Enclosure) IsQuoted() bool {
 	return e == doubleQuotes || e == singleQuotes || e == escapedQuotes
 }
 
+// IsEvaluated reports whether the shell evaluates the placeholder again without its quotes.
+func (e Enclosure) IsEvaluated() bool { return e == evaluated }
+
 // String returns the place of a placeholder for messages.
 func (e Enclosure) String() string {
 	return [...]string{"outside of quotes", `inside "…"`, "inside '…'", "after $ or inside $'…'", "inside `…`",
