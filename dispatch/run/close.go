@@ -124,9 +124,11 @@ func (r *Run) Close() (*Outcome, error) {
 	if !o.Deleted {
 		if finish.How == sched.AllDone && err == nil { // without it, `runs` replays the journal
 			r.signals.withTimeout(WriteTimeout, nil, func() { _ = journal.WriteCounts(r.dir, r.table) })
-			r.packRest()
 		}
 		r.signals.withTimeout(WriteTimeout, nil, func() { o.Warnings = append(o.Warnings, r.closeJobLogs()...) })
+		if finish.How == sched.AllDone && err == nil {
+			r.packRest()
+		}
 		if err != nil {
 			o.Warnings = append(o.Warnings,
 				fmt.Sprintf("the journal could not be written to the end: %v; "+

@@ -58,6 +58,9 @@ func (r *Run) packFiles() {
 	}
 }
 
+// packNotice is how long the packing at the end of a run lasts before it is reported.
+const packNotice = 2 * time.Second
+
 // packRest packs the files that were too new while the run was dispatched. The run has ended, and its
 // hosts were left clean, so no launch can be valid any more. A person who requests a stop ends it. It
 // does not look into directories in which no attempt has ended since the dispatcher began.
@@ -67,6 +70,7 @@ func (r *Run) packRest() {
 	}
 	var reader jobs.RowReader
 	began := jobs.StampOf(r.began)
+	start, noticed := time.Now(), false
 	for id, last := jobs.ID(1), jobs.ID(r.table.NumJobs()); id <= last; {
 		shard, recorded, isNew := jobs.ShardDir(id), []jobs.AttemptID(nil), false
 		for next := (id/jobs.ShardSize + 1) * jobs.ShardSize; id <= last && id < next; id++ {
@@ -78,6 +82,17 @@ func (r *Run) packRest() {
 		}
 		if !isNew {
 			continue
+		}
+		select {
+		case <-r.signals.stopping:
+			return
+		default:
+		}
+		if !noticed && time.Since(start) > packNotice {
+			noticed = true
+			r.signals.withTimeout(WriteTimeout, nil, func() {
+				r.printer.Line("all jobs are over; their newest files are packed now (Ctrl-C twice leaves them)")
+			})
 		}
 		p := &attempts.Packer{Disk: r.dir.Disk, Dir: r.dir.Dir, Run: r.dir.UID(), Least: packLeast,
 			May: func(id jobs.AttemptID) bool {

@@ -2,7 +2,9 @@ package run_test
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -89,5 +91,31 @@ func TestEndOfRunPacksItsNewestFiles(t *testing.T) {
 				t.Errorf("the output of the last job is %q, %v", out, err)
 			}
 		})
+	}
+}
+
+// TestAStopEndsThePackingAtTheEnd checks that a person who requests a stop does not wait until all
+// files of a run that has ended are packed.
+func TestAStopEndsThePackingAtTheEnd(t *testing.T) {
+	const numJobs = 300
+	signals := make(chan os.Signal)
+	made, r := startNew(t, t.TempDir(), func(o *run.Options) {
+		o.PackFiles = numJobs
+		o.Signals = func() <-chan os.Signal { return signals }
+	})
+	for range numJobs {
+		polltest.Must(t, r.Submit(t.Context(), &jobs.Spec{Command: "echo output"}))
+	}
+	r.CloseInput()
+	for result, err := r.Next(t.Context()); err == nil; result, err = r.Next(t.Context()) {
+		r.Ack(result.Seq)
+	}
+	signals <- syscall.SIGTERM
+	signals <- syscall.SIGHUP // when it is received, the first one has been handled
+	if _, err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(made.Path(rundir.CountsFile)); err != nil || attempts.HasPacks(made.Disk, made.Dir) {
+		t.Errorf("the run has ended: %v; it has packs: %t", err, attempts.HasPacks(made.Disk, made.Dir))
 	}
 }
