@@ -105,7 +105,8 @@ func TestProberJudgesByFiles(t *testing.T) {
 }
 
 // TestWaitingJobDoesNotSurviveAReboot checks that a job that was waiting when the host rebooted
-// never starts, because its lease belongs to the clock of another boot.
+// never starts, because its lease belongs to the clock of another boot, as does the last search for
+// processes.
 func TestWaitingJobDoesNotSurviveAReboot(t *testing.T) {
 	w := newWorld(t)
 	f := w.startWith(1)
@@ -113,8 +114,12 @@ func TestWaitingJobDoesNotSurviveAReboot(t *testing.T) {
 	f.probe("2.1") // the whole launch is in the spool
 	f.crash()
 	write(t, w.spool().path(fileBoot), "another\n")
+	w.control().word(ctlSearched).Store(1 << 50)
 	g := w.startWith(1)
 	g.withdrawn("2.1")
+	if n := w.control().word(ctlSearched).Load(); n != 0 {
+		t.Errorf("the last search is %d", n)
+	}
 	w.release("1.1")
 	g.exit("1.1")
 	g.answers("2.1", hosts.NeverStarted)

@@ -39,11 +39,9 @@ func (c *control) shareSearch(after time.Duration, search func() (found bool)) (
 		if mine := int64(now + searchLease); !isReserved && reserved.CompareAndSwap(until, mine) {
 			found, known := c.searchedSince(after) // another search may have ended since
 			if !known {
-				result := int64(uptime()) << 1
-				if found = search(); found {
-					result |= 1
-				}
-				raiseWord(c.word(ctlSearched), result)
+				began := uptime()
+				found = search()
+				c.recordSearch(began, found)
 			}
 			reserved.CompareAndSwap(mine, 0)
 			return found
@@ -55,8 +53,27 @@ func (c *control) shareSearch(after time.Duration, search func() (found bool)) (
 
 // searchedSince returns the result of the last search if it began after the given time.
 func (c *control) searchedSince(after time.Duration) (found, known bool) {
-	last := c.word(ctlSearched).Load()
-	return last&1 != 0, time.Duration(last>>1) >= after
+	began, found := parseSearch(c.word(ctlSearched).Load())
+	return found, after <= began && began <= uptime()
+}
+
+// recordSearch stores the result of a search unless that of a later one is stored. A search that
+// begins in the future is of another boot, or damaged.
+func (c *control) recordSearch(began time.Duration, found bool) {
+	result := int64(began) << 1
+	if found {
+		result |= 1
+	}
+	for w := c.word(ctlSearched); ; {
+		old := w.Load()
+		if last, _ := parseSearch(old); old >= result && last <= uptime() || w.CompareAndSwap(old, result) {
+			return
+		}
+	}
+}
+
+func parseSearch(word int64) (began time.Duration, found bool) {
+	return time.Duration(word >> 1), word&1 != 0
 }
 
 // search scans all processes for those that have the cookie of a running attempt and are no

@@ -47,8 +47,8 @@ func TestProcessElsewhereIsEnded(t *testing.T) {
 }
 
 // TestSearchIsShared checks that supervisors that wait at the same time share one search, that a
-// search that began too early is not used, and that one whose process has died delays nobody for
-// long.
+// search that began too early, or in another boot, is not used, and that one whose process has died
+// delays nobody for long.
 func TestSearchIsShared(t *testing.T) {
 	c := &control{mem: make([]byte, controlBytes)}
 	var searches atomic.Int32
@@ -76,8 +76,13 @@ func TestSearchIsShared(t *testing.T) {
 	share(uptime(), 1, false)
 	c.word(ctlSearching).Store(1 << 62) // damaged
 	share(uptime(), 1, false)
-	if n := searches.Load(); n != 5 {
-		t.Errorf("%d searches, want 5", n)
+	c.word(ctlSearched).Store(int64(uptime()+time.Hour) << 1) // before a reboot, it found nothing
+	share(uptime(), 1, true)
+	if n := searches.Load(); n != 6 {
+		t.Errorf("%d searches, want 6", n)
+	}
+	if _, known := c.searchedSince(0); !known {
+		t.Error("the result of an earlier boot was not replaced")
 	}
 }
 

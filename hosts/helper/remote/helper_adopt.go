@@ -37,6 +37,8 @@ func (h *helper) adoptSpool() {
 		h.control.word(ctlLease).Store(0) // these times belong to the clock of another boot
 		h.control.word(ctlHeartbeat).Store(0)
 		h.control.word(ctlSuspendTo).Store(0)
+		h.control.word(ctlSearching).Store(0)
+		h.control.word(ctlSearched).Store(0)
 	}
 	h.control.word(ctlLimit).Store(int64(h.limit))
 	h.forwardLogsLocked()
