@@ -5,6 +5,9 @@ package remote
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -44,6 +47,54 @@ func TestProcessElsewhereIsEnded(t *testing.T) {
 		t.Errorf("2.1 ended with %+v, and its process elsewhere is alive: %t", o, isAlive(second))
 	}
 	f.endRun()
+}
+
+// TestProcessElsewhereHasItsGrace checks that a process elsewhere gets SIGTERM and may handle it,
+// although the job itself ignores that signal for the whole grace.
+func TestProcessElsewhereHasItsGrace(t *testing.T) {
+	w := newWorld(t)
+	told, ready := filepath.Join(w.runDir, "told"), w.fifo("ready")
+	open := w.open()
+	open.GraceSeconds = 2 // enough for a process on a busy machine
+	f := w.start(open)
+	f.launch(job("1.1", "trap '' TERM; echo up > "+ready+"; while :; do sleep 1000; done"))
+	w.receive(ready)
+	grouped(t, []string{"PATH=/usr/bin:/bin", cookieVar + "=" + cookie(w.run, "melon1", "1.1")}, "sh", "-c",
+		"trap 'echo > "+told+"; exit' TERM; echo up; while :; do sleep 1000; done")
+	f.kill("1.1")
+	f.exit("1.1")
+	if _, err := os.Stat(told); err != nil {
+		t.Error(err)
+	}
+	f.endRun()
+}
+
+// TestStuckProcessHidesNoneElsewhere checks that processes elsewhere are ended although a process of
+// the job cannot be. A zombie stands for that one, because no signal ends it.
+func TestStuckProcessHidesNoneElsewhere(t *testing.T) {
+	polltest.Long(t)
+	zombie := exec.Command("true")
+	must(t, zombie.Start())
+	defer zombie.Wait()
+	_, elsewhere := grouped(t, []string{"PATH=/usr/bin:/bin"}, "sh", "-c", "echo up; exec sleep 1000")
+	isAlive := holder{0, elsewhere.pid, elsewhere.start}.isAlive
+	pick := func(all table) (ps []proc) {
+		time.Sleep(50 * time.Millisecond) // nothing else waits for a zombie
+		pids := []int{zombie.Process.Pid}
+		if _, ok := all[1]; ok { // it is no snapshot of descendants
+			pids = append(pids, elsewhere.pid)
+		}
+		for _, pid := range pids {
+			if p, ok := readProc(pid); ok && isAlive() {
+				ps = append(ps, p)
+			}
+		}
+		return ps
+	}
+	e := &ending{pick: pick, isElsewhere: func() bool { return true }}
+	if left := e.run(0); len(left) > 0 || isAlive() {
+		t.Errorf("left %v, and the process elsewhere is alive: %t", left, isAlive())
+	}
 }
 
 // TestSearchIsShared checks that supervisors that wait at the same time share one search, that a

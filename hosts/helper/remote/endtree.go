@@ -85,7 +85,7 @@ type ending struct {
 
 	// isElsewhere reports whether a process to end may be no descendant of ours. Until it does, only
 	// descendants are considered. If it is nil, all processes are considered from the start. It is
-	// called when no descendant is left to end.
+	// called when no descendant is left to end, or the rest cannot be ended.
 	isElsewhere func() bool
 }
 
@@ -97,9 +97,19 @@ func (e *ending) choose() []proc {
 	return e.pick(scanOwn())
 }
 
-// run sends SIGTERM and SIGCONT, waits at most grace, and then sends SIGKILL, with a new snapshot per
-// round, until nothing is left. It returns what could not be ended because it is stuck in the kernel.
+// run ends the processes, and returns what could not be ended because it is stuck in the kernel.
 func (e *ending) run(grace time.Duration) []proc {
+	left := e.end(grace)
+	if e.isElsewhere != nil && e.isElsewhere() {
+		e.isElsewhere = nil
+		left = e.end(grace) // those elsewhere have their grace, too
+	}
+	return left
+}
+
+// end sends SIGTERM and SIGCONT, waits at most grace, and then sends SIGKILL, with a new snapshot per
+// round, until nothing is left that choose finds.
+func (e *ending) end(grace time.Duration) []proc {
 	mine := e.mine
 	c := &chaser{mine: mine, dead: map[int]bool{}}
 	gone := func(left []proc, signals ...unix.Signal) bool {
@@ -109,14 +119,7 @@ func (e *ending) run(grace time.Duration) []proc {
 		if mine != nil && !hasNoChildren() && c.signalAll(signals...) {
 			return false
 		}
-		if !hungProcs.waitUntilNone() {
-			return false
-		}
-		if e.isElsewhere != nil && e.isElsewhere() {
-			e.isElsewhere = nil
-			return false
-		}
-		return true
+		return hungProcs.waitUntilNone()
 	}
 	told := map[int]uint64{} // pid: start of processes that got SIGTERM
 	var deadline time.Duration
