@@ -229,7 +229,8 @@ func (d *packDisk) stat(path string, plain func(string) (fs.FileInfo, error)) (f
 func readPackIndex(d Disk, path string) (*packIndex, error) {
 	f, err := d.OpenFile(path, os.O_RDONLY, 0)
 	switch {
-	case errors.Is(err, ErrNotRegular), errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.EISDIR):
+	case errors.Is(err, ErrNotRegular), errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.EISDIR),
+		errors.Is(err, syscall.ENXIO): // a socket
 		return nil, fmt.Errorf("%s %w: %w", path, ErrDamagedPack, err)
 	case err != nil:
 		return nil, err

@@ -54,6 +54,7 @@ func TestNoPackLeavesAttemptsUnknown(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(w.runDir, "attempts", "000.AAAA.zip"), []byte("garbage"), 0o600))
 	must(t, os.Mkdir(filepath.Join(w.runDir, "attempts", "000.BBBB.zip"), 0o700))
 	must(t, unix.Mkfifo(filepath.Join(w.runDir, "attempts", "000.CCCC.zip"), 0o600))
+	must(t, unix.Mknod(filepath.Join(w.runDir, "attempts", "000.DDDD.zip"), unix.S_IFSOCK|0o600, 0))
 	f.answers("17.1", hosts.NeverStarted)
 	f.endRun()
 }
