@@ -46,8 +46,7 @@ func (p *Packer) Shards() ([]string, error) {
 	return l.allShards(), l.errs.err()
 }
 
-// maxInPack is the maximum number of attempts in a pack. A pack of so many small files needs none of
-// the large numbers of zip64, which readers refuse.
+// maxInPack is the maximum number of attempts in a pack. Readers refuse a pack with too many files.
 const maxInPack = 4096
 
 // Pack packs the attempts of a directory, and returns their number. Only attempts with a whole

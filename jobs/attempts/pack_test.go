@@ -228,7 +228,14 @@ func TestPacksThatNobodyMadeAreIgnored(t *testing.T) {
 		},
 		// A reader of zip archives allocates memory for as many files as the end says.
 		"zip64 of many files": func(path string) error {
-			return writeSparse(path, 1<<42, archive64(1<<37))
+			return writeSparse(path, 1<<42, archive64(1<<37, archive(0, math.MaxUint32, math.MaxUint16)))
+		},
+		// It takes this size, too, as a sign that there may be large numbers.
+		"zip64 beside small numbers": func(path string) error {
+			return writeSparse(path, 1<<42, archive64(1<<37, archive(0, math.MaxUint16, 100)))
+		},
+		"file before the beginning": func(path string) error {
+			return os.WriteFile(path, archiveAt(-1000), 0o600)
 		},
 		"pipe":      func(path string) error { return syscall.Mkfifo(path, 0o600) },
 		"link":      func(path string) error { return os.Symlink("/dev/zero", path) },
@@ -263,8 +270,18 @@ func archive(n int, size uint32, entries uint16) []byte {
 	return append(b, 0, 0, 0, 0, 0, 0)
 }
 
-// archive64 returns the end of a zip64 archive that says that it has n files.
-func archive64(n uint64) []byte {
+// archiveAt returns a zip archive with an entry that says that its file begins at an offset.
+func archiveAt(offset int64) []byte {
+	b := archive(1, 46+12, 1)
+	binary.LittleEndian.PutUint16(b[30:], 12) // length of the extra field
+	binary.LittleEndian.PutUint32(b[42:], math.MaxUint32)
+	extra := binary.LittleEndian.AppendUint64([]byte{1, 0, 8, 0}, uint64(offset)) // of zip64
+	return slices.Insert(b, 46, extra...)
+}
+
+// archive64 returns the end of a zip64 archive of 1<<42 bytes that says that it has n files. The last
+// part of it is end.
+func archive64(n uint64, end []byte) []byte {
 	b := append([]byte("PK\x06\x06"), make([]byte, 20)...)
 	for _, v := range []uint64{n, n, 0, 0} {
 		b = binary.LittleEndian.AppendUint64(b, v)
@@ -272,7 +289,7 @@ func archive64(n uint64) []byte {
 	b = append(b, "PK\x06\x07\x00\x00\x00\x00"...)
 	b = binary.LittleEndian.AppendUint64(b, 1<<42-98) // where it begins
 	b = binary.LittleEndian.AppendUint32(b, 1)
-	return append(b, archive(0, math.MaxUint32, math.MaxUint16)...)
+	return append(b, end...)
 }
 
 // writeSparse writes a file of a size that ends with end.
@@ -283,6 +300,27 @@ func writeSparse(path string, size int64, end []byte) error {
 	}
 	_, err = f.WriteAt(end, size-int64(len(end)))
 	return errors.Join(err, f.Close())
+}
+
+// TestPackOfAnEarlierVersionIsRead checks that a pack with so many files that it needs the large numbers
+// of zip64 is read: earlier versions put all files of a directory into one.
+func TestPackOfAnEarlierVersionIsRead(t *testing.T) {
+	const n = 1<<16 + 100
+	p := newPlace(t)
+	must(t, os.MkdirAll(filepath.Join(p.dir, "attempts"), 0o700))
+	f, err := os.Create(filepath.Join(p.dir, "attempts", "000.aaaaaaaaaaaa.zip"))
+	must(t, err)
+	z := zip.NewWriter(f)
+	for i := range n {
+		_, err := z.CreateRaw(&zip.FileHeader{Name: attemptID(1, i+1).String() + ".out", Method: zip.Store,
+			Modified: time.Unix(1, 0)})
+		must(t, err)
+	}
+	must(t, errors.Join(z.Close(), f.Close()))
+	names, err := rundir.OS.Names(filepath.Join(p.dir, "attempts", "000"))
+	if len(names) != n || err != nil {
+		t.Errorf("%d files, %v", len(names), err)
+	}
 }
 
 // TestPackOfManyAttemptsIsRead checks that no pack has more files than readers accept.

@@ -10,7 +10,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -50,9 +49,13 @@ type packDisk struct {
 // maxPacks bounds the packs whose indexes are kept. Readers go from job to job, so few are enough.
 const maxPacks = 32
 
-// maxPackDirectory bounds what is read of a file before it proves to be a pack, in bytes: the
-// directory at its end, with less than 64 Ki entries.
+// maxPackDirectory bounds what is read of a file before it proves to be a pack, in bytes: mostly the
+// directory at its end.
 const maxPackDirectory = 16 << 20
+
+// maxPacked bounds the number of files in a pack. Earlier versions put all files of a directory into
+// one.
+const maxPacked = 1 << 18
 
 // ErrDamagedPack is the error for a file that is named like a pack and is not one, or that is
 // damaged. It follows the path.
@@ -240,7 +243,7 @@ func readPackIndex(d Disk, path string) (*packIndex, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := &directoryReader{pack: f, left: maxPackDirectory}
+	in := &directoryReader{pack: f, size: size, left: maxPackDirectory}
 	files, err := readPackFiles(in, size)
 	switch {
 	case in.failure != nil: // it says nothing about the content
@@ -274,23 +277,33 @@ func readPackFiles(in *directoryReader, size int64) (map[string]packedFile, erro
 	return files, nil
 }
 
-// checkPackEnd refuses a file that does not end as a zip archive without a comment and without the
-// large numbers of zip64. The packer makes no other, and zip.NewReader allocates memory for as many
-// files as such a number says.
+// checkPackEnd refuses a file that does not end as a zip archive without a comment, or whose directory
+// is too large: zip.NewReader allocates memory for as many files as the end says.
 func checkPackEnd(in io.ReaderAt, size int64) error {
-	end := make([]byte, 22)
-	if size < int64(len(end)) {
+	const endBytes, locatorBytes, recordBytes = 22, 20, 56
+	b := make([]byte, min(size, locatorBytes+endBytes))
+	if len(b) < endBytes {
 		return zip.ErrFormat
 	}
-	if _, err := in.ReadAt(end, size-int64(len(end))); err != nil {
+	if _, err := in.ReadAt(b, size-int64(len(b))); err != nil {
 		return err
 	}
-	files, directory := binary.LittleEndian.Uint16(end[10:]), binary.LittleEndian.Uint32(end[12:])
-	at, comment := binary.LittleEndian.Uint32(end[16:]), binary.LittleEndian.Uint16(end[20:])
-	switch {
-	case !bytes.HasPrefix(end, []byte("PK\x05\x06")) || comment > 0:
+	locator, end := b[:len(b)-endBytes], b[len(b)-endBytes:]
+	if !bytes.HasPrefix(end, []byte("PK\x05\x06")) || binary.LittleEndian.Uint16(end[20:]) > 0 {
 		return zip.ErrFormat
-	case files == math.MaxUint16 || directory > maxPackDirectory || at == math.MaxUint32:
+	}
+	directory := uint64(binary.LittleEndian.Uint32(end[12:]))
+	if len(locator) == locatorBytes && bytes.HasPrefix(locator, []byte("PK\x06\x07")) { // zip64
+		record := make([]byte, recordBytes)
+		if _, err := in.ReadAt(record, int64(binary.LittleEndian.Uint64(locator[8:]))); err != nil {
+			return err
+		}
+		if binary.LittleEndian.Uint64(record[32:]) > maxPacked {
+			return errLargeDirectory
+		}
+		directory = binary.LittleEndian.Uint64(record[40:])
+	}
+	if directory > maxPackDirectory {
 		return errLargeDirectory
 	}
 	return nil
@@ -301,11 +314,15 @@ var errLargeDirectory = errors.New("its directory is too large")
 // directoryReader reads at most left more bytes of a pack.
 type directoryReader struct {
 	pack    File
+	size    int64
 	left    int
 	failure error // of the disk
 }
 
 func (r *directoryReader) ReadAt(b []byte, at int64) (int, error) {
+	if at < 0 || at > r.size {
+		return 0, zip.ErrFormat
+	}
 	r.left -= len(b)
 	if r.left < 0 {
 		return 0, errLargeDirectory
