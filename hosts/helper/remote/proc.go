@@ -174,8 +174,8 @@ func readProcs(pids []int) table {
 }
 
 // scanOwn takes a snapshot of the descendants of this process. As a subreaper it is the ancestor of
-// all processes that its jobs have started. Without support by the kernel, or while a process hangs,
-// it scans all processes.
+// all processes that its jobs have started. Without support by the kernel, while a process hangs, or
+// if /proc hides one, as with hidepid=2, it scans all processes.
 func scanOwn() table {
 	if hasNoChildren() {
 		return table{}
@@ -184,13 +184,14 @@ func scanOwn() table {
 	if !ok || !listsChildren() {
 		return scan(nil)
 	}
-	t := table{}
+	t, isHidden := table{}, false
 	for pids := childrenOf(self); len(pids) > 0; {
 		var below []int
 		hungProcs.each(pids, func(pid int) func() {
 			p, ok := readProc(pid)
 			if !ok {
-				return func() {}
+				exists := unix.Kill(pid, 0) != unix.ESRCH
+				return func() { isHidden = isHidden || exists }
 			}
 			kids := childrenOf(p)
 			return func() {
@@ -201,7 +202,7 @@ func scanOwn() table {
 		// A process whose parent ends meanwhile is listed twice.
 		pids = slices.DeleteFunc(below, func(pid int) bool { return t[pid].pid == pid })
 	}
-	if len(hungProcs.ownProcs()) > 0 {
+	if isHidden || len(hungProcs.ownProcs()) > 0 {
 		return scan(nil)
 	}
 	return t
