@@ -61,7 +61,7 @@ func ReadCounts(r *rundir.Run) *jobs.Table {
 	for state := range t.Counts {
 		n, ok := c.Counts[jobs.JobState(state).String()]
 		if !ok || n < 0 || n > math.MaxInt32 {
-			return nil // it is of another program
+			return nil // another version wrote it
 		}
 		t.Counts[state] = n
 	}

@@ -1,4 +1,4 @@
-// Package after knows which jobs wait for others (after=), when each of them may run, and which can
+// Package after determines which jobs wait for others (after=), when each of them may run, and which can
 // never run. A job may name a later job of the file. Whether that job exists is known when the last
 // job has been submitted.
 //
@@ -13,7 +13,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Index holds the jobs that wait for others, at a few bytes each. Its table says how jobs have ended.
+// Index holds the jobs that wait for others, at a few bytes each. How jobs have ended is in the table.
 type Index struct {
 	table                *jobs.Table
 	waits                []wait // by job id - 1; may be shorter
@@ -48,7 +48,7 @@ func New(t *jobs.Table) *Index {
 }
 
 // Add makes a job wait for those that it depends on, and reports whether it must. If it can never run,
-// reason says why, and next is the state that it gets. isComplete is whether all jobs were submitted.
+// reason is why, and next is the state that it gets. isComplete is whether all jobs were submitted.
 func (x *Index) Add(id jobs.ID, on jobs.Dependencies, isComplete bool) (waits bool, next jobs.JobState, reason string) {
 	x.generation++
 	left := uint32(0)
