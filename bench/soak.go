@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -69,7 +68,7 @@ func soak(l *lab, r *report) error {
 				return nil, io.EOF
 			}
 			next++
-			command := fmt.Sprintf("echo %d >>%s; sleep 1", next, hosts.ShellQuote(ran.Name()))
+			command := fmt.Sprintf("echo $DCS_ATTEMPT >>%s; sleep 1", hosts.ShellQuote(ran.Name()))
 			return &jobs.Spec{Command: command, Options: jobs.NoOptions}, nil
 		}),
 		SocketBase: l.dir,
@@ -97,7 +96,7 @@ func soak(l *lab, r *report) error {
 	if _, err := running.Close(); err != nil {
 		return err
 	}
-	missing, repeated, err := countRuns(ran.Name(), l.jobs)
+	missing, again, repeated, err := countRuns(ran.Name(), l.jobs)
 	if err != nil {
 		return err
 	}
@@ -115,9 +114,12 @@ func soak(l *lab, r *report) error {
 		faults = append(faults, fmt.Sprintf("%d times %s", n, soakFaults[i].name))
 	}
 	r.say("%d jobs of 1 s on %d slots of four hosts took %.0f minutes. Faults: %s. Each figure is the "+
-		"median of five samples, %.0f s apart. The dispatcher is measured after a garbage collection. The helper "+
-		"is that of a host without faults. Of the jobs, %d did not run, and %d ran more than once.",
-		l.jobs, soakSlots, took.Minutes(), strings.Join(faults, ", "), soakSampleInterval.Seconds(), missing, repeated)
+		"median of five samples, %.0f s apart. The dispatcher is measured after a garbage collection; its heap "+
+		"has a row for each job that has ended. The helper is that of a host without faults. Of the jobs, %d did "+
+		"not run, and %d ran again, because they were killed with the session that they belonged to. %d attempts "+
+		"ran twice.",
+		l.jobs, soakSlots, took.Minutes(), strings.Join(faults, ", "), soakSampleInterval.Seconds(), missing, again,
+		repeated)
 	return nil
 }
 
@@ -136,7 +138,7 @@ var soakFaults = []struct {
 	strike func(*hosttest.SSHD)
 	end    func(*hosttest.SSHD) // before the next fault; nil: the host recovers by itself
 }{
-	{"connections killed", (*hosttest.SSHD).Drop, nil},
+	{"all processes of a host's sessions killed", (*hosttest.SSHD).Drop, nil},
 	{"helpers killed", killHelpers, nil},
 	{"networks cut", (*hosttest.SSHD).Pause, (*hosttest.SSHD).Resume},
 }
@@ -241,28 +243,33 @@ func around(samples []soakUse, n int64) (values []float64) {
 	return values
 }
 
-// countRuns counts the jobs from 1 to n that have added no line to the file, and those that have added
-// several.
-func countRuns(file string, n int) (missing, repeated int, err error) {
+// countRuns reads the attempts that have added a line to the file. It counts the jobs from 1 to n
+// without any, those with several, and the attempts with several lines.
+func countRuns(file string, n int) (missing, again, repeated int, err error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
-	times := make([]int, n+1)
+	attempts, seen := make([]int, n+1), map[jobs.AttemptID]bool{}
 	for line := range strings.Lines(string(b)) {
-		id, err := strconv.Atoi(strings.TrimSpace(line))
-		if err != nil || id < 1 || id > n {
-			return 0, 0, fmt.Errorf("%s: no job has written %q", file, line)
+		id, err := jobs.ParseAttemptID(strings.TrimSpace(line))
+		if err != nil || id.Job < 1 || int(id.Job) > n {
+			return 0, 0, 0, fmt.Errorf("%s: no job has written %q", file, line)
 		}
-		times[id]++
-	}
-	for _, t := range times[1:] {
-		switch {
-		case t == 0:
-			missing++
-		case t > 1:
+		if seen[id] {
 			repeated++
+			continue
+		}
+		seen[id] = true
+		attempts[id.Job]++
+	}
+	for _, count := range attempts[1:] {
+		switch {
+		case count == 0:
+			missing++
+		case count > 1:
+			again++
 		}
 	}
-	return missing, repeated, nil
+	return missing, again, repeated, nil
 }
