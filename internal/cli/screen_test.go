@@ -141,10 +141,11 @@ func TestJobsArriveWhileTheScreenReadsKeys(t *testing.T) {
 	t.Parallel()
 	dir := tempDir(t)
 	cmd := wrapInShell(programCommand(t, dir, "run", "--name", "r", "-"),
-		`(echo true; while [ ! -e more ]; do sleep 0.05; done; echo 'echo $DCS_JOB_ID > ran') | "$0" "$@"`)
+		`(echo true; while [ ! -e more ]; do sleep 0.05; done
+		echo 'while [ ! -e go ]; do sleep 0.05; done; echo $DCS_JOB_ID > ran') | "$0" "$@"`)
 	p := startOn(t, cmd, "xterm")
 	ptytest.SetSize(t, p.Person, 100, 30)
-	t.Cleanup(func() { writeFile(t, dir, "more", "") })
+	t.Cleanup(func() { writeFile(t, dir, "more", ""); writeFile(t, dir, "go", "") })
 	p.Until("true")
 	run, _ := awaitOwner(t, dir)
 	p.Person.WriteString("q")
@@ -153,6 +154,7 @@ func TestJobsArriveWhileTheScreenReadsKeys(t *testing.T) {
 	p.Until("continues in the background")
 	writeFile(t, dir, "more", "")
 	checkExit(t, p.Cmd, exitLeft)
+	writeFile(t, dir, "go", "")
 	awaitNobody(t, run)
 	same(t, "jobs that ran", readFile(dir, "ran"), "2\n")
 }
