@@ -15,8 +15,8 @@ import (
 // TestJournalsThatEndEarly checks that, if a journal ends early for any reason, no finished job
 // runs again and no attempt id starts twice (promises 1 and 2). The two hosts share no directory
 // with the dispatcher, so only they know what ran. Both answer. An attempt that has not finished may be
-// ended: if its record is lost and that of an earlier one is there, only its host says that it was
-// launched.
+// ended: if its record is lost and that of an earlier one is there, only its host claims that it
+// was launched.
 func TestJournalsThatEndEarly(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()

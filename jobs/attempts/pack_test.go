@@ -226,7 +226,7 @@ func TestPacksThatNobodyMadeAreIgnored(t *testing.T) {
 		"endless directory": func(path string) error {
 			return os.WriteFile(path, archive(400_000, 46*400_000, 100), 0o600)
 		},
-		// A reader of zip archives allocates memory for as many files as the end says.
+		// A reader of zip archives allocates memory for as many files as the end claims.
 		"zip64 of many files": func(path string) error {
 			return writeSparse(path, 1<<42, archive64(1<<37, archive(0, math.MaxUint32, math.MaxUint16)))
 		},
@@ -259,7 +259,7 @@ func TestPacksThatNobodyMadeAreIgnored(t *testing.T) {
 	}
 }
 
-// archive returns a zip archive with a directory of n entries without names. Its end says that it has
+// archive returns a zip archive with a directory of n entries without names. Its end claims that it has
 // the given numbers of bytes and entries.
 func archive(n int, size uint32, entries uint16) []byte {
 	entry := append([]byte("PK\x01\x02"), make([]byte, 42)...)
@@ -270,7 +270,7 @@ func archive(n int, size uint32, entries uint16) []byte {
 	return append(b, 0, 0, 0, 0, 0, 0)
 }
 
-// archiveAt returns a zip archive with an entry that says that its file begins at an offset.
+// archiveAt returns a zip archive with an entry whose file begins at the given offset.
 func archiveAt(offset int64) []byte {
 	b := archive(1, 46+12, 1)
 	binary.LittleEndian.PutUint16(b[30:], 12) // length of the extra field
@@ -279,7 +279,7 @@ func archiveAt(offset int64) []byte {
 	return slices.Insert(b, 46, extra...)
 }
 
-// archive64 returns the end of a zip64 archive of 1<<42 bytes that says that it has n files. The last
+// archive64 returns the end of a zip64 archive of 1<<42 bytes that claims to have n files. The last
 // part of it is end.
 func archive64(n uint64, end []byte) []byte {
 	b := append([]byte("PK\x06\x06"), make([]byte, 20)...)

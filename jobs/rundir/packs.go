@@ -246,7 +246,7 @@ func readPackIndex(d Disk, path string) (*packIndex, error) {
 	in := &directoryReader{pack: f, size: size, left: maxPackDirectory}
 	files, err := readPackFiles(in, size)
 	switch {
-	case in.failure != nil: // it says nothing about the content
+	case in.failure != nil: // it proves nothing about the content
 		return nil, in.failure
 	case err != nil:
 		return nil, fmt.Errorf("%s %w: %w", path, ErrDamagedPack, err)
@@ -278,7 +278,7 @@ func readPackFiles(in *directoryReader, size int64) (map[string]packedFile, erro
 }
 
 // checkPackEnd refuses a file that does not end as a zip archive without a comment, or whose directory
-// is too large: zip.NewReader allocates memory for as many files as the end says.
+// is too large: zip.NewReader allocates memory for as many files as the end claims.
 func checkPackEnd(in io.ReaderAt, size int64) error {
 	const endBytes, locatorBytes, recordBytes = 22, 20, 56
 	b := make([]byte, min(size, locatorBytes+endBytes))
