@@ -96,6 +96,7 @@ func (c *Core) handleProbed(h *host, p *hosts.ProbedJob) {
 		if f == nil {
 			h.kill(p.Attempt, "its job has a result or another attempt")
 		} else {
+			f.isAlive = h.linked
 			c.killIfNotNeeded(f)
 			if h.isDrained() || h.removed || h.nextSpec != nil || h.isQuiet || c.drainReason != "" {
 				h.withdraw(f)

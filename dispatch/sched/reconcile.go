@@ -75,6 +75,7 @@ type reconciling struct {
 	numbersUnknown    bool             // attempts of unknown numbers may exist
 	numbersLeftFree   map[jobs.ID]bool // jobs for which numbers have been left free because of that
 	highestUsed       map[jobs.ID]int  // highest used number of a job, where it is not in the table
+	seconds           []*inFlight      // the attempts for which isSecond holds
 }
 
 // listing holds the state of a host's list of its attempts.
@@ -199,6 +200,7 @@ func (c *Core) awaitUnlisted(h *host) {
 
 // reconcile lets launching begin when the lists are complete, or have been awaited for long enough.
 func (c *Core) reconcile() {
+	c.endSeconds()
 	if c.reconcileUntil == 0 {
 		return
 	}
@@ -410,9 +412,7 @@ func (c *Core) handleFound(h *host, p *hosts.ProbedJob) {
 		c.markNumberUsed(id)
 		return
 	}
-	// It ends no other attempt, however long it claims to have run: nothing but its host's word says
-	// that it was ever launched.
-	outlasted := h.linked && p.Answer == hosts.IsRunning && hasOtherOpen(j, id.N)
+	isSecond := h.linked && p.Answer == hosts.IsRunning && hasOtherOpen(j, id.N)
 	if free := id.N - len(j.Attempts) - 1; free > 0 {
 		c.numbersClaimed += free
 		if c.numbersClaimed > maxNumbersClaimed {
@@ -427,12 +427,38 @@ func (c *Core) handleFound(h *host, p *hosts.ProbedJob) {
 	h.wasUsed = true
 	h.addUse(f, 1)
 	c.handleProbed(h, p)
-	if outlasted { // its end is awaited like that of any other attempt
-		c.killAttempt(f, "its job has another attempt")
+	if isSecond {
+		f.isSecond = true
+		c.seconds = append(c.seconds, f)
 	}
 	if p.Answer == hosts.Buffered && f.isWaiting() && hasOtherOpen(j, id.N) {
 		h.withdraw(f) // its job did not wait for it
 	}
+}
+
+// endSeconds ends each found attempt whose job has another one that is alive, too, as that one's host
+// reports. It ends no other attempt, however long it claims to have run, because only its host claims
+// that it was ever launched. While the other host has not answered, both remain: the other attempt may
+// have ended before the found one was launched.
+func (c *Core) endSeconds() {
+	c.seconds = slices.DeleteFunc(c.seconds, func(f *inFlight) bool {
+		if c.inFlight[f.id] != f {
+			return true
+		}
+		isAwaiting := false
+		for _, a := range c.table.Job(f.id.Job).Attempts {
+			switch o := c.inFlight[a.ID]; {
+			case o == nil || o.isSecond:
+			case o.isAlive && !o.killed: // the end of the found one is awaited like that of any other attempt
+				c.killAttempt(f, "its job has another attempt")
+				return true
+			default:
+				isAwaiting = true
+			}
+		}
+		f.isSecond = isAwaiting
+		return !isAwaiting
+	})
 }
 
 // markNumberUsed prevents the number of an attempt without a record from being used again. The host

@@ -239,18 +239,34 @@ func TestClaimDoesNotProveRunning(t *testing.T) {
 	s.wantState(1, jobs.Running)
 }
 
-// TestEndedIsWaitedFor checks that an unrecorded attempt that is killed, because another attempt of
-// its job is open, stays open until its host reports its end.
-func TestEndedIsWaitedFor(t *testing.T) {
-	s := damagedStage(t, Config{Found: []Found{{"a",
-		hosts.ProbedJob{Attempt: attemptIDs("1.1")[0], Answer: hosts.IsRunning, Started: 5}}}}, 1, testHost("a", 1),
-		testHost("b", 1))
-	s.up("a", "b")
-	want(t, "ended", formatCommands[Kill](s.reportList("b", "1.2", hosts.IsRunning, nil, true)),
-		"{b [1.2] its job has another attempt}")
-	o := s.reportList("a", "1.1", hosts.Dead, nil, true)
-	want(t, "launched", launchedOn(o, "a")+launchedOn(o, "b"), "")
-	s.wantState(1, jobs.Running)
+// TestSecondAttemptIsEndedOnlyBesideALiveOne checks that a running attempt without a record is not ended
+// before the host of the recorded one has answered, and then only if that one is alive. The killed
+// one stays open until its host reports its end.
+func TestSecondAttemptIsEndedOnlyBesideALiveOne(t *testing.T) {
+	for _, tt := range []struct {
+		answer hosts.Answer
+		ended  string
+		want   string
+	}{
+		{hosts.IsRunning, "{b [1.2] its job has another attempt}", "running: a running, b running"},
+		{hosts.Buffered, "{b [1.2] its job has another attempt}", "running: a running, b running"},
+		{hosts.Unknown, "", "running: a running, b running"},
+		{hosts.NeverStarted, "", "running: a superseded, b running"},
+		{hosts.Dead, "", "running: a lost, b running"},
+	} {
+		t.Run(tt.answer.String(), func(t *testing.T) {
+			s := damagedStage(t, Config{Found: []Found{{"a",
+				hosts.ProbedJob{Attempt: attemptIDs("1.1")[0], Answer: hosts.IsRunning, Started: 5}}}}, 1,
+				testHost("a", 1), testHost("b", 1))
+			s.up("a", "b")
+			want(t, "ended early", formatCommands[Kill](s.reportList("b", "1.2", hosts.IsRunning, nil, true)), "")
+			want(t, "ended", formatCommands[Kill](s.reportList("a", "1.1", tt.answer, nil, true)), tt.ended)
+			want(t, "job", s.history(1), tt.want)
+			o := s.reportList("a", "1.1", hosts.Dead, nil, true)
+			want(t, "launched", launchedOn(o, "a")+launchedOn(o, "b"), "")
+			s.wantState(1, jobs.Running)
+		})
+	}
 }
 
 // TestGrownMemorySurvivesATakeover checks that the memory of a job, which has grown with its
