@@ -86,8 +86,7 @@ func (a *app) runCancel(cmd *cobra.Command, flags *runFlags, args []string, sel 
 	nFinished, what := unfinishedText(table, ids)
 	switch isOpen := nFinished < len(ids) || numWaiting > 0; { // a waiting requeue would open jobs again
 	case (some || opt.json) && (len(ids) == 0 || !isOpen):
-		return a.reportCanceled(run, request, &ask.TrackedRequest{Trace: ask.Trace{Answered: true, Left: nFinished}},
-			opt.json)
+		return a.reportNothing(run, request.Do, sel, table, nFinished, opt.json)
 	case !some && !isOpen:
 		a.con.Line("nothing to cancel: all jobs of " + text.Line(run.Name()) + " have finished")
 		if input, err := run.ReadInput(); err == nil && input.IsKeptOpen {

@@ -44,7 +44,7 @@ dcs-tui events --follow --json | jq -r .text`,
 		RunE: func(_ *cobra.Command, args []string) error { return a.runEvents(args, &filter, asJSON, follow) },
 	}
 	fs := cmd.Flags()
-	fs.Var(newFlag(&filter.jobs, "", jobs.ParseRanges), "job", "only events of `JOBS`, such as 17 or 3,9-17")
+	fs.Var(newFlag(&filter.jobs, "", parseJobsFlag), "job", "only events of `JOBS`, such as 17 or 3,9-17")
 	fs.StringVar(&filter.host, "host", "", "only events of the host `NAME`, and of attempts there")
 	fs.Var(newFlag(&filter.since, "", parseSince), "since",
 		"only events since `TIME`: 2h for two hours ago, or a date such as 2026-11-20 or 2026-11-20T18:00")

@@ -82,8 +82,10 @@ func (a *app) runFetch(cmd *cobra.Command, args []string, sel *selection, o *opt
 	}
 	at := metrics.Locations(state.Run)
 	plan := files.PlanFetch(state.Table, ids, func(host string) bool { return at.HostDirs[host] != "" }, at.Here)
-	got := &fetchJSON{runJSON: runJSONOf(state.Run), Here: plan.Here, Open: plan.Open, Hosts: []fetchHostJSON{},
-		none: len(ids) == 0 && state.Table.NumJobs() > 0}
+	got := &fetchJSON{runJSON: runJSONOf(state.Run), Here: plan.Here, Open: plan.Open, Hosts: []fetchHostJSON{}}
+	if len(ids) == 0 {
+		got.none = sel.whyEmpty(state.Table)
+	}
 	got.V = fetchJSONVersion
 	got.dirs = at.HostDirs
 	if len(at.HostDirs) > 0 {
@@ -182,7 +184,7 @@ type fetchJSON struct {
 	Error       string          `json:"error,omitempty"` // of the run directory
 	Interrupted bool            `json:"interrupted"`
 
-	none     bool              // no job is selected
+	none     string            // why no job is selected; "": jobs are
 	dirs     map[string]string // where hosts keep the files, as HOST:DIRECTORY
 	mayRetry bool              // the same command may copy what is left
 }
@@ -230,8 +232,8 @@ func (f *fetchJSON) lines(run *rundir.Run) (lines []string) {
 	case f.Fetched > 0:
 		say("outputs of %s copied into %s: %s, %s", text.Plural(f.Fetched, "attempt"), dir,
 			text.Plural(f.Files, "file"), text.Size(f.Bytes))
-	case f.none:
-		say("nothing to copy: no job is selected")
+	case f.none != "":
+		say("nothing to copy: %s", f.none)
 	case f.Left == 0 && f.Here == 0 && !removed:
 		say("nothing to copy: no attempt of these jobs is over and has printed anything")
 	case f.Left == 0 && !removed:

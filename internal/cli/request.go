@@ -153,6 +153,28 @@ func (a *app) printRequestJSON(run *rundir.Run, do action.Name, asked *ask.Track
 	return a.printJSON(j)
 }
 
+// nothingText reports that an action has nothing to do. left is the number of the selected jobs,
+// which it leaves alone.
+func (s *selection) nothingText(do action.Name, table *jobs.Table, left int) string {
+	left += s.numUnfit
+	answer := (&action.Request{Do: do}).Answer(action.Outcome{Left: left})
+	if left == 0 {
+		answer += ": " + s.whyEmpty(table)
+	}
+	return answer
+}
+
+// reportNothing reports that an action has nothing to do, like nothingText.
+func (a *app) reportNothing(run *rundir.Run, do action.Name, s *selection, table *jobs.Table, left int,
+	asJSON bool) error {
+	if asJSON {
+		trace := ask.Trace{Answered: true, Left: left + s.numUnfit}
+		return a.printRequestJSON(run, do, &ask.TrackedRequest{Trace: trace})
+	}
+	a.con.Line(s.nothingText(do, table, left))
+	return nil
+}
+
 // confirm asks for confirmation on the terminal, unless yes is set.
 func (a *app) confirm(yes bool, command, what string) error {
 	if yes {
@@ -319,7 +341,7 @@ func (a *app) priorityActions(ctx context.Context, state *runState, args []strin
 	}
 	ids, err := a.selectJobs(ctx, state.Run, state.Table, sel, func(st jobs.JobState) bool { return !st.Terminal() })
 	if err == nil && len(ids) == 0 {
-		err = text.Errorf("no job is selected")
+		err = text.Errorf("%s", sel.nothingText(action.Priority, state.Table, 0))
 	}
 	return []action.Request{{Do: action.Priority, Jobs: jobs.RangesOf(ids), Priority: int(n)}}, err
 }

@@ -90,8 +90,7 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 	ended := slices.DeleteFunc(slices.Clone(ids), func(id jobs.ID) bool { return !table.Job(id).State.Terminal() })
 	over := len(ended)
 	if over == 0 && !(change.Empty() && mayBeAwaited(run, table, ids)) {
-		return a.reportRequeued(&sentRequests{run: run, hasDispatcher: true,
-			requests: []*ask.TrackedRequest{{Trace: ask.Trace{Answered: true, Left: len(ids)}}}}, len(ids), opt.json)
+		return a.reportNothing(run, action.Requeue, sel, table, len(ids), opt.json)
 	}
 	if sel.named == nil && over > 0 { // job numbers need no confirmation
 		if err := a.confirm(opt.yes, "requeue", "run "+text.Plural(over, "job")+" of "+text.Line(run.Name())+

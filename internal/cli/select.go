@@ -3,7 +3,9 @@ package cli
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -23,6 +25,10 @@ type selection struct {
 	all    bool           // --all
 	failed bool           // --failed
 	where  []*query.Query // --where
+
+	// Set by selectJobs if there are other conditions than --all: number of other jobs that meet
+	// them, but whose state does not fit.
+	numUnfit int
 }
 
 func (s *selection) addWhereFlag(fs *pflag.FlagSet) {
@@ -38,10 +44,34 @@ func (s *selection) parseNamed(args []string) error {
 	}
 	named, err := jobs.ParseRanges(strings.Join(args, ","))
 	if err != nil {
-		return err
+		return adviseByName(err, args, "", " selects jobs by name")
 	}
 	s.named = named
 	return nil
+}
+
+// adviseByName adds advice to the error for words that are no job numbers: before and after enclose
+// a --where that selects by the name that was probably given.
+func adviseByName(err error, words []string, before, after string) error {
+	isName := func(word string) bool { return strings.ContainsFunc(word, unicode.IsLetter) }
+	i := slices.IndexFunc(words, isName)
+	if i < 0 {
+		return err
+	}
+	where := "'name=big*'" // a word that a query would have to quote
+	if text.ShellWord(words[i]) == words[i] && !strings.ContainsAny(words[i], ",=%+@:") {
+		where = "name=" + words[i]
+	}
+	return (&text.Error{Err: err}).WithAdvice("%s--where %s%s", before, where, after)
+}
+
+// parseJobsFlag parses the value of a flag for jobs, of a command without --where.
+func parseJobsFlag(s string) (jobs.Ranges, error) {
+	named, err := jobs.ParseRanges(s)
+	if err != nil {
+		err = adviseByName(err, []string{s}, "dcs-tui results --all ", " lists the numbers of jobs")
+	}
+	return named, err
 }
 
 // selectJobs returns the selected jobs. If the selection has only numbers, it returns these jobs in
@@ -67,14 +97,66 @@ func (a *app) selectJobs(ctx context.Context, run *rundir.Run, table *jobs.Table
 		id := jobs.ID(i + 1)
 		state := table.State(id)
 		switch {
-		case s.named != nil && !s.named.Has(id), !fit(state):
+		case s.named != nil && !s.named.Has(id), which != nil && !which[id]:
 		case s.failed && state != jobs.Failed && state != jobs.TimedOut:
-		case which == nil || which[id]:
+		case fit(state):
 			ids = append(ids, id)
+		case !s.all:
+			s.numUnfit++
 		}
 	}
 	return ids, nil
 }
+
+// whyEmpty returns why no job of a run meets the conditions.
+func (s *selection) whyEmpty(table *jobs.Table) string {
+	subject, conditions := "no job", []string(nil)
+	if s.named != nil {
+		subject = "none of these jobs"
+	}
+	if s.all {
+		conditions = append(conditions, "has ended without success")
+	}
+	if s.failed {
+		conditions = append(conditions, "has failed or timed out")
+	}
+	for _, q := range s.where {
+		conditions = append(conditions, "matches "+text.Shorten(text.Line(q.String())))
+	}
+	if len(conditions) == 0 {
+		return "the run has no jobs"
+	}
+	why := subject + " " + strings.Join(conditions, " and ")
+	if slices.Contains(queriedNames(s.where), "name") {
+		why += "; " + someNames(table)
+	}
+	return why
+}
+
+// someNames describes the names of the jobs of a run.
+func someNames(table *jobs.Table) string {
+	var names []string
+	for j := range table.Rows() {
+		if name := j.Spec.Name; name != "" && !slices.Contains(names, name) {
+			names = append(names, strings.Clone(name)) // the row is valid until the next one
+		}
+		if len(names) > maxNamedJobs {
+			break
+		}
+	}
+	switch n := len(names); {
+	case n == 0:
+		return "no job of the run has a name, so name is the command"
+	case n > maxNamedJobs:
+		return "names are, for example, " + text.Shorten(text.Line(strings.Join(names[:maxNamedJobs], ", ")))
+	default:
+		return "the only " + text.Noun(n, "name") + " " + text.Verb(n, "is", "are") + " " +
+			text.Shorten(text.Line(strings.Join(names, ", ")))
+	}
+}
+
+// maxNamedJobs is the maximum number of names of jobs in a message.
+const maxNamedJobs = 3
 
 // matchingJobs returns the jobs that match the filters, like results --all --where. The host, exit
 // code, and signal of an unfinished job are those of its last attempt. Outputs are read only if a

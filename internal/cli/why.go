@@ -65,10 +65,23 @@ func (a *app) openJob(args []string) (*rundir.Run, jobs.AttemptID, error) {
 	}
 	id := parse(word)
 	if id.Job == 0 {
-		return nil, id, text.Errorf("%q is not a job number", text.Shorten(word))
+		return nil, id, notJobError(word, rest)
 	}
 	run, err := a.openRun(rest)
 	return run, id, err
+}
+
+// notJobError reports that a word, after the arguments rest, is not a job number.
+func notJobError(word string, rest []string) error {
+	err := text.Errorf("%q is not a job number such as 3 or an attempt such as 3.1", text.Shorten(word))
+	if _, found := rundir.Find(rundir.Base, word); found == nil && len(rest) == 0 {
+		return err.WithAdvice("it is a run: give the number of a job, too")
+	}
+	ref := ""
+	for _, arg := range rest {
+		ref = " " + text.ShellWord(text.Line(arg))
+	}
+	return adviseByName(err, []string{word}, "dcs-tui results"+ref+" --all ", " lists the numbers of jobs")
 }
 
 // noJobError reports that a run of n jobs has no job with this number.
