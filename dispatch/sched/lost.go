@@ -140,11 +140,12 @@ func (h *host) abandonedAttempts() (list []*inFlight) {
 
 const abandonedReason = "a person asked to queue its job again, and "
 
-// silenceText describes how long a host has sent no heartbeat, and why.
+// silenceText describes how long a host has sent no heartbeat, and why. It does not begin the reason
+// with the name of the host, which the sentence has.
 func (c *Core) silenceText(h *host) string {
 	s := noSign + text.Span(c.now.Mono-h.lastReceivedAt)
 	if h.reason != "" && !h.silent {
-		s += " (" + h.reason + ")"
+		s += " (" + text.WithoutSubject(h.reason, h.spec.Name) + ")"
 	}
 	return s
 }

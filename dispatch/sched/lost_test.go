@@ -47,7 +47,8 @@ func TestSilentHostIsGivenUp(t *testing.T) {
 	s.wantState(1, jobs.Running)
 	s.wait(2*time.Second, "b", "c")
 	want(t, "job 1", s.history(1), "queued: a lost")
-	wantContains(t, "reason", s.job(1).Reason, "connection reset")
+	wantContains(t, "reason", s.job(1).Reason, "its host a is lost: no heartbeat for 60 s (connection reset)")
+	wantContains(t, "told", events(s.journal), "a is lost: no heartbeat for 60 s (connection reset)")
 	want(t, "host", s.c.Hosts()[0].State, jobs.HostLost)
 	want(t, "before all others", launchedOn(s.ended("b", "2.1", succeeded), "b"), "1.2")
 }

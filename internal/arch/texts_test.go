@@ -41,6 +41,7 @@ var textFields = []string{
 var textReaders = map[string]string{
 	"jobs.setOldReasonKind": "reads journals of versions that recorded only the texts",
 	"text.WithoutSubject":   "drops the name of the host, which is shown before the text",
+	"cli.namesHost":         "leaves out the name of the host before a text that has it",
 	"grid.addJobFaults":     "drops the name of the file, which is shown before the error",
 	"helper.clean":          "removes control sequences",
 	"hosts.Parse":           "shortens errors of the TOML library",

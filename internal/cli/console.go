@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -341,14 +342,25 @@ func (c *console) NoticeLine(n dispatch.Notice) string {
 	mark := c.Glyph("·", "-")
 	line := text.Line(text.WithoutSubject(n.Text, n.Host))
 	if n.Job != 0 {
-		job := fmt.Sprintf("job %d", n.Job)
-		return c.Paint(yellow, mark+" "+job) + "  " + hostPart(n.Host) + text.WithoutSubject(line, job)
+		job, host := fmt.Sprintf("job %d", n.Job), hostPart(n.Host)
+		if namesHost(line, text.Line(n.Host)) {
+			host = ""
+		}
+		return c.Paint(yellow, mark+" "+job) + "  " + host + text.WithoutSubject(line, job)
 	}
 	at := ""
 	if !n.At.IsZero() {
 		at = n.At.Format("15:04:05") + "  "
 	}
 	return c.Paint(dim, mark+" "+at) + hostPart(n.Host) + line
+}
+
+// namesHost reports whether a text about a job names its host: "on ws01", "its host ws01 is lost".
+func namesHost(line, host string) bool {
+	return slices.ContainsFunc([]string{"on ", "host "}, func(before string) bool {
+		_, after, found := strings.Cut(" "+line+" ", " "+before+host)
+		return found && strings.ContainsAny(after[:1], " ,:;.")
+	})
 }
 
 func hostPart(host string) string {

@@ -80,6 +80,22 @@ func TestNothingOfAJobMovesTheCursor(t *testing.T) {
 	checkContains(t, c.JobLine(r), "left 2 processes behind")
 }
 
+// TestANoticeNamesItsHostOnce checks that a notice about a job begins with its host only if the text
+// does not name the host itself.
+func TestANoticeNamesItsHostOnce(t *testing.T) {
+	for text, want := range map[string]string{
+		"attempt 3.1 lost: its host ws1 is lost: no heartbeat for 60 s": "- job 3  attempt 3.1 lost: its host ws1 is " +
+			"lost: no heartbeat for 60 s",
+		"job 3 runs on ws1 too: it is late": "- job 3  runs on ws1 too: it is late",
+		"its record was found on ws1":       "- job 3  its record was found on ws1",
+		"job 3 was found on ws12":           "- job 3  ws1  was found on ws12",
+		"ws1 cannot start it":               "- job 3  ws1  cannot start it",
+		"a person asked for ws1x":           "- job 3  ws1  a person asked for ws1x",
+	} {
+		same(t, text, (&console{ascii: true}).NoticeLine(dispatch.Notice{Host: "ws1", Job: 3, Text: text}), want)
+	}
+}
+
 // The line of a failed job does not say that it failed as often as it used up tries if there were
 // more attempts: those that used up none have failed, too.
 func TestAJobsLineTellsAttemptsFromTries(t *testing.T) {
