@@ -308,6 +308,21 @@ func TestHostileValuesAreRefusedInQuotes(t *testing.T) {
 	}
 }
 
+// TestHostileValuesAreNotGivenToSSH checks that a value that needs quotes is refused where ssh would
+// drop them, with the way that works, and that other values are accepted there.
+func TestHostileValuesAreNotGivenToSSH(t *testing.T) {
+	const advice = "ssh HOST 'read -r x;"
+	for value, want := range map[string]string{"a-1.log": "", "a b": advice, "$(x)": advice} {
+		a, err := ParseArguments("ssh host wc {}", []string{":::", value}, nil)
+		if err == nil {
+			_, err = a.Jobs(1)
+		}
+		if (err == nil) != (want == "") || !strings.Contains(adviceOf(err), want) {
+			t.Errorf("%s: %v, with the advice %q, want %q", value, err, adviceOf(err), want)
+		}
+	}
+}
+
 // adviceOf returns the advice of an error, or "".
 func adviceOf(err error) string {
 	var advised *text.Error

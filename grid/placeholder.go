@@ -168,6 +168,10 @@ func checkQuotes(parts []argumentPart, n int, values []string) error {
 			if text.ShellWord(v) != v {
 				err := text.Errorf("job %d: %s is %v, where the value %s cannot be quoted", n, p.text, p.around,
 					quoteText(v))
+				if p.around.IsRemote() {
+					return err.WithAdvice(`send it as input: printf '%%s\n' %s | `+
+						`ssh HOST 'read -r x; wc -l "$x"'`, p.text)
+				}
 				if p.around.IsEvaluated() {
 					return err.WithAdvice(`pass %s to a script: sh -c 'wc -l "$1"' _ %s; `+
 						`instead of >&FILE, write >FILE 2>&1`, p.text, p.text)

@@ -27,6 +27,7 @@ const (
 	comment
 	afterBackslash
 	evaluated // the shell evaluates the word again without its quotes
+	remote    // ssh passes the word on without its quotes
 	unparsed  // the command is not one of sh or bash
 )
 
@@ -38,11 +39,15 @@ func (e Enclosure) IsQuoted() bool {
 // IsEvaluated reports whether the shell evaluates the placeholder again without its quotes.
 func (e Enclosure) IsEvaluated() bool { return e == evaluated }
 
+// IsRemote reports whether a shell on another machine reads the placeholder without its quotes.
+func (e Enclosure) IsRemote() bool { return e == remote }
+
 // String returns the place of a placeholder for messages.
 func (e Enclosure) String() string {
 	return [...]string{"outside of quotes", `inside "…"`, "inside '…'", "after $ or inside $'…'", "inside `…`",
 		"in an arithmetic expression", "inside a here-document", "inside a comment", "after a backslash",
-		"in a word that the shell evaluates", "in a command that sh and bash cannot read"}[e]
+		"in a word that the shell evaluates", "in a command that ssh gives to another shell",
+		"in a command that sh and bash cannot read"}[e]
 }
 
 // mayEnclose matches the text before a placeholder if something may enclose it, in any shell.
@@ -78,11 +83,9 @@ func Enclosures(command string, spans [][]int) []Enclosure {
 		}
 	}
 	setEvaluated := func(n syntax.Node) { set(n, evaluated, false) }
-	setCommand := func(w *syntax.Word) {
-		isWhole := func(s []int) bool { return int(w.Pos().Offset()) == s[0] && s[1] == int(w.End().Offset()) }
-		if !slices.ContainsFunc(spans, isWhole) {
-			setEvaluated(w)
-		}
+	isPlaceholder := func(w *syntax.Word) bool {
+		return slices.ContainsFunc(spans,
+			func(s []int) bool { return int(w.Pos().Offset()) == s[0] && s[1] == int(w.End().Offset()) })
 	}
 	names, arrays := evaluatedNames(file)
 	setIndex := func(n syntax.ArithmExpr) {
@@ -122,7 +125,14 @@ func Enclosures(command string, spans [][]int) []Enclosure {
 				setEvaluated(w)
 			}
 			for _, w := range commands {
-				setCommand(w)
+				if !isPlaceholder(w) {
+					setEvaluated(w)
+				}
+			}
+			if words := remoteWords(n.Args); len(words) != 1 || !isPlaceholder(words[0]) {
+				for _, w := range words {
+					set(w, remote, false)
+				}
 			}
 			for _, w := range n.Args { // {name[subscript]}>file: the parser takes it for an argument
 				if strings.HasPrefix(literal(w), "{") && strings.HasSuffix(literal(w), "]}") {

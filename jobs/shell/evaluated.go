@@ -22,6 +22,8 @@ var shells = []string{"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"}
 const (
 	scalarAttributes = "in" // integers and references
 	arrayAttributes  = "aA" // only in a declaration, and not the elements in (…)
+
+	functionsOrPrint = "fFp" // names of functions, or variables to print: nothing is evaluated
 )
 
 // evaluatedNames returns the variables whose values bash evaluates: its own, and those that a command
@@ -32,7 +34,7 @@ func evaluatedNames(file *syntax.File) (names, arrays map[string]bool) {
 		names[name] = true
 	}
 	syntax.Walk(file, func(n syntax.Node) bool {
-		if n, ok := n.(*syntax.DeclClause); ok {
+		if n, ok := n.(*syntax.DeclClause); ok && !hasAttribute(n, functionsOrPrint) {
 			for _, arg := range n.Args {
 				if arg.Name != nil && hasAttribute(n, scalarAttributes) {
 					names[arg.Name.Value] = true
@@ -57,6 +59,9 @@ func hasAttribute(n *syntax.DeclClause, attributes string) bool {
 
 // evaluatedInDeclaration returns the parts of a declaration that bash evaluates.
 func evaluatedInDeclaration(n *syntax.DeclClause, arrays map[string]bool) (nodes []syntax.Node) {
+	if hasAttribute(n, functionsOrPrint) {
+		return nil
+	}
 	isOfArrays := hasAttribute(n, arrayAttributes)
 	for _, arg := range n.Args {
 		if hasAttribute(n, scalarAttributes) {
@@ -90,8 +95,23 @@ func evaluatedWords(args []*syntax.Word) (words, commands []*syntax.Word) {
 	}
 	name, args := literal(args[0]), args[1:]
 	switch name {
-	case "declare", "typeset", "local", "unset", "read", "wait", "let", "compgen":
+	case "let":
 		return args, commands
+	case "declare", "typeset", "local", "unset":
+		names, options := operands(args, "")
+		if options.has(functionsOrPrint) || name == "unset" && options.has("n") {
+			return nil, commands
+		}
+		return names, commands
+	case "read":
+		names, _ := operands(args, "adinNptu")
+		return names, commands
+	case "wait":
+		_, options := operands(args, "p")
+		return options['p'], commands
+	case "compgen":
+		_, options := operands(args, "ACFGPSVWXo")
+		return slices.Concat(options['V'], options['W']), append(commands, options['C']...)
 	case "test", "[":
 		return after(args, "-v"), commands
 	case "printf":
@@ -112,6 +132,63 @@ func evaluatedWords(args []*syntax.Word) (words, commands []*syntax.Word) {
 	return nil, commands
 }
 
+// options are the options of a command by letter, with the words that hold their values.
+type options map[byte][]*syntax.Word
+
+// has reports whether one of the letters is given.
+func (o options) has(letters string) bool {
+	return slices.ContainsFunc([]byte(letters), func(letter byte) bool { _, ok := o[letter]; return ok })
+}
+
+// operands splits the arguments of a command at the end of its options. The options whose letters are
+// in valued have values. The shell may expand a word to options: it counts as an operand.
+func operands(args []*syntax.Word, valued string) (rest []*syntax.Word, given options) {
+	given = options{}
+	for len(args) > 0 {
+		word := args[0]
+		option := literal(word)
+		if len(option) < 2 || option[0] != '-' {
+			break
+		}
+		args = args[1:]
+		if option == "--" {
+			break
+		}
+		for i := 1; i < len(option); i++ {
+			letter := option[i]
+			given[letter] = append(given[letter], nil...)
+			if strings.IndexByte(valued, letter) < 0 {
+				continue
+			}
+			if i+1 == len(option) && len(args) > 0 {
+				word, args = args[0], args[1:]
+			}
+			given[letter] = append(given[letter], word)
+			break
+		}
+	}
+	return args, given
+}
+
+// starters are programs that start the command in their arguments.
+var starters = []string{"chrt", "command", "env", "exec", "ionice", "nice", "nohup", "setsid", "sshpass", "stdbuf",
+	"timeout"}
+
+// remoteWords returns the words that ssh joins to a command for the shell of another machine.
+func remoteWords(args []*syntax.Word) []*syntax.Word {
+	const valued = "BbcDEeFIiJLlmOoPpQRSWw"
+	at := slices.IndexFunc(args, func(w *syntax.Word) bool { return path.Base(literal(w)) == "ssh" })
+	if at < 0 || at > 0 && !slices.Contains(starters, literal(args[0])) {
+		return nil
+	}
+	destination, _ := operands(args[at+1:], valued)
+	if len(destination) == 0 {
+		return nil
+	}
+	words, _ := operands(destination[1:], valued)
+	return words
+}
+
 // commandsOfShells returns the commands of sh -c COMMAND, also where another program starts the shell.
 func commandsOfShells(args []*syntax.Word) (commands []*syntax.Word) {
 	for i, w := range args {
@@ -128,6 +205,10 @@ func commandOfShell(args []*syntax.Word) []*syntax.Word {
 	hasCommand := false
 	for len(args) > 0 {
 		option := literal(args[0])
+		if isExpanded(args[0]) { // to options, or to nothing
+			args = args[1:]
+			continue
+		}
 		if len(option) < 2 || option[0] != '-' && option[0] != '+' || option == "--" {
 			break
 		}
@@ -146,6 +227,15 @@ func commandOfShell(args []*syntax.Word) []*syntax.Word {
 		return nil
 	}
 	return args[:min(len(args), 1)]
+}
+
+// isExpanded reports whether a word is an expansion outside of quotes.
+func isExpanded(w *syntax.Word) bool {
+	switch w.Parts[0].(type) {
+	case *syntax.ParamExp, *syntax.CmdSubst:
+		return len(w.Parts) == 1
+	}
+	return false
 }
 
 // after returns the words that follow an option.

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -22,7 +23,9 @@ var evaluatedCases = []struct {
 		`unset {}`, `unset -v {}`, `'unset' {}`,
 		`read {} <<< 1`, `read -r x {} <<< '1 2'`,
 		`printf -v {} x`, `printf -v{} x`,
-		`: & wait -p {} $!`, `: & wait -n -p {}`,
+		`: & wait -p {} $!`, `: & wait -n -p {}`, `: & wait -np {}`, `: & wait -np{}`, `unset -- {}`, `unset x -f {}`,
+		`read -t 1 {} <<< 1`, `read -t1 -- {} <<< 1`, `read -d '' {} <<< 1`, `compgen -abW {}`, `compgen -C 'echo '{}`,
+		`OPTS=-e; bash $OPTS -c 'echo '{}`, `bash ${OPTS} -c 'echo '{}`, `bash $(echo -e) -c 'echo '{}`,
 		`builtin let {}`, `command let x={}`,
 		`declare {}`, `declare -g {}`, `declare -x x {}`, `command declare {}`, `typeset {}`,
 		`f() { local {}; }; f`, `f() { local x=1 {}; }; f`,
@@ -40,11 +43,24 @@ var evaluatedCases = []struct {
 		`compgen -W {}`, `compgen -W 'x '{}`,
 		`: >&{}`, `: 1>&{}`, `exec {a[{}]}>/dev/null`,
 	}},
+	{remote, []string{
+		`ssh h : {}`, `ssh h ': '{}`, `ssh -t -p 22 u@h ': '{}`, `ssh h -p 22 : {}`, `ssh h -- : {}`,
+		`ssh -p22 -v h x{}`,
+		`command ssh h : {}`, `timeout 5 ssh h : {}`, `sshpass -p x ssh h : {}`, `ssh h bash -c : {}`,
+	}},
 	{Unenclosed, []string{
 		`[ {} -eq 1 ]`, `[ -n {} ]`, `[ -o {} ]`, `[ -t {} ]`, `test {} = -v`, `[[ {} == {} ]]`, `[[ a =~ {} ]]`,
 		`[[ -n {} ]]`, `[[ -o {} ]]`, `[[ {} -nt {} ]]`,
 		`read x <<< {}`, `mapfile {} <<< 1`, `mapfile -O {} x <<< 1`,
 		`printf {}`, `printf %d {}`, `printf %b {}`, `printf %q {}`, `printf -v x %s {}`, `printf -vx {}`,
+		`wait {}`, `: & wait -n {}`, `wait -f {}`, `wait -- {}`, `: & wait -p x {}`,
+		`unset -f {}`, `unset -f f_{}`, `unset -f -- {}`, `unset -n {}`, `unset -fv {}`,
+		`read -t {} x <<< 1`, `read -rt {} x <<< 1`, `read -t{} x <<< 1`, `read -d {} x <<< 1`, `read -u {} x <<< 1`,
+		`read -n {} x <<< 1`, `read -N {} x <<< 1`, `read -p {} x <<< 1`, `read -i {} x <<< 1`, `read -a {} <<< 1`,
+		`declare -f {}`, `declare -F {}`, `declare -p {}`, `declare -pi x={}`, `declare -fi x={}`, `declare -pa x={}`,
+		`command declare -f {}`, `typeset -f {}`, `f() { local -f {}; }; f`, `export -f {}`, `readonly -f {}`,
+		`compgen -A function {}`, `compgen -P {} -W x`, `compgen -F {} x`, `compgen -X {} -W x`, `compgen -W 'a b' {}`,
+		`s=/dev/null; bash "$s" -c x{}`,
 		`getopts {} x -a`, `getopts a {} -a`, `getopts a x {}`, `wait $(: {})`,
 		`x={}`, `x+={}`, `x={} :`, `x=({})`, `x[0]={}`, `a={}`, `declare x={}`, `typeset x+={}`,
 		`f() { local x={}; }; f`, `export {}`, `export x={}`, `export -n {}`, `readonly {}`, `readonly x={}`,
@@ -56,6 +72,7 @@ var evaluatedCases = []struct {
 		`alias {}`, `hash {}`, `type {}`, `command -v {}`, `exec -a {} true`, `ulimit -n {}`, `umask {}`, `shift {}`,
 		`exit {}`, `return {}`, `for i in 1; do break {}; done`, `cd {}`, `kill -s {} $$`, `trap : {}`,
 		`for x in {}; do :; done`, `case {} in {}) ;; esac`, `: ${x:={}}`, `: ${x:-{}}`, `: ${HOME/b/{}}`,
+		`ssh {} :`, `ssh -p {} h :`, `ssh -o {} h :`, `ssh -vp {} h :`, `echo ssh h {}`, `ssh h : < {}`,
 		`: > {}`, `: {}>x`, `: < {}`, `: &> {}`, `: <&{}`, `: 2>&{}`, `: <<< {}`, `IFS={}`, `SECONDS={}`, `TMOUT={}`,
 	}},
 }
@@ -63,6 +80,21 @@ var evaluatedCases = []struct {
 // hostileValues are values that create a file if bash evaluates them, as the name of a variable, an
 // assignment, the elements of an array, or a command.
 var hostileValues = []string{"a[$(>%s)0]", "a[$(>%s)0]=1", "([$(>%s)]=1)", "$(>%s)"}
+
+// remotePrograms are scripts that treat their arguments as ssh and sshpass do, without another machine.
+var remotePrograms = map[string]string{
+	"ssh": `
+options() {
+	while [ "${1#-}" != "$1" ]; do
+		case $1 in --) shift; break;; -p | -vp | -o) shift;; esac
+		shift
+	done
+	if [ "$host" ]; then exec bash -c "$*"; fi
+	host=$1; shift; options "$@"
+}
+options "$@"`,
+	"sshpass": `shift 2; exec "$@"`,
+}
 
 // TestWordsThatBashEvaluates checks that a value in a placeholder is refused exactly where bash would
 // run code in it.
@@ -92,8 +124,15 @@ func TestWordsThatBashEvaluates(t *testing.T) {
 		}
 	}
 	if err == nil {
+		programs := t.TempDir()
+		for name, text := range remotePrograms {
+			if err := os.WriteFile(filepath.Join(programs, name), []byte("#!/bin/sh\n"+text), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
 		run := exec.Command(bash)
 		run.Dir, run.Stdin = dir, strings.NewReader(script.String())
+		run.Env = append(os.Environ(), "PATH="+programs+":"+os.Getenv("PATH"))
 		if out, err := run.CombinedOutput(); err != nil && run.ProcessState.ExitCode() < 0 {
 			t.Fatalf("%v: %s", err, out)
 		}
@@ -108,7 +147,7 @@ func TestWordsThatBashEvaluates(t *testing.T) {
 				if got := Enclosures(command, [][]int{{from, from + 2}})[0]; got != c.want {
 					t.Errorf("{} is %v, want %v", got, c.want)
 				}
-				if err == nil && ran != (c.want == evaluated) {
+				if err == nil && ran != (c.want != Unenclosed) {
 					t.Errorf("bash runs code in a value: %t", ran)
 				}
 			})
@@ -120,7 +159,7 @@ func TestWordsThatBashEvaluates(t *testing.T) {
 // is meant to run.
 func TestCommandInAPlaceholder(t *testing.T) {
 	for _, command := range []string{`eval {}`, `command eval {}`, `sh -c {}`, `bash -lc {} _ x`, `env sh -e -c {}`,
-		`trap {} EXIT`, `mapfile -C {} -c 1 x`, `{}`, `{} x`} {
+		`trap {} EXIT`, `mapfile -C {} -c 1 x`, `compgen -C {}`, `ssh host {}`, `ssh -p 22 host {}`, `{}`, `{} x`} {
 		t.Run(command, func(t *testing.T) {
 			from := strings.Index(command, "{}")
 			if got := Enclosures(command, [][]int{{from, from + 2}})[0]; got != Unenclosed {
