@@ -9,7 +9,7 @@ import (
 
 const (
 	// AheadBlock is the size of the blocks in which files should be read, in bytes.
-	AheadBlock = 4 << 20
+	AheadBlock = 512 << 10
 	minAhead   = 2 << 10  // size of the smallest block whose lines are decoded ahead, in bytes
 	partSize   = 16 << 10 // number of bytes that a core decodes at a time
 )

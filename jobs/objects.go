@@ -2,18 +2,20 @@ package jobs
 
 import (
 	"bytes"
-	"strconv"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// objectReader reads JSON objects member by member, in less time than json.Unmarshal.
-// Its callers know the usual members only. Whatever else it finds, invalid text too, makes it fail.
-// json.Unmarshal then reads the object.
+// objectReader reads JSON objects member by member, in less time than json.Unmarshal. Its callers
+// ask for the usual members only, in the order in which this program writes them. Whatever else it
+// finds makes it fail: other members, repeated ones, another order, and invalid text. json.Unmarshal
+// then reads the object.
 type objectReader struct {
 	decoder jsontext.Decoder
 	input   bytes.Buffer
+	name    []byte // of the next member, if isNamed
+	isNamed bool   // the name of the next member was read
 	text    []byte // memory of the last text that has escapes
 	failed  bool
 }
@@ -22,43 +24,61 @@ type objectReader struct {
 var objectReaders = sync.Pool{New: func() any { return new(objectReader) }}
 
 // readObject reads b, which must hold one object and nothing else, and reports whether it did not
-// fail. It calls member with the name of each member, whose value member reads. member reports
-// whether it knows the name.
-func readObject(b []byte, member func(r *objectReader, name []byte) bool) bool {
+// fail. members reads the members.
+func readObject(b []byte, members func(r *objectReader)) bool {
 	r := objectReaders.Get().(*objectReader)
 	defer objectReaders.Put(r)
-	r.input, r.failed = *bytes.NewBuffer(b), false
-	r.decoder.Reset(&r.input)
-	r.readMembers(member)
+	r.input, r.isNamed, r.failed = *bytes.NewBuffer(b), false, false
+	r.decoder.Reset(&r.input, repeatedNames)
+	r.readMembers(members)
 	return !r.failed && r.decoder.InputOffset() == int64(len(b))
 }
 
+// repeatedNames makes a decoder remember no names: an objectReader takes no repeated ones.
+var repeatedNames = jsontext.AllowDuplicateNames(true)
+
 // readMembers reads an object.
-func (r *objectReader) readMembers(member func(r *objectReader, name []byte) bool) {
-	start, err := r.decoder.ReadToken()
-	r.failed = r.failed || err != nil || start.Kind() != '{'
-	for !r.failed && r.decoder.PeekKind() != '}' {
-		if name := r.readValue('"'); name != nil {
-			r.failed = !member(r, name[1:len(name)-1]) || r.failed
+func (r *objectReader) readMembers(members func(r *objectReader)) {
+	r.readDelimiter('{')
+	members(r)
+	r.readDelimiter('}') // fails if a member is left
+}
+
+// has reports whether the next member has the name. The caller then reads its value.
+func (r *objectReader) has(name string) bool {
+	if !r.isNamed {
+		if r.failed || r.decoder.PeekKind() != '"' {
+			return false
 		}
+		v := r.readValue('"')
+		if r.failed {
+			return false
+		}
+		r.name, r.isNamed = v[1:len(v)-1], true
 	}
-	if !r.failed {
-		_, err = r.decoder.ReadToken()
-		r.failed = err != nil
+	if string(r.name) != name {
+		return false
 	}
+	r.isNamed = false
+	return true
 }
 
 // readList reads a list. It calls item for each item, which item reads.
 func (r *objectReader) readList(item func()) {
-	start, err := r.decoder.ReadToken()
-	r.failed = r.failed || err != nil || start.Kind() != '['
+	r.readDelimiter('[')
 	for !r.failed && r.decoder.PeekKind() != ']' {
 		item()
 	}
-	if !r.failed {
-		_, err = r.decoder.ReadToken()
-		r.failed = err != nil
+	r.readDelimiter(']')
+}
+
+func (r *objectReader) readDelimiter(kind jsontext.Kind) {
+	if r.failed || r.isNamed {
+		r.failed = true
+		return
 	}
+	token, err := r.decoder.ReadToken()
+	r.failed = err != nil || token.Kind() != kind
 }
 
 // readValue returns the next value if it is of the kind. It is valid until the next read.
@@ -86,8 +106,11 @@ func (r *objectReader) readText() []byte {
 
 // readNumber sets n to the next value, a whole number.
 func readNumber[T ~int | ~int64](r *objectReader, n *T) {
-	if v := r.readValue('0'); v != nil {
-		i, err := strconv.ParseInt(string(v), 10, 64)
-		*n, r.failed = T(i), err != nil
+	token, err := r.decoder.ReadToken()
+	if err != nil || token.Kind() != '0' {
+		r.failed = true
+		return
 	}
+	i, err := token.Int()
+	*n, r.failed = T(i), r.failed || err != nil
 }

@@ -34,10 +34,15 @@ const maxTexts = 4096
 // Read reads the JSON of one record into r. The error is an *UnknownFieldError if the record has a
 // field that this program does not know.
 func (reader *RecordReader) Read(b []byte, r *Record) error {
-	*r = (Record{})
+	*r = Record{}
 	if reader.readUsual(b, r) {
 		return nil
 	}
+	return reader.readAny(b, r)
+}
+
+// readAny reads any record.
+func (reader *RecordReader) readAny(b []byte, r *Record) error {
 	*r = Record{}
 	if err := json.Unmarshal(b, r, JSON); err != nil {
 		return cmp.Or(checkFields(err), err)
@@ -83,57 +88,64 @@ func (r *Record) setOldReasonKind() {
 
 // readUsual reads a record with the members that most records have, and reports whether it was one.
 func (reader *RecordReader) readUsual(b []byte, r *Record) bool {
-	return readObject(b, func(o *objectReader, name []byte) bool {
-		switch string(name) {
-		case "k":
+	return readObject(b, func(o *objectReader) {
+		if o.has("k") {
 			r.Kind = Kind(reader.intern(o.readText()))
-		case "t":
-			readNumber(o, &r.At)
-		case "j":
-			readNumber(o, &r.Job)
-		case "n":
-			readNumber(o, &r.N)
-		case "h":
-			r.Host = reader.intern(o.readText())
-		case "slot":
-			readNumber(o, &r.Slot)
-		case "next":
-			o.failed = r.Next.UnmarshalText(o.readText()) != nil
-		case "seq":
-			readNumber(o, &r.Seq)
-		case "started":
-			readNumber(o, &r.Started)
-		case "o":
-			r.Outcome = new(Outcome)
-			o.readMembers(func(_ *objectReader, name []byte) bool { return reader.readOutcome(o, name, r.Outcome) })
-		default:
-			return false
 		}
-		return true
+		if o.has("t") {
+			readNumber(o, &r.At)
+		}
+		if o.has("j") {
+			readNumber(o, &r.Job)
+		}
+		if o.has("n") {
+			readNumber(o, &r.N)
+		}
+		if o.has("h") {
+			r.Host = reader.intern(o.readText())
+		}
+		if o.has("slot") {
+			readNumber(o, &r.Slot)
+		}
+		if o.has("next") {
+			o.failed = r.Next.UnmarshalText(o.readText()) != nil || o.failed
+		}
+		if o.has("seq") {
+			readNumber(o, &r.Seq)
+		}
+		if o.has("o") {
+			r.Outcome = new(Outcome)
+			o.readMembers(func(o *objectReader) { reader.readOutcome(o, r.Outcome) })
+		}
+		if o.has("started") {
+			readNumber(o, &r.Started)
+		}
 	})
 }
 
-// readOutcome reads a member of an outcome.
-func (reader *RecordReader) readOutcome(m *objectReader, name []byte, o *Outcome) bool {
-	switch string(name) {
-	case "exit":
+// readOutcome reads the members of an outcome.
+func (reader *RecordReader) readOutcome(m *objectReader, o *Outcome) {
+	if m.has("exit") {
 		readNumber(m, &o.Exit)
-	case "signal":
-		o.Signal = reader.intern(m.readText())
-	case "started":
-		readNumber(m, &o.Started)
-	case "ended":
-		readNumber(m, &o.Ended)
-	case "cpu_ns":
-		readNumber(m, &o.CPU)
-	case "max_rss":
-		readNumber(m, &o.MaxRSSBytes)
-	case "last_line":
-		o.LastLine = reader.intern(m.readText())
-	default:
-		return false
 	}
-	return true
+	if m.has("signal") {
+		o.Signal = reader.intern(m.readText())
+	}
+	if m.has("started") {
+		readNumber(m, &o.Started)
+	}
+	if m.has("ended") {
+		readNumber(m, &o.Ended)
+	}
+	if m.has("cpu_ns") {
+		readNumber(m, &o.CPU)
+	}
+	if m.has("max_rss") {
+		readNumber(m, &o.MaxRSSBytes)
+	}
+	if m.has("last_line") {
+		o.LastLine = reader.intern(m.readText())
+	}
 }
 
 // intern returns text. Equal texts share memory.

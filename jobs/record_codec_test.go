@@ -34,6 +34,53 @@ func TestUsualObjectsAreReadFast(t *testing.T) {
 	}
 }
 
+// FuzzUsualObjects checks that what is read the fast way is what json.Unmarshal reads. In particular,
+// it checks that json.Unmarshal refuses nothing of it.
+func FuzzUsualObjects(f *testing.F) {
+	for _, text := range []string{
+		`{"k":"launching","t":5,"j":7,"n":1,"h":"ws1"}`,
+		`{"k":"launching","t":5,"j":7,"n":1,"n":2,"h":"ws1"}`,
+		`{"k":"launching","k":"exited","t":5}`, `{"t":5,"k":"launching"}`, `{"k":"launching","t":5,}`, `{,}`, `{}`,
+		`{"k":"launching","t":25000000000000000000}`, `{"k":"launching","t":-9223372036854775808,"j":-0}`,
+		`{"k":"launching","t":5.0}`, `{"k":"launching","t":1e3}`, `{"k":"launching","t":05}`,
+		`{"k":"launching","t":"5"}`,
+		`{"k":"launching","t":5} `, `{"k":"launching","t":5}}`,
+		` { "k" : "launching" , "t" : 5 } `, `{"k":"launching","t":5`,
+		`{"k":"launching","t":null}`, `{"k":null,"t":5}`, `null`, `{"\u006b":"launching","t":5}`,
+		`{"k":"exited","t":9,"j":7,"n":1,"slot":3,"next":"failed","seq":2,"o":{"exit":1,"started":6,"ended":9,` +
+			`"last_line":"no \"x\"\n"}}`,
+		`{"k":"exited","t":9,"o":{"exit":1,"exit":2,"started":6,"ended":9}}`, `{"k":"exited","t":9,"o":{"exit":1}`,
+		`{"k":"exited","t":9,"o":{"exit":1,"new":2}}`, `{"k":"exited","t":9,"o":{},"o":{}}`, `{"k":"exited","o":{}}`,
+		`{"k":"running","t":6,"j":7,"n":1,"slot":3,"started":6}`, `{"k":"running","next":"unknown"}`,
+		"{\"k\":\"a\x01\",\"t\":5}", "{\"k\":\"a\xff\",\"t\":5}", `{"k":"\ud800","t":5}`,
+		`{"k":"\u00e9\x","t":5}`,
+		`{"id":1,"line":2,"command":"a < b & c"}`, `{"id":1,"command":"a","command":"b"}`, `{"id":1}`,
+		`{"id":1,"line":2,"command":"a","name":"n","key":"key","options":{"queue":"q","slots":2}}`,
+		`{"id":1,"command":"a","options":{"queue":"q","queue":"q"}}`, `{"id":1,"command":"a","options":{"new":1}}`,
+		`{"id":1,"command":"a","options":{"after":[1],"after":[1]}}`,
+		`{"id":5,"command":"a","options":{"after":[1,2]}}`,
+		`{"id":1,"command":"a","key":"k","params":[{"name":"x","value":"1"},{"name":"y","value":"\"a\nb\""}]}`,
+		`{"id":1,"command":"a","params":[{"name":"x","name":"y"}]}`, `{"id":1,"command":"a","params":[{"value":"x"}]}`,
+		`{"id":1,"command":"a","key":"k","params":[]}`, `{"id":1,"command":"a","params":[{},]}`,
+		`{"id":1,"command":"a","options":{}}`, `{"id":1,"command":"a","options":null}`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var r, want Record
+		if new(RecordReader).readUsual(b, &r) {
+			if err := new(RecordReader).readAny(b, &want); err != nil || !reflect.DeepEqual(r, want) {
+				t.Errorf("%q was read as %+v instead of %+v, %v", b, r, want, err)
+			}
+		}
+		if s := new(SpecReader).readUsual(b); s != nil {
+			if want, err := new(SpecReader).readAny(b); err != nil || !reflect.DeepEqual(s, want) {
+				t.Errorf("%q was read as %+v instead of %+v, %v", b, s, want, err)
+			}
+		}
+	})
+}
+
 // TestRepeatedMemberIsRefused checks that a repeated member is refused, in a usual record too.
 func TestRepeatedMemberIsRefused(t *testing.T) {
 	var r Record

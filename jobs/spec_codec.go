@@ -115,6 +115,11 @@ func (r *SpecReader) Read(b []byte) (*Spec, error) {
 	if s := r.readUsual(b); s != nil {
 		return s, nil
 	}
+	return r.readAny(b)
+}
+
+// readAny reads any specification.
+func (r *SpecReader) readAny(b []byte) (*Spec, error) {
 	s, err := unmarshal[storedSpec[jsontext.Value]](b)
 	if err != nil {
 		return nil, err
@@ -134,28 +139,31 @@ func (r *SpecReader) Read(b []byte) (*Spec, error) {
 // one.
 func (r *SpecReader) readUsual(b []byte) *Spec {
 	s, command, labels, after := &Spec{Options: NoOptions}, false, Labels{}, Dependencies(nil)
-	if !readObject(b, func(o *objectReader, name []byte) bool {
-		switch string(name) {
-		case "id":
+	if !readObject(b, func(o *objectReader) {
+		if o.has("id") {
 			readNumber(o, &s.ID)
-		case "line":
+		}
+		if o.has("line") {
 			readNumber(o, &s.Line)
-		case "command":
+		}
+		if o.has("command") {
 			s.Command, command = string(o.readText()), true
-		case "name":
+		}
+		if o.has("name") {
 			s.Name = string(o.readText())
-		case "key":
+		}
+		if o.has("key") {
 			labels.key = string(o.readText())
-		case "params":
+		}
+		if o.has("params") {
+			labels.params = make([]Param, 0, 4) // most jobs have no more
 			o.readList(func() { labels.params = append(labels.params, readParam(o)) })
-		case "options":
+		}
+		if o.has("options") {
 			var err error
 			s.Options, after, err = r.readOptions(o.readValue('{'))
-			return err == nil
-		default:
-			return false
+			o.failed = o.failed || err != nil
 		}
-		return true
 	}) || !command {
 		return nil
 	}
@@ -164,16 +172,13 @@ func (r *SpecReader) readUsual(b []byte) *Spec {
 }
 
 func readParam(o *objectReader) (p Param) {
-	o.readMembers(func(o *objectReader, name []byte) bool {
-		switch string(name) {
-		case "name":
+	o.readMembers(func(o *objectReader) {
+		if o.has("name") {
 			p.Name = string(o.readText())
-		case "value":
-			p.Value = string(o.readText())
-		default:
-			return false
 		}
-		return true
+		if o.has("value") {
+			p.Value = string(o.readText())
+		}
 	})
 	return p
 }

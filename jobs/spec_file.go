@@ -248,10 +248,11 @@ func LostSpec(id ID, why string) *Spec {
 		Options: &Options{Damage: why + ": what job " + fmt.Sprint(int(id)) + " was to run is not known any more"}}
 }
 
-// sumLen is the length of the checksum at the end of a line: ,"crc":"0badcafe"}
-const sumLen = len(sumKey) + 8 + len(`"}`)
-
-const sumKey = `,"crc":"`
+const (
+	sumKey    = `,"crc":"`
+	sumHexits = 8                                   // length of a Checksum
+	sumLen    = len(sumKey) + sumHexits + len(`"}`) // length of the end of a line: ,"crc":"0badcafe"}
+)
 
 // AppendLineSum completes the line of JSON that begins at from, an object without its closing
 // brace. It appends the CRC-32C as the last member, and the brace.
@@ -263,7 +264,11 @@ func AppendLineSum(b []byte, from int) []byte {
 // not match.
 func lineText(line []byte) (text []byte, ok bool) {
 	n := len(line) - sumLen
-	if n < 0 || string(line[n:]) != sumKey+Checksum(line[:n])+`"}` {
+	if n < 0 {
+		return nil, false
+	}
+	sum, ok := bytes.CutPrefix(line[n:], []byte(sumKey))
+	if !ok || string(sum[sumHexits:]) != `"}` || !IsChecksum(sum[:sumHexits], line[:n]) {
 		return nil, false
 	}
 	return line[:n], true
@@ -300,5 +305,19 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // Checksum returns the CRC-32C of b as eight hexadecimal digits. All files of a run that hold
 // checksums use this form.
 func Checksum(b []byte) string {
-	return hex.EncodeToString(binary.BigEndian.AppendUint32(nil, crc32.Checksum(b, castagnoli)))
+	sum := hexits(b)
+	return string(sum[:])
+}
+
+// IsChecksum reports whether text is the Checksum of b.
+func IsChecksum(text, b []byte) bool {
+	sum := hexits(b)
+	return bytes.Equal(text, sum[:])
+}
+
+func hexits(b []byte) (text [sumHexits]byte) {
+	var sum [sumHexits / 2]byte
+	binary.BigEndian.PutUint32(sum[:], crc32.Checksum(b, castagnoli))
+	hex.Encode(text[:], sum[:])
+	return text
 }

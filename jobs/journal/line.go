@@ -37,7 +37,7 @@ func lineBody(line []byte) (body []byte, ok bool) {
 		return nil, false
 	}
 	body = line[prefix:]
-	return body, string(line[:prefix-1]) == jobs.Checksum(body)
+	return body, jobs.IsChecksum(line[:prefix-1], body)
 }
 
 // splitJoinedLines splits text behind the whole line with which it begins, if the newline between
