@@ -20,6 +20,10 @@ type SlotClaim struct {
 	Want   int    // slots that it would use, those that it holds included
 	Held   int    // slots that its supervisors hold
 	Memory int64  // bytes that its running jobs may use
+	// Used is the decayed usage of the user, see SlotUsage, as the user claims or we know it.
+	Used float64
+	// Declined is set if the user has not taken a free slot, see SlotOffers.
+	Declined bool
 }
 
 // LastSlotDelay is how long a run waits for a slot of a host before it starts one job there although
@@ -29,10 +33,15 @@ const LastSlotDelay = 30 * time.Second
 // MaxShareWeight is the largest weight of a user or run.
 const MaxShareWeight = 1000
 
-// DivideSlots returns the number of slots to which each claim is entitled by max-min fairness,
-// weighted between users and then between the runs of a user. weights holds the weights of
-// users; the default is 1. Rounding changes the part of a user or run by less than one slot.
-// offset, from 0 to 1, decides who gets the remainders.
+// DivideSlots returns the number of slots to which each claim is entitled, by fair share between users
+// and then by weighted max-min fairness between the runs of each user. weights holds the weights of
+// users; the default is 1. Rounding changes the part of a user or run by less than one slot. offset,
+// from 0 to 1, decides who gets the remainders.
+//
+// The sums of part and decayed usage of users are in proportion to their weights, but nobody gets
+// less than half of its part by max-min fairness, in which usage does not count. A user gets more
+// than that part one slot at a time, so that slots of others are not kept for false claims: at most
+// one slot more than it holds, and none after it has declined one.
 func DivideSlots(slots int, weights map[int]int, claims []SlotClaim, offset float64) []int {
 	order := make([]int, len(claims))
 	for i := range order {
@@ -48,27 +57,49 @@ func DivideSlots(slots int, weights map[int]int, claims []SlotClaim, offset floa
 		}
 		users[len(users)-1] = append(users[len(users)-1], n)
 	}
-	demand, weight := make([]float64, len(users)), make([]float64, len(users))
-	for i, runs := range users {
-		weight[i] = boundedWeight(cmp.Or(weights[claims[runs[0]].User], 1))
-		for _, n := range runs {
-			demand[i] += claims[n].demand(slots)
-		}
-	}
 	parts := make([]int, len(claims))
 	end := offset // the parts are adjacent intervals; each gets the whole numbers in its interval
-	for i, part := range maxMin(float64(slots), demand, weight) {
-		demand, weight := make([]float64, len(users[i])), make([]float64, len(users[i]))
+	for i, user := range divideAmongUsers(slots, weights, claims, users) {
+		runs := make([]portion, len(users[i]))
 		for k, n := range users[i] {
-			demand[k], weight[k] = claims[n].demand(slots), boundedWeight(claims[n].Weight)
+			runs[k] = portion{demand: claims[n].demand(slots), weight: boundedWeight(claims[n].Weight)}
 		}
-		for k, p := range maxMin(part, demand, weight) {
+		divide(user.part, runs)
+		for k, n := range users[i] {
 			begin := end
-			end += p
-			parts[users[i][k]] = int(floor(end) - floor(begin))
+			end += runs[k].part
+			parts[n] = int(floor(end) - floor(begin))
 		}
 	}
 	return parts
+}
+
+// divideAmongUsers returns the portions of users, each given by the indexes of its claims.
+func divideAmongUsers(slots int, weights map[int]int, claims []SlotClaim, users [][]int) []portion {
+	list, next := make([]portion, len(users)), make([]float64, len(users))
+	for i, runs := range users {
+		list[i].weight = boundedWeight(cmp.Or(weights[claims[runs[0]].User], 1))
+		declined := false
+		for _, n := range runs {
+			c := &claims[n]
+			list[i].demand += c.demand(slots)
+			next[i] += float64(min(max(c.Held, 0), slots))
+			declined = declined || c.Declined
+		}
+		if !declined {
+			next[i]++
+		}
+	}
+	divide(float64(slots), list)
+	for i := range list {
+		u := &list[i]
+		u.demand, u.least = min(u.demand, max(u.part, next[i])), u.part/2
+		for _, n := range users[i] {
+			u.used = max(u.used, min(claims[n].Used, float64(slots)))
+		}
+	}
+	divide(float64(slots), list)
+	return list
 }
 
 // floor rounds down. It tolerates rounding errors just below a whole number.
@@ -79,38 +110,39 @@ func boundedWeight(weight int) float64 { return float64(min(max(weight, 1), MaxS
 // demand returns the number of slots that a run would use, at most those of the host.
 func (c *SlotClaim) demand(slots int) float64 { return float64(min(max(c.Want, c.Held, 0), slots)) }
 
-// maxMin divides total so that no part exceeds its demand, and parts below their demand are
-// proportional to their weights.
-func maxMin(total float64, demand, weight []float64) []float64 {
-	parts := make([]float64, len(demand))
-	open := make([]int, len(demand)) // indexes of parts whose demand is not met
-	for i := range open {
-		open[i] = i
+// portion is what divide gives to a user or run.
+type portion struct {
+	weight, used  float64
+	least, demand float64 // bounds of part
+	part          float64
+}
+
+// divide divides total so that the sums of part and used are in proportion to the weights, as far as
+// the bounds of the parts allow. It leaves nothing unless all demands are met.
+func divide(total float64, list []portion) {
+	sum, low, high := 0.0, 0.0, 0.0
+	for i := range list {
+		p := &list[i]
+		p.part = p.demand
+		sum, high = sum+p.demand, max(high, (p.used+p.demand)/p.weight)
 	}
-	for len(open) > 0 {
-		sum := 0.0
-		for _, i := range open {
-			sum += weight[i]
+	if sum <= total {
+		return
+	}
+	for range 64 { // the sum of the parts grows with level
+		level := (low + high) / 2
+		sum = 0
+		for i := range list {
+			p := &list[i]
+			p.part = min(max(p.weight*level-p.used, p.least), p.demand)
+			sum += p.part
 		}
-		met, left := 0.0, len(open)
-		unit := total / sum
-		open = slices.DeleteFunc(open, func(i int) bool {
-			if demand[i] > unit*weight[i] {
-				return false
-			}
-			parts[i] = demand[i]
-			met += demand[i]
-			return true
-		})
-		total -= met
-		if len(open) == left {
-			for _, i := range open {
-				parts[i] = unit * weight[i]
-			}
-			break
+		if sum > total {
+			high = level
+		} else {
+			low = level
 		}
 	}
-	return parts
 }
 
 // SharedSlots returns how many slots of a host are divided among the claims: the most that any of
@@ -128,17 +160,21 @@ func SharedSlots(own Share, cores int, claims []SlotClaim) int {
 // HeldSlots returns the number of slots that are held by runs other than the one with index
 // without (-1: by all). A user counts with at most one slot more than the host has.
 func HeldSlots(slots int, claims []SlotClaim, without int) int {
+	sum := 0
+	for _, n := range heldByUser(slots, claims, without) {
+		sum += n
+	}
+	return sum
+}
+
+func heldByUser(slots int, claims []SlotClaim, without int) map[int]int {
 	users := map[int]int{}
 	for i, c := range claims {
 		if i != without {
 			users[c.User] = min(users[c.User]+max(c.Held, 0), slots+1)
 		}
 	}
-	sum := 0
-	for _, n := range users {
-		sum += n
-	}
-	return sum
+	return users
 }
 
 // HeldMemory returns how many bytes of total the jobs of runs other than me may use. Another

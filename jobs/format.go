@@ -39,6 +39,7 @@ var (
 	// The runs of all users and versions meet in share_dir.
 	FormatSlots = Format{"a claim of slots", 3}
 	FormatCores = Format{"a claim of cores", 1}
+	FormatUsage = Format{"a record of usage", 1}
 	// The programs of a user meet in the state directory.
 	FormatRunIndex = Format{"an entry of the index of runs", 1}
 )
@@ -47,7 +48,7 @@ var (
 var Formats = []*Format{&FormatRun, &FormatSpecs, &FormatOwner, &FormatLive, &FormatMirror, &FormatStandby,
 	&FormatClaim, &FormatSentinel, &FormatTemplate, &FormatRequest, &FormatStream, &FormatSocket,
 	&FormatSpool, &FormatSpoolJob, &FormatSpoolConfig, &FormatSlots, &FormatCores,
-	&FormatRunIndex}
+	&FormatUsage, &FormatRunIndex}
 
 // VersionError reports a version of a format that this program does not know.
 type VersionError struct {

@@ -21,6 +21,7 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/internal/account"
+	"dcs-tui/jobs"
 )
 
 // sharing is the helper's part in sharing the host with other runs and users. It publishes what
@@ -33,6 +34,8 @@ type sharing struct {
 	mayUseLastSlot bool          // the run may therefore use one slot
 	claimRemoved   bool          // the claim was removed at the end of the run
 	reported       map[string]bool
+	usage          hosts.SlotUsage
+	offers         hosts.SlotOffers
 
 	request atomic.Pointer[hosts.Share]   // from the dispatcher; nil: it shares nothing
 	current atomic.Pointer[hosts.Sharing] // nil: nobody else uses the host
@@ -113,7 +116,8 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 		defer closeFile(dirfd, dir)
 		if active {
 			err = s.claim.write(dirfd, dir, claimText{run: h.config.Run, group: own, name: h.config.RunName,
-				want: request.Want, weight: request.Weight, slots: request.Rule})
+				want: request.Want, weight: request.Weight, slots: request.Rule,
+				used: int(100*s.usage.Mean(os.Getuid()) + 0.5)})
 		}
 	}
 	var invalid map[string]string
@@ -138,6 +142,10 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 		claims = append(claims, seenClaim{SlotClaim: hosts.SlotClaim{User: os.Getuid(), Run: own, Weight: 1,
 			Want: h.slots}})
 	}
+	list := plainClaims(claims)
+	slots := hosts.SharedSlots(number, machineCores(), list)
+	shares := readShares(dir, list)
+	s.countUsage(dirfd, dir, shares.halfLife, slots, list, me, active)
 	gpus := gpuUsers(dirfd, dir)
 	if len(claims) == 1 && len(gpus) == 0 {
 		s.mayUseLastSlot, s.starvingSince = false, 0
@@ -145,10 +153,8 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 		s.current.Store(nil)
 		return
 	}
-	list := plainClaims(claims)
 	list[me].Want = max(list[me].Want, 1) // the part that it would get if it wanted something
-	slots := hosts.SharedSlots(number, machineCores(), list)
-	bound := hosts.SlotBound(slots, userWeights(dir, list), list, me, offset(dirfd, dir))
+	bound := hosts.SlotBound(slots, shares.weights, list, me, offset(dirfd, dir))
 	s.markStarving(bound, patience)
 	var last int64
 	if s.mayUseLastSlot {
@@ -224,29 +230,57 @@ func offset(dirfd int, dir string) float64 {
 	return f
 }
 
-// weightsFile holds the weights of users, one "USER WEIGHT" per line. Only root may write it.
-const weightsFile = "shares"
-
-// userWeights returns the weights that root has given to the users of claims. It returns nil if
-// the file is missing, is a link, does not belong to root, can be written by others, or is too long.
-func userWeights(dir string, claims []hosts.SlotClaim) map[int]int {
-	text, err := readTrusted(dir+"/"+weightsFile, 0, maxTrustedFile)
-	if err != nil {
-		return nil
+// countUsage completes the claims with the usage of their users, and with who has declined slots, if
+// usage counts. active is set for a run that shares the host.
+func (s *sharing) countUsage(dirfd int, dir string, halfLife time.Duration, slots int, claims []hosts.SlotClaim,
+	me int, active bool) {
+	if halfLife == 0 {
+		s.usage, s.offers = hosts.SlotUsage{}, hosts.SlotOffers{}
+		for i := range claims {
+			claims[i].Used = 0
+		}
+		return
 	}
-	weights := map[int]int{}
+	now := uptime()
+	updateUsage(&s.usage, dirfd, dir, now, halfLife, slots, claims, active)
+	s.usage.SetUsed(os.Getuid(), claims)
+	s.offers.Mark(now, slots, claims, me)
+}
+
+// sharesFile holds the weights of users, one "USER WEIGHT" per line, and the half-life of their usage,
+// "half-life TIME". Only root may write it.
+const sharesFile = "shares"
+
+// shares is what root has written to sharesFile.
+type shares struct {
+	weights  map[int]int
+	halfLife time.Duration // of usage; 0: usage does not count
+}
+
+// readShares returns the half-life and the weights of the users of claims. It returns nothing if the
+// file is missing, is a link, does not belong to root, can be written by others, or is too long.
+func readShares(dir string, claims []hosts.SlotClaim) (s shares) {
+	text, err := readTrusted(dir+"/"+sharesFile, 0, maxTrustedFile)
+	if err != nil {
+		return s
+	}
+	s.weights = map[int]int{}
 	for line := range strings.Lines(string(text)) {
 		f := strings.Fields(line)
 		if len(f) != 2 {
 			continue
 		}
+		if f[0] == "half-life" {
+			s.halfLife, _ = jobs.ParseDuration(f[1])
+			continue
+		}
 		for _, c := range claims {
 			if n, err := strconv.Atoi(f[1]); err == nil && (f[0] == userName(c.User) || f[0] == strconv.Itoa(c.User)) {
-				weights[c.User] = n
+				s.weights[c.User] = n
 			}
 		}
 	}
-	return weights
+	return s
 }
 
 // usersOf describes what each user uses. Users with the most slots come first. own is the group of our

@@ -36,17 +36,20 @@ type claimText struct {
 	slots  int    // of the host by the inventory of the run
 	held   int    // slots
 	memory int64  // bytes that the job of the supervisor may use
+	used   int    // decayed usage of the user in hundredths of a slot; 0 in the claim of a supervisor
 }
 
-// claimFields are the fields of the file, in the order of claimText. Later versions may append more.
+// claimFields are the fields of the file, in the order of claimText. The last one may be missing, and
+// later versions may append more.
 type claimFields struct{ Fields []string }
 
-const numClaimFields = 8
+const numClaimFields = 8 // at least
 
 func (c *claimText) bytes() []byte {
 	name := strings.ToValidUTF8(c.name[:min(len(c.name), maxRunName)], "")
 	b := appendSealed(nil, claimMagic, claimFields{[]string{c.run, c.group, name, strconv.Itoa(c.want),
-		strconv.Itoa(c.weight), strconv.Itoa(c.slots), strconv.Itoa(c.held), strconv.FormatInt(c.memory, 10)}})
+		strconv.Itoa(c.weight), strconv.Itoa(c.slots), strconv.Itoa(c.held), strconv.FormatInt(c.memory, 10),
+		strconv.Itoa(c.used)}})
 	return append(b, make([]byte, max(0, claimBytes-len(b)))...)
 }
 
@@ -66,6 +69,9 @@ func (f *claimFields) parse() (c claimText, err error) {
 	c.want, c.weight = int(number(f.Fields[3], maxSlots)), int(number(f.Fields[4], hosts.MaxShareWeight))
 	c.slots, c.held = int(number(f.Fields[5], maxSlots)), int(number(f.Fields[6], maxSlots))
 	c.memory = number(f.Fields[7], 1<<60)
+	if len(f.Fields) > numClaimFields {
+		c.used = int(number(f.Fields[8], 100*maxSlots))
+	}
 	return c, err
 }
 
@@ -162,6 +168,7 @@ func readClaims(dirfd int, dir, own, run string) (claims []seenClaim, invalid ma
 		c.Want, c.Weight, c.Slots = max(c.Want, text.want), max(c.Weight, text.weight), max(c.Slots, text.slots)
 		c.Held = min(c.Held+text.held, maxSlots)
 		c.Memory += min(text.memory, 1<<60-c.Memory)
+		c.Used = max(c.Used, float64(text.used)/100)
 	}, ignored)
 	for i := range claims {
 		claims[i].Weight = max(claims[i].Weight, 1) // no helper of the run lives

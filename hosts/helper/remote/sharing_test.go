@@ -171,14 +171,14 @@ func TestWideJobWaitsForItsSlots(t *testing.T) {
 	g.exits("1.2", 7)
 }
 
-// TestOnlyRootSetsWeights checks that only root can set the weights of users: the file must belong
-// to root, must not be a link, and must not be writable for anybody else.
+// TestOnlyRootSetsWeights checks that only root can set the weights of users and the half-life of their
+// usage: the file must belong to root, must not be a link, and must not be writable for others.
 func TestOnlyRootSetsWeights(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("makes files of another user, which needs root")
 	}
 	const alice, bob = 4242, 4243
-	const text = "4242 3\nuser 4243 5\n4243 2 extra\n4243 many\n\n"
+	const text = "4242 3\nuser 4243 5\n4243 2 extra\n4243 many\nhalf-life 2h\n\n"
 	for name, c := range map[string]struct {
 		owner int
 		mode  os.FileMode
@@ -194,7 +194,7 @@ func TestOnlyRootSetsWeights(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			path := dir + "/" + weightsFile
+			path := dir + "/" + sharesFile
 			if c.link {
 				must(t, os.Symlink(dir+"/real", path))
 				path = dir + "/real"
@@ -203,9 +203,9 @@ func TestOnlyRootSetsWeights(t *testing.T) {
 				must(t, errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chmod(path, c.mode),
 					os.Chown(path, c.owner, c.owner)))
 			}
-			got := userWeights(dir, []hosts.SlotClaim{{User: alice}, {User: bob}})
-			if len(got) != len(c.want) || got[alice] != c.want[alice] {
-				t.Errorf("weights %v, want %v", got, c.want)
+			got := readShares(dir, []hosts.SlotClaim{{User: alice}, {User: bob}})
+			if !maps.Equal(got.weights, c.want) || (got.halfLife == 2*time.Hour) != (c.want != nil) {
+				t.Errorf("%+v, want the weights %v", got, c.want)
 			}
 		})
 	}

@@ -18,7 +18,7 @@ import (
 func TestNewerHostFormatsAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	control := filepath.Join(dir, fileControl)
-	var claimBytes, coresBytes, jobBytes []byte
+	var claimBytes, coresBytes, usageBytes, jobBytes []byte
 	spool := spool{dir}
 	jobstest.Newer(&jobs.FormatSpool, func() {
 		_, err := openControl(dir)
@@ -28,6 +28,7 @@ func TestNewerHostFormatsAreRefused(t *testing.T) {
 	jobstest.Newer(&jobs.FormatSpoolJob, func() { jobBytes = appendSpec(nil, &hosts.LaunchJob{}) })
 	jobstest.Newer(&jobs.FormatSlots, func() { claimBytes = (&claimText{}).bytes() })
 	jobstest.Newer(&jobs.FormatCores, func() { coresBytes = appendSealed(nil, coresMagic, coreFields{}) })
+	jobstest.Newer(&jobs.FormatUsage, func() { usageBytes = appendSealed(nil, usageMagic, usageFields{}) })
 	before, err := os.ReadFile(control)
 	must(t, err)
 	for _, c := range []struct {
@@ -39,6 +40,7 @@ func TestNewerHostFormatsAreRefused(t *testing.T) {
 		{jobs.FormatSpoolJob, func() error { _, err := parseSpec(jobBytes); return err }},
 		{jobs.FormatSlots, func() error { return unseal(claimBytes, claimMagic, &claimFields{}) }},
 		{jobs.FormatCores, func() error { return unseal(coresBytes, coresMagic, &coreFields{}) }},
+		{jobs.FormatUsage, func() error { return unseal(usageBytes, usageMagic, &usageFields{}) }},
 	} {
 		var bad *jobs.VersionError
 		if err := c.read(); !errors.As(err, &bad) || bad.Format != c.format || bad.Found != c.format.Version+1 {
@@ -55,28 +57,32 @@ func TestNewerHostFormatsAreRefused(t *testing.T) {
 // otherwise use the same slots twice.
 func TestClaimsOfOtherVersionsCount(t *testing.T) {
 	want := claimText{run: "run", group: "0123abcd", name: "sweep", want: 5, weight: 2, slots: 8, held: 1,
-		memory: 1 << 30}
-	fields := []string{"run", "0123abcd", "sweep", "5", "2", "8", "1", "1073741824"}
+		memory: 1 << 30, used: 250}
+	fields := []string{"run", "0123abcd", "sweep", "5", "2", "8", "1", "1073741824", "250"}
+	first := want
+	first.used = 0
 	for _, c := range []struct {
 		name  string
 		bytes []byte
+		want  claimText
 	}{
-		{"the first version", appendSealed(nil, magic{"DSH", &jobs.Format{Version: 3}}, claimFields{fields})},
-		{"a newer version", appendSealed(nil, claimMagic, claimFields{append(fields, "more", "7")})},
-		{"this version", want.bytes()},
+		{"the first version", appendSealed(nil, magic{"DSH", &jobs.Format{Version: 3}}, claimFields{fields[:8]}),
+			first},
+		{"a newer version", appendSealed(nil, claimMagic, claimFields{append(fields, "more", "7")}), want},
+		{"this version", want.bytes(), want},
 	} {
 		var f claimFields
 		must(t, unseal(c.bytes, claimMagic, &f))
-		if got, err := f.parse(); err != nil || got != want {
-			t.Errorf("a claim of %s: got %+v, %v, want %+v", c.name, got, err, want)
+		if got, err := f.parse(); err != nil || got != c.want {
+			t.Errorf("a claim of %s: got %+v, %v, want %+v", c.name, got, err, c.want)
 		}
 	}
 	if b := want.bytes(); string(b[:4]) != "DSH3" {
 		t.Errorf("a claim begins with %q, which other versions do not read", b[:4])
 	}
 	var cores coreFields
-	first := appendSealed(nil, magic{"DCC", &jobs.Format{Version: 1}}, coreFields{"0-3"})
-	if err := unseal(first, coresMagic, &cores); err != nil || cores.CPUs != "0-3" {
+	old := appendSealed(nil, magic{"DCC", &jobs.Format{Version: 1}}, coreFields{"0-3"})
+	if err := unseal(old, coresMagic, &cores); err != nil || cores.CPUs != "0-3" {
 		t.Errorf("cores: got %+v, %v", cores, err)
 	}
 }
