@@ -274,7 +274,8 @@ func (w *World) applyEnd(a *account, r *jobs.Record) {
 			e.charged = true
 			a.charged++
 		}
-		a.hasLateFailure = a.hasLateFailure || e.lost // it failed late, while the attempt that replaced it ran
+		// It is known late, when another attempt runs: it was given up as lost, or its record was.
+		a.hasLateFailure = a.hasLateFailure || e.lost || r.Next == jobs.Running
 		if a.charged > w.tries(r.Job) && !a.hasLateFailure {
 			w.fail(TriesHold, "job %d has failed %d times of %d", r.Job, a.charged, w.tries(r.Job))
 		}
