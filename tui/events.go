@@ -195,7 +195,8 @@ func (m *model) eventLine(e *runview.Event, w int) string {
 	if e.Host != "" && !strings.Contains(text, m.clean(e.Host)) {
 		text = m.clean(e.Host) + " " + text
 	}
-	return m.cut(sign+" "+styleFaint.Render(m.formatTime(e.At))+" "+text, w)
+	head := sign + " " + styleFaint.Render(m.formatTime(e.At)) + " "
+	return m.cut(head+m.cutWords(text, w-width(head)), w)
 }
 
 // maxNewsAge is how long a bad event is shown in the footer, unless a key is pressed.

@@ -231,10 +231,11 @@ func (p *failedPane) lineText(m *model, l failedLine, w int) string {
 	}
 	room := max(0, w-width(left)-width(tail)-2)
 	if group.Last == "" { // nothing ran, so only the cause is known
-		return m.justify(left+styleBold.Render(m.cut(m.clean(group.Cause), room)), tail, w)
+		return m.justify(left+styleBold.Render(m.cutWords(m.clean(group.Cause), room)), tail, w)
 	}
 	cause := m.fit(m.clean(group.Cause), 12)
-	return m.justify(left+styleBold.Render(cause)+" "+m.cut(m.clean(group.Last), max(0, room-width(cause)-1)), tail, w)
+	last := m.cutWords(m.clean(group.Last), max(0, room-width(cause)-1))
+	return m.justify(left+styleBold.Render(cause)+" "+last, tail, w)
 }
 
 func (p *failedPane) keys() []binding {

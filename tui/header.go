@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
@@ -228,6 +230,14 @@ func (m *model) cutLeft(s string, w int) string {
 
 // cut shortens a text to at most w cells.
 func (m *model) cut(s string, w int) string { return m.fit(s, min(w, width(s))) }
+
+// cutWords is like cut, for sentences without styles: it cuts after a word if that loses little.
+func (m *model) cutWords(s string, w int) string {
+	if kept := ansi.TruncateWc(s, w-1, ""); w > 1 && width(s) > w && strings.HasPrefix(s, kept) {
+		w = width(kept[:text.WordEnd(kept, s[len(kept):])]) + width(m.glyphs.ellipsis)
+	}
+	return m.cut(s, w)
+}
 
 // tabsRow names the views with their counts and, at the right, the filter and order of the list of
 // jobs.

@@ -82,7 +82,8 @@ func (m *model) commonCauses(n, w int) []string {
 	var out []string
 	for i := range m.troubleGroups {
 		if g := &m.troubleGroups[i]; len(g.Hosts) > 1 && len(out) < n {
-			out = append(out, m.cut(" "+styleWarn.Render(m.glyphs.warn)+" "+m.clean(g.Title()+": "+g.Text), w))
+			out = append(out, " "+styleWarn.Render(m.glyphs.warn)+" "+
+				m.cutWords(m.clean(g.Title()+": "+g.Text), w-2-width(m.glyphs.warn)))
 		}
 	}
 	return out

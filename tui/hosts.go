@@ -133,7 +133,7 @@ func (p *hostsPane) draw(m *model, w, h int, focused bool) []string {
 // drawHost draws one host in w cells. If the host is not up, its row has the reason and the time
 // until it is up instead of measurements.
 func (p *hostsPane) drawHost(m *model, l *rowBuilder, h *live.Host, cols []hostColumn, w int) {
-	rest := func(text string) { l.addText(m.fit("  "+m.cut(text, max(0, w-2)), w), nil) }
+	rest := func(text string) { l.addText(m.fit("  "+m.cutWords(text, max(0, w-2)), w), nil) }
 	for i, c := range cols {
 		text, style := c.cell(m, h, c.w)
 		switch {

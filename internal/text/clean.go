@@ -14,9 +14,9 @@ import (
 // of writing, and bytes that are not UTF-8 become �. Characters that join the parts of an emoji are
 // kept.
 //
-// The result has at most limit runes and ends in … if something was cut off; limit <= 0 means no
-// limit. All text from outside passes through Clean once on its way to a screen. Files and JSON
-// keep the original text.
+// The result has at most limit runes and ends in … if something was cut off, after a word if that
+// loses little; limit <= 0 means no limit. All text from outside passes through Clean once on its way
+// to a screen. Files and JSON keep the original text.
 func Clean(s string, limit int) string {
 	if limit <= 0 {
 		limit = len(s)
@@ -43,7 +43,8 @@ func Clean(s string, limit int) string {
 			marks = 0
 		}
 		if n == limit {
-			return strings.TrimRight(b.String()[:last], joiners) + "…"
+			s := strings.TrimRight(b.String()[:last], joiners)
+			return s[:WordEnd(s, b.String()[last:])] + "…"
 		}
 		last = b.Len()
 		b.WriteRune(r)

@@ -23,12 +23,30 @@ func Line(s string) string {
 // Shorten cuts s to 100 runes.
 func Shorten(s string) string { return ShortenTo(s, 100) }
 
-// ShortenTo cuts s to n runes. If s is longer, the result ends in ….
+// ShortenTo cuts s to n runes, after a word if that loses little. If s is longer, the result ends in ….
 func ShortenTo(s string, n int) string {
-	if c := Cut(s, n); c != s {
-		return Cut(s, n-1) + "…"
+	if Cut(s, n) == s {
+		return s
 	}
-	return s
+	cut := Cut(s, n-1)
+	return cut[:WordEnd(cut, s[len(cut):])] + "…"
+}
+
+// Limits of a cut after a word: it drops at most maxWordCut runes, and a beginning of fewer than
+// minWordCut runes is cut anywhere, because each letter counts there.
+const maxWordCut, minWordCut = 20, 40
+
+// WordEnd returns the length of the part to show of the beginning s of a text, of which rest is cut off.
+// The part ends after a word if that loses little: half a path or a name would look like another.
+func WordEnd(s, rest string) int {
+	end := len(s)
+	if !strings.HasPrefix(rest, " ") {
+		end = strings.LastIndexByte(s, ' ')
+		if end < 0 || utf8.RuneCountInString(s[end:]) > maxWordCut || utf8.RuneCountInString(s) < minWordCut {
+			return len(s)
+		}
+	}
+	return len(strings.TrimRight(s[:end], " "))
 }
 
 // Cut returns the first n runes of s.

@@ -101,6 +101,14 @@ func TestShortening(t *testing.T) {
 		{"not UTF-8", ShortenBytes("\xff\xfe\xff\xfe\xff\xfe", 5), "\xff\xfe…"},
 		{"runes fit", ShortenTo("äöü", 3), "äöü"},
 		{"runes", ShortenTo("äöüß", 3), "äö…"},
+		{"after a word", ShortenTo("the helper on ws01 cannot write to /home/ada/out", 44),
+			"the helper on ws01 cannot write to…"},
+		{"exactly after a word", ShortenTo("cannot write to /home/ada", 16), "cannot write to…"},
+		{"long word", ShortenTo("cannot write to /home/ada/out/of/the/last/run", 40),
+			"cannot write to /home/ada/out/of/the/la…"},
+		{"short text", ShortenTo("no /home/ada", 9), "no /home…"},
+		{"cleaned, after a word", Clean("the helper on ws01\ncannot write to /home/ada/out", 44),
+			"the helper on ws01␊cannot write to…"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.got != c.want {
