@@ -127,14 +127,21 @@ func (s settings) first(keyword string) string {
 	return ""
 }
 
+// NoSSHError reports that the program ssh, which does something, was not found in $PATH.
+func NoSSHError(does string) error {
+	if os.Getenv("PATH") == "" {
+		return fmt.Errorf("PATH is not set, so that ssh, which %s, is not found: set it, for example to /usr/bin:/bin", does)
+	}
+	return fmt.Errorf("there is no ssh program, which %s: install the OpenSSH client (openssh-client)", does)
+}
+
 // settingsOf returns the settings of a host, without those that are OpenSSH's defaults, other than
 // the user: ssh knows the name of the current user better than a static Go program does. The
 // identity of the inventory is not passed: ssh leaves a key that does not exist out of its
 // answer, and nothing else in the answer depends on the key.
 func (c *SSHConfig) settingsOf(ctx context.Context, q request) (settings, error) {
 	if c.program == "" {
-		return nil, errors.New("there is no ssh program, which resolves names by your ssh configuration: " +
-			"install the OpenSSH client (openssh-client)")
+		return nil, NoSSHError("resolves names by your ssh configuration")
 	}
 	defaults, err := c.query(ctx, true, "-F", "/dev/null", "--", unknownHost)
 	if err != nil {

@@ -277,11 +277,13 @@ func TestRefusedFileHasTheMessageOfSSH(t *testing.T) {
 }
 
 // TestHostIsRefusedWithoutSSH checks that, without an ssh program, a host is refused, and that the
-// error says what to install.
+// error names what to install, or that PATH is missing.
 func TestHostIsRefusedWithoutSSH(t *testing.T) {
 	c, err := newSSHConfig("", configLab(t), "")
 	must(t, err)
 	refuses(t, c, hostNamed("m"), "a", "install the OpenSSH client")
+	t.Setenv("PATH", "")
+	refuses(t, c, hostNamed("m"), "a", "PATH is not set")
 }
 
 // TestDeviceAsAFileIsRefused checks that a path that is not a file, such as a device without an

@@ -389,7 +389,10 @@ func (a *app) parseJobsFile(flags *gridFlags, file string) ([]*jobs.Spec, error)
 			text.Shorten(file), kind).
 			WithAdvice("a jobs file has one command per line, or, with a name that ends in .jsonl, one JSON object")
 	}
-	return jobs.NewScanner(f, file, jobs.IsJSONLines(file), 1).CheckCommands(a.newCommandCheck(flags.Shell)).All()
+	scan := jobs.NewScanner(f, file, jobs.IsJSONLines(file), 1).CheckCommands(a.newCommandCheck(flags.Shell))
+	specs, err := scan.All()
+	a.newShellWarning(file)(specs...)
+	return specs, err
 }
 
 // openTrusted opens a file with commands, and warns if a group can write it. what names the kind of
@@ -433,6 +436,7 @@ func (a *app) readStdinJobs(flags *gridFlags) ([]*jobs.Spec, []string, error) {
 		return a.readTemplateJobs(flags, stdinFile)
 	}
 	specs, err := a.scanStdin(flags.Shell).All()
+	a.newShellWarning("standard input")(specs...)
 	return specs, nil, err
 }
 
@@ -456,9 +460,12 @@ func (a *app) scanStdin(shellPath string) *jobs.Scanner {
 
 // stdinJobs returns a function that yields the jobs of standard input.
 func (a *app) stdinJobs(shellPath string) func() (*jobs.Spec, error) {
-	scan := a.scanStdin(shellPath)
+	scan, warnAbout := a.scanStdin(shellPath), a.newShellWarning("standard input")
 	return func() (*jobs.Spec, error) {
 		spec, err := scan.Next()
+		if err == nil {
+			warnAbout(spec)
+		}
 		if err == nil && grid.IsParameterLine(spec.Command) {
 			err = text.Errorf("standard input:%d: this is a template, which dcs-tui grid - reads: %s", spec.Line,
 				text.Shorten(text.Line(spec.Command)))

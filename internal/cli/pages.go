@@ -79,6 +79,10 @@ func (a *app) findPage(root *cobra.Command, name string) string {
 	return ""
 }
 
+// commonWords are words that headings have for their grammar. Pages are not about them.
+var commonWords = strings.Fields("a an and are as at be by can do does for from has have how if in is it its no not " +
+	"of on or than that the them these they this to was what when where which who why will with you your")
+
 // pagesAbout returns the commands that show the pages with a heading that has a word: those of the first
 // group that has any.
 func (a *app) pagesAbout(root *cobra.Command, word string) (commands []string) {
@@ -197,7 +201,9 @@ dcs-tui help query`
 			return unknown
 		}
 		near := text.Nearest(rest[0], a.helpWords(root))
-		if pages := a.pagesAbout(root, rest[0]); len(pages) > 0 {
+		if slices.Contains(commonWords, strings.ToLower(rest[0])) {
+			unknown.WithAdvice("the word is too common to find a page; dcs-tui help pages lists all of them")
+		} else if pages := a.pagesAbout(root, rest[0]); len(pages) > 0 {
 			unknown.WithAdvice("pages about it: %s", strings.Join(pages, ", "))
 		} else if near != "" && len(root.SuggestionsFor(rest[0])) == 0 {
 			unknown.WithAdvice("did you mean %s?", near)

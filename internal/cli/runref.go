@@ -18,6 +18,7 @@ import (
 
 	"dcs-tui/dispatch/run"
 	"dcs-tui/hosts"
+	"dcs-tui/hosts/link"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs/rundir"
 )
@@ -196,7 +197,7 @@ func (a *app) runOnOtherMachine(cmd *cobra.Command, args []string) error {
 	}
 	ssh, err := exec.LookPath("ssh")
 	if err != nil {
-		return text.Errorf("a run on another machine is reached with ssh, which is not installed here: %w", err)
+		return link.NoSSHError("runs the command on another machine")
 	}
 	err = unix.Exec(ssh, sshArgs(host, run, there, a.isInteractive()), os.Environ())
 	return text.Errorf("cannot start ssh: %w", err)
