@@ -130,7 +130,8 @@ func (s settings) first(keyword string) string {
 // NoSSHError reports that the program ssh, which does something, was not found in $PATH.
 func NoSSHError(does string) error {
 	if os.Getenv("PATH") == "" {
-		return fmt.Errorf("PATH is not set, so that ssh, which %s, is not found: set it, for example to /usr/bin:/bin", does)
+		return fmt.Errorf("PATH is not set, so that ssh, which %s, is not found: "+
+			"set it, for example to /usr/bin:/bin", does)
 	}
 	return fmt.Errorf("there is no ssh program, which %s: install the OpenSSH client (openssh-client)", does)
 }

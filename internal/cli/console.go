@@ -150,12 +150,20 @@ func (c *console) rewrite(lines, progress string) {
 	io.WriteString(c.w, lines+progress) // a dead stderr must not stop the run
 }
 
-// Width returns the width of the terminal in columns, or 80 if there is none.
-func (c *console) Width() int {
+// Width returns the width of the terminal in columns, or 80 if it is not known.
+func (c *console) Width() int { return c.widthOr(80) }
+
+// TextWidth is like Width, but a file or pipe has place for long lines.
+func (c *console) TextWidth() int { return c.widthOr(maxFileWidth) }
+
+// maxFileWidth is the width of tables in files and pipes, in columns.
+const maxFileWidth = 240
+
+func (c *console) widthOr(unknown int) int {
 	if ws, err := unix.IoctlGetWinsize(c.fd, unix.TIOCGWINSZ); err == nil && ws.Col > 0 {
 		return int(ws.Col)
 	}
-	return 80
+	return unknown
 }
 
 // The colors of the console are the first eight of the terminal, so that they fit its theme.

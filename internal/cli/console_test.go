@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io"
 	"strings"
 	"testing"
 	"unicode"
@@ -78,6 +79,15 @@ func TestNothingOfAJobMovesTheCursor(t *testing.T) {
 		}
 	}
 	checkContains(t, c.JobLine(r), "left 2 processes behind")
+}
+
+// TestTablesInFilesAreNotCutLikeThoseOfANarrowTerminal checks that the last line of a failed job is
+// printed into a file or pipe far beyond 80 columns.
+func TestTablesInFilesAreNotCutLikeThoseOfANarrowTerminal(t *testing.T) {
+	last := strings.Repeat("long ", 30) + "end"
+	failures := []results.Group{{Count: 1, Cause: "exit 1", LastLine: last, Examples: []results.Example{{Job: 1}}}}
+	lines := (&results.Summary{Jobs: 1, Failures: failures}).Lines(consoleTo(io.Discard).TextWidth())
+	checkContains(t, strings.Join(lines, "\n"), last)
 }
 
 // TestANoticeNamesItsHostOnce checks that a notice about a job begins with its host only if the text

@@ -107,7 +107,7 @@ func summaryLines(c *console, table *jobs.Table, dispatched bool) []string {
 		}
 	}
 	s.Sent, s.Undispatched = runview.CountSent(table), !dispatched
-	lines := s.Lines(c.Width())
+	lines := s.Lines(c.TextWidth())
 	if n := table.Counts[jobs.Canceled] - table.Judged()[jobs.Canceled]; n > 0 {
 		lines = append(lines, "search: "+text.Plural(n, "trial")+" ended early")
 	}
