@@ -51,15 +51,6 @@ func (wd *mutation) apply(root string) (string, error) {
 	return text, nil
 }
 
-// TestMutationsApply checks that each defect still has a place in the code.
-func TestMutationsApply(t *testing.T) {
-	for i := range mutations {
-		if _, err := mutations[i].apply("../.."); err != nil {
-			t.Errorf("%s: %v", mutations[i].name, err)
-		}
-	}
-}
-
 const mutationsDoc = "../../docs/internals/mutations.md"
 
 // TestMutations checks that the simulator finds every deliberate defect. An invariant that no
