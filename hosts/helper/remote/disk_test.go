@@ -201,7 +201,7 @@ func TestStopOfWhatHasEnded(t *testing.T) {
 	must(t, os.Mkdir(s.path(dirStop), 0o700))
 	h := &helper{spool: s, running: map[jobs.AttemptID]*heldAttempt{id: {ended: make(chan struct{})}}}
 	close(h.running[id].ended)
-	h.endOne(id)
+	h.endAttempts([]jobs.AttemptID{id})
 	if left, err := s.list(dirStop); err != nil || len(left) > 0 {
 		t.Errorf("left %v, %v, want nothing", left, err)
 	}

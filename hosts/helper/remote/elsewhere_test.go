@@ -194,3 +194,44 @@ func TestEndedJobReadsNoOtherProcesses(t *testing.T) {
 	}
 	f.endRun()
 }
+
+// TestAKillOfEndedAttemptsSearchesOnce checks that a kill of many attempts that no supervisor holds
+// reads the files of all processes about as often as one of a single attempt. Each attempt is answered,
+// and what it left behind is ended.
+func TestAKillOfEndedAttemptsSearchesOnce(t *testing.T) {
+	w := newWorld(t)
+	f := w.startWith(1)
+	pid := f.cmd.Process.Pid
+	readsFor := func(first, n int) int {
+		var ids []jobs.AttemptID
+		for i := range n {
+			id := fmt.Sprintf("%d.1", first+i)
+			w.sentinel(id, "melon1", jobs.Outcome{Exit: 3})
+			ids = append(ids, attemptID(t, id))
+		}
+		before := readsOf(t, pid)
+		f.send(&hosts.Kill{Epoch: 1, Attempts: ids, Why: "asked"})
+		for _, id := range ids {
+			f.exits(id.String(), 3)
+		}
+		return readsOf(t, pid) - before
+	}
+	const many = 40
+	one := max(readsFor(1, 1), readsFor(2, 1))
+	// Each needs some files of its own, but few compared with a search.
+	if all := readsFor(10, many); all > one*many/4 {
+		t.Errorf("%d reads for %d attempts, and %d for one", all, many, one)
+	}
+	var left []proc
+	for _, id := range []string{"60.1", "61.1", "62.1"} {
+		_, p := grouped(t, []string{"PATH=/usr/bin:/bin", cookieVar + "=" + cookie(w.run, "melon1", id)}, "sh", "-c",
+			"echo; sleep 1000")
+		left = append(left, p)
+	}
+	readsFor(60, len(left))
+	for _, p := range left {
+		if now, ok := readProc(p.pid); ok && isEndable(now) {
+			t.Errorf("process %d of an ended attempt still runs", p.pid)
+		}
+	}
+}

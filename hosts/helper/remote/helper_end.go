@@ -21,7 +21,7 @@ import (
 	"dcs-tui/jobs/attempts"
 )
 
-// kill ends attempts, each in its own goroutine.
+// kill ends attempts. It does not wait for their ends.
 func (h *helper) kill(m *hosts.Kill) {
 	if h.isFenced(m.Epoch, m.Attempts) {
 		return
@@ -32,36 +32,63 @@ func (h *helper) kill(m *hosts.Kill) {
 		}
 		return
 	}
-	var gone []jobs.AttemptID
+	var gone, others []jobs.AttemptID
 	h.mu.Lock()
 	for _, id := range m.Attempts {
 		if h.takeBackLocked(id) {
 			gone = append(gone, id)
 		} else {
-			go h.endOne(id)
+			others = append(others, id)
 		}
 	}
 	h.mu.Unlock()
 	h.sendWithdrawn(gone, m.Why)
+	go h.endAttempts(others)
 }
 
-// endOne ends one attempt that is not waiting in the spool.
-func (h *helper) endOne(id jobs.AttemptID) {
-	r, by := h.heldBy(id)
-	if r == nil {
-		// It has ended or never started. End what it left behind.
-		if left := h.endAttempt(id, pgroup{}); len(left) > 0 {
+// endAttempts ends attempts that are not waiting in the spool, and returns when all have ended. Those
+// that no supervisor holds share their searches for processes, of which each reads all of /proc.
+func (h *helper) endAttempts(ids []jobs.AttemptID) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	var notHeld []jobs.AttemptID
+	for _, id := range ids {
+		if r, by := h.heldBy(id); r != nil {
+			all.Go(func() { h.endHeld(id, r, by) })
+		} else {
+			notHeld = append(notHeld, id)
+		}
+	}
+	if len(notHeld) > 0 {
+		h.endNotHeld(notHeld)
+	}
+}
+
+// endNotHeld ends what attempts have left behind that have ended or never started, and reports their
+// fates.
+func (h *helper) endNotHeld(ids []jobs.AttemptID) {
+	if left := h.endProcesses(ids, pgroup{}); len(left) > 0 {
+		for _, id := range ids { // some of the processes may belong to any of them
 			h.reportAttemptTrouble(id, "%s could not be ended: these processes cannot be killed: %s", id,
 				listProcs(left))
 		}
-		p := h.settleFate(id, pgroup{})
-		if p.Answer == hosts.NeverStarted {
-			h.sendWithdrawn([]jobs.AttemptID{id}, "it had not started")
-			return
-		}
-		h.sendResults([]hosts.ProbedJob{p})
-		return
 	}
+	var all sync.WaitGroup
+	for _, id := range ids {
+		all.Go(func() {
+			p := h.settleFate(id, pgroup{})
+			if p.Answer == hosts.NeverStarted {
+				h.sendWithdrawn([]jobs.AttemptID{id}, "it had not started")
+				return
+			}
+			h.sendResults([]hosts.ProbedJob{p})
+		})
+	}
+	all.Wait()
+}
+
+// endHeld ends an attempt that a supervisor holds.
+func (h *helper) endHeld(id jobs.AttemptID, r *heldAttempt, by holder) {
 	// The supervisor ends the tree: only it knows all of the tree, and it records the request
 	// in the sentinel. The request must exist before the signal. If it cannot be written, we
 	// end what we see of the tree.
@@ -218,7 +245,8 @@ func (h *helper) endRun() {
 	busy := slices.Collect(maps.Keys(h.running))
 	h.mu.Unlock()
 	h.endSuspender()
-	withTimeout(h.config.Grace+30*time.Second, func() { h.endRunning(busy) })
+	// Attempts that still run are copies that lost the race, and jobs that were given up.
+	withTimeout(h.config.Grace+30*time.Second, func() { h.endAttempts(busy) })
 	// End them before scanning the processes: one that wakes up may start supervisors.
 	older := h.endOlder(0)
 	if len(older) > 0 {
@@ -292,16 +320,6 @@ func (h *helper) hasEnded() bool { return h.control.word(ctlEnd).Load() != 0 }
 // reportTakenOver reports why this helper does not end the run.
 func (h *helper) reportTakenOver() {
 	h.reportTrouble("another helper has taken over on this host; it must end the run")
-}
-
-// endRunning ends attempts that still run at the end of the run, such as copies that lost
-// the race and jobs that were given up.
-func (h *helper) endRunning(busy []jobs.AttemptID) {
-	var all sync.WaitGroup
-	for _, id := range busy {
-		all.Go(func() { h.endOne(id) })
-	}
-	all.Wait()
 }
 
 // endChildren ends what jobs have left behind: all processes with a cookie of this run and

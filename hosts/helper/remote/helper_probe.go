@@ -186,11 +186,20 @@ func (h *helper) confirmDead(p hosts.ProbedJob, f attempts.Fate, job pgroup) hos
 	return p
 }
 
-// endAttempt ends every process with the attempt's cookie or in its process group, and all
-// orphans, because they may belong to it. It returns what could not be ended.
+// endAttempt is endProcesses for one attempt.
 func (h *helper) endAttempt(id jobs.AttemptID, job pgroup) []proc {
-	mine := cookie(h.config.Run, h.config.Host, id.String())
-	return endChasing(jobTree(mine, job, nil, h.isOrphan), h.isOrphan, min(h.config.Grace, 2*time.Second))
+	return h.endProcesses([]jobs.AttemptID{id}, job)
+}
+
+// endProcesses ends every process with the cookie of one of the attempts or in the process group, and
+// all orphans, because they may belong to one. It returns what could not be ended.
+func (h *helper) endProcesses(ids []jobs.AttemptID, job pgroup) []proc {
+	cookies := map[string]bool{}
+	for _, id := range ids {
+		cookies[cookie(h.config.Run, h.config.Host, id.String())] = true
+	}
+	pick := withCookie(func(s string) bool { return cookies[s] }, job, nil, h.isOrphan)
+	return endChasing(pick, h.isOrphan, min(h.config.Grace, 2*time.Second))
 }
 
 // readFate reads the status file of an attempt, or the copy that the spool keeps if the file
