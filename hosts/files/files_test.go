@@ -331,6 +331,28 @@ func TestReturnedFilesHaveDirectories(t *testing.T) {
 	}
 }
 
+// TestOldOutputsThatAreSentAreWritable checks that a job may write a sent file that it returns, as it may
+// after rsync: the host's copy stays, an unchanged file is not returned, and other files are read-only.
+func TestOldOutputsThatAreSentAreWritable(t *testing.T) {
+	from, s := t.TempDir(), store(t)
+	write(t, from, map[string]string{"out/1.csv": "old", "out/2.csv": "same", "in.csv": "input"})
+	send(t, NewSource(from), s, ".")
+	dir, err := s.Make("1.1", true, false, []string{"out/*.csv"})
+	must(t, err)
+	for name, want := range map[string]bool{"out/1.csv": true, "out/2.csv": true, "in.csv": false} {
+		if st, err := os.Stat(filepath.Join(dir, name)); err != nil || st.Mode()&0o200 != 0 != want {
+			t.Errorf("%s: %v, %v, want it writable: %t", name, st, err, want)
+		}
+	}
+	must(t, os.WriteFile(filepath.Join(dir, "out/1.csv"), []byte("new"), 0))
+	if n, missing, err := s.Collect("1.1", true, false, []string{"out/*.csv"}); n != 1 || missing != "" || err != nil {
+		t.Errorf("%d files are returned, missing %q, %v; want out/1.csv", n, missing, err)
+	}
+	if b, err := os.ReadFile(filepath.Join(mustMake(t, s, "1.2"), "out/1.csv")); err != nil || string(b) != "old" {
+		t.Errorf("the next job gets %q, %v", b, err)
+	}
+}
+
 // placement returns a Placement with records in base/notes.
 func placement(t *testing.T, base, attempt string, patterns ...string) *Placement {
 	t.Helper()

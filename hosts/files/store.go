@@ -245,11 +245,20 @@ func (s Store) sentManifest(attempt string, tree, own bool) (all Manifest, err e
 	return all, nil
 }
 
+// maxWritable is the maximum size of the writable copies in the directory of a job, in bytes.
+const maxWritable = 64 << 20
+
 // Make makes the directory of an attempt and returns its path. Its own files replace those
-// that every job gets. The directories that returns names for files are made, too.
+// that every job gets. The directories that returns names for files are made, too. A sent file that
+// returns matches is an output of an earlier attempt, which the job may write again: it is a writable
+// copy, up to maxWritable in all. The others are read-only links.
 func (s Store) Make(attempt string, tree, own bool, returns []string) (string, error) {
 	dir := s.path("jobs", attempt)
 	m, err := s.sentManifest(attempt, tree, own)
+	if err != nil {
+		return dir, err
+	}
+	patterns, err := jobs.ParseReturn(returns)
 	if err != nil {
 		return dir, err
 	}
@@ -259,20 +268,25 @@ func (s Store) Make(attempt string, tree, own bool, returns []string) (string, e
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return dir, err
 	}
+	left := int64(maxWritable)
 	for i := range m {
-		if err := s.placeEntry(dir, &m[i]); err != nil {
+		e := &m[i]
+		isWritable := e.Kind == 'f' && e.Size <= left && patterns.Match(e.Path)
+		if isWritable {
+			left -= e.Size
+		}
+		if err := s.placeEntry(dir, e, isWritable); err != nil {
 			return dir, err
 		}
 	}
-	return dir, makeReturnDirs(dir, returns)
+	return dir, makeReturnDirs(dir, patterns)
 }
 
 // makeReturnDirs makes the directories below dir in which a job is expected to create the files
 // that it returns. A file that was sent may have the name of one. The job then fails by itself.
-func makeReturnDirs(dir string, patterns []string) error {
-	returns, err := jobs.ParseReturn(patterns)
-	if err != nil || len(returns) == 0 {
-		return err
+func makeReturnDirs(dir string, returns jobs.ReturnPatterns) error {
+	if len(returns) == 0 {
+		return nil
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -289,14 +303,14 @@ func makeReturnDirs(dir string, patterns []string) error {
 }
 
 // placeEntry creates one entry in the directory of a job that has not started yet.
-func (s Store) placeEntry(dir string, e *Entry) error {
+func (s Store) placeEntry(dir string, e *Entry, isWritable bool) error {
 	to := filepath.Join(dir, e.Path)
 	if e.Kind == 'd' {
 		return os.MkdirAll(to, 0o700)
 	}
 	target := e.Target
 	if e.Kind == 'f' && target == "" {
-		return s.hardLink(e, to)
+		return s.placeFile(e, to, isWritable)
 	}
 	return replaceWith(to, func() error { return os.Symlink(target, to) })
 }
@@ -312,7 +326,8 @@ func replaceWith(file string, create func() error) error {
 	return err
 }
 
-func (s Store) hardLink(e *Entry, to string) error {
+// placeFile creates a link to the store's copy of a file, or a writable copy of it.
+func (s Store) placeFile(e *Entry, to string, isWritable bool) error {
 	blob := s.path("blobs", blobName(e))
 	st, err := os.Lstat(blob)
 	if err != nil {
@@ -321,6 +336,13 @@ func (s Store) hardLink(e *Entry, to string) error {
 	if st.Size() != e.Size || st.ModTime().UnixNano() != e.Mtime {
 		os.Remove(blob) // so that it is sent again
 		return fmt.Errorf("a job changed the host's copy of %s", e.Path)
+	}
+	if isWritable {
+		err := replaceWith(to, func() error { return copyFile(blob, to, st.Mode()|0o200) })
+		if err == nil { // Collect recognizes an unchanged file by its time
+			err = os.Chtimes(to, time.Time{}, st.ModTime())
+		}
+		return err
 	}
 	err = replaceWith(to, func() error { return os.Link(blob, to) })
 	if errors.Is(err, syscall.EMLINK) || errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOTSUP) {
