@@ -129,18 +129,31 @@ func divide(total float64, list []portion) {
 	if sum <= total {
 		return
 	}
-	for range 64 { // the sum of the parts grows with level
-		level := (low + high) / 2
+	// The sum of the parts grows with the level, and is linear between those levels at which a part
+	// reaches a bound.
+	level := (low + high) / 2
+	for i := range 128 {
 		sum = 0
-		for i := range list {
-			p := &list[i]
+		slope := 0.0
+		for k := range list {
+			p := &list[k]
 			p.part = min(max(p.weight*level-p.used, p.least), p.demand)
 			sum += p.part
+			if p.least < p.part && p.part < p.demand {
+				slope += p.weight
+			}
+		}
+		if math.Abs(sum-total) < 1e-12*max(1, total) {
+			return
 		}
 		if sum > total {
 			high = level
 		} else {
 			low = level
+		}
+		level += (total - sum) / max(slope, 1)
+		if i%4 == 3 || level <= low || level >= high {
+			level = (low + high) / 2
 		}
 	}
 }

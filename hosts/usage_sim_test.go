@@ -210,7 +210,7 @@ func TestUsersConverge(t *testing.T) {
 		b.gone, b.slotHours, s.longest, s.idle = false, 0, 0, 0
 		s.run(time.Hour / 2)
 		equal := 8 * w / (w + 1)
-		if first := 2 * b.slotHours; first < equal+(8-equal)/5 {
+		if first := 2 * b.slotHours; first < equal+(8-equal)/10 {
 			t.Errorf("seed %d: the newcomer had %.1f slots first, want more than its %.1f", seed, first, equal)
 		}
 		s.run(4 * time.Hour)
