@@ -88,6 +88,13 @@ func (d *Dispatcher) SubmitNumbered(specs []*jobs.Spec, last bool, number func(f
 	return nil
 }
 
+// NumAccepted returns the number of jobs of the run when the core has accepted all those that were
+// submitted before, or 0 if the dispatcher or ctx ends first.
+func (d *Dispatcher) NumAccepted(ctx context.Context) int {
+	n, _ := query(ctx, d, func(e *engine) int { return e.core.Table().NumJobs() })
+	return n
+}
+
 // Next returns the next result in completion order. It blocks until there is one, ctx is done
 // (ctx.Err()), or the run is over and all results were returned (io.EOF). Results that nobody
 // has acknowledged to an earlier dispatcher come first.

@@ -77,7 +77,7 @@ func (s *Spec) SetAfter(after Dependencies) { s.Labels = NewLabels(s.Key(), s.Pa
 
 // ShiftAfter adds n to the numbers of the jobs on which a job depends that is not submitted yet.
 func (s *Spec) ShiftAfter(n ID) {
-	if after := s.After(); len(after) > 0 {
+	if after := s.After(); len(after) > 0 && n != 0 {
 		s.SetAfter(after.Shift(n))
 	}
 }

@@ -53,8 +53,14 @@ func (r *Run) submitStored(ctx context.Context) bool {
 		r.d.Do(sched.Hold{By: sched.HoldRequests, On: true})
 		defer r.d.Do(sched.Hold{By: sched.HoldRequests})
 	}
-	if len(r.stored) > 0 && !r.submit(ctx, r.stored, false, nil) {
-		return false
+	for len(r.stored) > 0 {
+		block := r.stored[:min(len(r.stored), submitBlock)]
+		last := block[len(block)-1].ID
+		if !r.submit(ctx, block, false, nil) || r.d.NumAccepted(ctx) < int(last) {
+			return false
+		}
+		clear(block) // the core has packed them
+		r.stored = r.stored[len(block):]
 	}
 	r.inbox.TakeWaiting()
 	close(r.storedDone)

@@ -2,10 +2,51 @@ package run
 
 import (
 	"context"
+	"path/filepath"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
+	"dcs-tui/jobs/rundir"
 )
+
+// TestAcceptedJobsAreForgotten checks that a new run gets all of its jobs, in several blocks, and that
+// nothing but the packed table holds them afterwards.
+func TestAcceptedJobsAreForgotten(t *testing.T) {
+	const n = submitBlock + 5
+	dir, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Settings{Cwd: "/"})
+	must(t, err)
+	o, err := Take(t.Context(), dir, false, nil)
+	must(t, err)
+	specs := jobstest.Specs(n)
+	must(t, o.Store(specs))
+	r, err := Start(t.Context(), o, Options{
+		Inventory:  hosts.Local(),
+		Connector:  func(func(host, line string)) (hosts.Connector, error) { return unreachable{}, nil },
+		SocketBase: t.TempDir(),
+	})
+	must(t, err)
+	r.feeder.Wait()
+	accepted := r.d.NumAccepted(t.Context())
+	_, err = r.Close()
+	must(t, err)
+	held := slices.DeleteFunc(specs, func(s *jobs.Spec) bool { return s == nil })
+	if accepted != n || len(held) > 0 || len(r.stored) > 0 {
+		t.Errorf("%d of %d jobs are accepted, %d are still held", accepted, n, len(held))
+	}
+}
+
+// unreachable connects to no host.
+type unreachable struct{}
+
+func (unreachable) Connect(ctx context.Context, _ *hosts.Host, _ *hosts.Open) (hosts.Worker, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
 
 // TestJobsAreMadeOnDemand checks that an endless product of arguments is not generated faster than
 // it is used, and that the wait for demand ends with the run (K3).

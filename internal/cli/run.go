@@ -143,6 +143,9 @@ func (a *app) argumentsSource(flags *runFlags, command string) (jobSource, error
 		flags.queues.check(jobs.QueuesOf(specs))
 }
 
+// smallHeapJobs is the number of jobs of a file from which on the dispatcher keeps its heap small.
+const smallHeapJobs = 100_000
+
 // filesSource returns the jobs of files and templates for a new run. Each of several files is a
 // queue of its own. A single template is run as by dcs-tui grid.
 func (a *app) filesSource(flags *runFlags, files []string) (jobSource, error) {
@@ -155,9 +158,13 @@ func (a *app) filesSource(flags *runFlags, files []string) (jobSource, error) {
 		a.con.Line(text.Line(files[0]) + " is a template: its jobs are created as by dcs-tui grid")
 		return a.gridSource(template, files[0], g)
 	}
+	undo := keepHeapSmall()
 	batch, err := a.readBatch(g, files, len(files) > 1)
 	if err != nil {
 		return jobSource{}, err
+	}
+	if len(batch.Specs) < smallHeapJobs {
+		undo() // the dispatcher of few jobs would collect garbage all the time
 	}
 	if err := flags.queues.check(batch.Queues); err != nil {
 		return jobSource{}, err

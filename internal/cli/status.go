@@ -84,14 +84,16 @@ func (a *app) openState(args []string) (*runState, error) {
 	return state, a.updateState(state)
 }
 
-// keepHeapSmall makes the garbage collector run often. Nearly all memory of a command, a screen, or
-// a resumed dispatcher is a table without pointers, which is cheap to collect. At the default of
-// 100, its heap with a million jobs would be twice as large as necessary. Users who set GOGC decide
-// for themselves.
-func keepHeapSmall() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(25)
+// keepHeapSmall makes the garbage collector run often, until undo is called. Nearly all memory of a
+// command, a screen, or a dispatcher of many jobs is a table without pointers, which is cheap to
+// collect. At the default of 100, its heap with a million jobs would be twice as large as necessary.
+// Users who set GOGC decide for themselves.
+func keepHeapSmall() (undo func()) {
+	if os.Getenv("GOGC") != "" {
+		return func() {}
 	}
+	percent := debug.SetGCPercent(25)
+	return func() { debug.SetGCPercent(percent) }
 }
 
 // newRunState returns the state of a run that has not been read yet. Its table is packed.
