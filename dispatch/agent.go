@@ -78,9 +78,12 @@ type keepaliveAnswer struct {
 	took time.Duration
 }
 
-// goodbye makes the agent leave its host and end. With end, the host ends processes that jobs left
-// behind. With used, an agent that is not connected connects once more to do so.
-type goodbye struct{ endRun, connectOnce bool }
+// goodbye makes the agent leave its host and end. With endRun, the host ends processes that jobs left
+// behind, and with pack it packs the files that it keeps. With connectOnce, an agent that is not
+// connected connects once more to do so.
+type goodbye struct{ endRun, pack, connectOnce bool }
+
+func (g goodbye) message() hosts.Message { return &hosts.Bye{End: g.endRun, Pack: g.endRun && g.pack} }
 
 const (
 	pingInterval      = 3 * time.Second
@@ -201,6 +204,8 @@ func (a *agent) handle(command any) {
 	case sched.Inspect:
 		a.sendHost(&hosts.Inspect{Host: o.Host, Attempts: o.Attempts})
 	case hosts.Returned:
+		a.sendHost(&o)
+	case hosts.Pack:
 		a.sendHost(&o)
 	case goodbye:
 		a.leaveHost(&o)

@@ -64,7 +64,7 @@ func (a *agent) handleConnected(r dialed) {
 	}
 	a.upHandled = false
 	if a.goodbye != nil {
-		a.sendHost(&hosts.Bye{End: a.goodbye.endRun})
+		a.sendHost(a.goodbye.message())
 		return
 	}
 	a.sendEvent(sched.HostUp{Host: a.name, Hello: hello, Spec: r.host})
@@ -91,7 +91,7 @@ func (a *agent) leaveHost(g *goodbye) {
 	a.clean = !g.connectOnce
 	switch {
 	case a.worker != nil:
-		a.sendHost(&hosts.Bye{End: g.endRun})
+		a.sendHost(g.message())
 	case g.connectOnce:
 		a.connect() // unless a connection attempt is in progress
 	case a.dial != nil:

@@ -22,6 +22,7 @@ type rig struct {
 	journal *jobstest.Journal
 	deleted func() bool
 	files   Files
+	packs   int // Config.PackFiles
 	hosts   *fakeHosts
 	// connector reaches the hosts instead of hosts, unless it is nil.
 	connector hosts.Connector
@@ -54,7 +55,7 @@ func (r *rig) start(table *jobs.Table, names ...string) *rig {
 		RunUID: "u1", RunName: "test", RunDir: "/run", Sched: sched.Config{Seed: 1},
 		Inventory: &hosts.Inventory{Hosts: hs},
 		Connector: cmp.Or[hosts.Connector](r.connector, r.hosts), Journal: r.journal, Table: table,
-		IsDeleted: r.deleted, Files: r.files,
+		IsDeleted: r.deleted, Files: r.files, PackFiles: r.packs,
 		StoreSpecs: func([]*jobs.Spec) error { return nil },
 		Open:       hosts.Open{Run: "u1", Epoch: 1},
 		Notify:     func(n Notice) { r.notices = append(r.notices, n.Text) },

@@ -33,12 +33,15 @@ type fakeHosts struct {
 	returned func(*hosts.Read) *hosts.Chunk
 	files    int              // number of files that each job returns
 	released []jobs.AttemptID // attempts whose directories may be removed
+	apart    map[string]bool  // hosts that do not see the run directory
+	packed   map[string][]jobs.AttemptID
 	wg       sync.WaitGroup
 }
 
 func newFakeHosts(t *testing.T, j *jobstest.Journal, run time.Duration) *fakeHosts {
 	return &fakeHosts{t: t, journal: j, runTime: run, refuse: map[string]error{}, workers: map[string]*fakeWorker{},
-		started: map[jobs.AttemptID]int{}, outcomes: map[jobs.AttemptID]*jobs.Outcome{}}
+		started: map[jobs.AttemptID]int{}, outcomes: map[jobs.AttemptID]*jobs.Outcome{}, apart: map[string]bool{},
+		packed: map[string][]jobs.AttemptID{}}
 }
 
 func (f *fakeHosts) Connect(ctx context.Context, h *hosts.Host, open *hosts.Open) (hosts.Worker, error) {
@@ -48,7 +51,7 @@ func (f *fakeHosts) Connect(ctx context.Context, h *hosts.Host, open *hosts.Open
 		return nil, &hosts.Error{Host: h.Name, Class: hosts.Unreachable, Err: err}
 	}
 	w := &fakeWorker{f: f, host: h.Name, Worker: hosttest.NewWorker(hosts.Hello{Version: 1, BootID: h.Name, OS: "linux",
-		Cores: 4, Slots: 4, MemBytes: 1 << 33, Shared: true, Dir: "/run"}, 0, nil)}
+		Cores: 4, Slots: 4, MemBytes: 1 << 33, Shared: !f.apart[h.Name], Dir: "/run"}, 0, nil)}
 	f.workers[h.Name] = w
 	return w, nil
 }
@@ -124,6 +127,10 @@ func (w *fakeWorker) Send(ms ...hosts.Message) error {
 			if !unanswered {
 				w.Say(&hosts.Chunk{ID: m.ID, Size: 5, Bulk: []byte("hello")})
 			}
+		case *hosts.Pack:
+			w.f.mu.Lock()
+			w.f.packed[w.host] = append(w.f.packed[w.host], m.Attempts...)
+			w.f.mu.Unlock()
 		case *hosts.Bye:
 			w.f.mu.Lock()
 			w.f.goodbyes = append(w.f.goodbyes, *m)

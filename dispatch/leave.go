@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
 )
 
 // leaveTimeout is how long hosts have to end processes that jobs left behind, in addition to the
@@ -29,7 +30,7 @@ func (e *engine) leaveHosts() {
 	clean := e.finish != nil && (e.finish.How == sched.AllDone || e.finish.How == sched.Drained)
 	used := e.usedHosts()
 	for name, a := range e.agents {
-		if !a.enqueue(goodbye{endRun: clean, connectOnce: clean && used[name]}) {
+		if !a.enqueue(goodbye{endRun: clean, pack: e.packs(), connectOnce: clean && used[name]}) {
 			a.cancel()
 		}
 	}
@@ -59,15 +60,24 @@ func (e *engine) dismissAgent(a *agent) {
 	delete(e.agents, a.name)
 	e.numLeaving++
 	used := a.hello.Load() != nil
-	if !a.enqueue(goodbye{endRun: true, connectOnce: used}) {
+	if !a.enqueue(goodbye{endRun: true, pack: e.packs(), connectOnce: used}) {
 		a.cancel()
 	}
 	time.AfterFunc(e.goodbyeTime(), a.cancel)
 }
 
-// goodbyeTime returns how long a host has to end processes that jobs left behind.
+// goodbyeTime returns how long a host has to end processes that jobs left behind, and to pack.
 func (e *engine) goodbyeTime() time.Duration {
-	return leaveTimeout + 2*time.Duration(e.cfg.Open.GraceSeconds*float64(time.Second))
+	d := leaveTimeout + 2*time.Duration(e.cfg.Open.GraceSeconds*float64(time.Second))
+	if e.packs() {
+		d += hosts.MaxPackTime
+	}
+	return d
+}
+
+// packs reports whether the run has so many jobs that the files of attempts are packed.
+func (e *engine) packs() bool {
+	return e.cfg.PackFiles > 0 && e.core.Table().NumJobs() >= e.cfg.PackFiles
 }
 
 // agentEnded records that an agent has ended, and whether its host was left clean.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 )
 
@@ -28,5 +29,28 @@ func (d *Dispatcher) Recorded(ctx context.Context, first, last jobs.ID) (Recorde
 			}
 		}
 		return r
+	})
+}
+
+// PackOnHosts lets hosts that keep the files of attempts themselves pack those of ids, which are in one
+// directory and in order. Recorded must have returned them, longer ago than its Lease. It does not
+// wait for the hosts, and what one of them misses, it packs at the end of the run.
+func (d *Dispatcher) PackOnHosts(ctx context.Context, ids []jobs.AttemptID) error {
+	return d.call(ctx, func(e *engine) {
+		of := map[string][]jobs.AttemptID{}
+		for _, id := range ids {
+			if at := e.core.Table().Attempt(id); at != nil {
+				of[at.Host] = append(of[at.Host], id)
+			}
+		}
+		for host, ids := range of {
+			a := e.agents[host]
+			if a == nil || len(a.commands) > maxCommands/2 { // more important ones must fit
+				continue
+			}
+			if hello := a.hello.Load(); hello != nil && !hello.Shared {
+				a.enqueue(hosts.Pack{Epoch: a.epoch(), Attempts: ids})
+			}
+		}
 	})
 }

@@ -228,9 +228,21 @@ const WholeFile = -1
 // The host may remove their directories.
 type Returned struct{ Attempts []jobs.AttemptID }
 
+// Pack reports that the outcomes of attempts, which are all in one directory and in order, are
+// durable, and that no launch of them can be valid any more. A host that keeps the files of attempts
+// in its work_dir may pack them. It does not answer.
+type Pack struct {
+	Epoch    int
+	Attempts []jobs.AttemptID
+}
+
 // Bye ends the channel. With End the run is over on this host: processes that jobs left
-// behind are killed (unless KeepChildren), and the spool is removed.
-type Bye struct{ End bool }
+// behind are killed (unless KeepChildren), and the spool is removed. With Pack, too, a host that
+// keeps the files of attempts in its work_dir packs those of all attempts that have ended there.
+type Bye struct{ End, Pack bool }
+
+// MaxPackTime bounds how long a host packs after a Bye.
+const MaxPackTime = 10 * time.Second
 
 // Kind returns the kind of the frame.
 func (Open) Kind() string      { return "open" }
@@ -244,6 +256,7 @@ func (Probe) Kind() string     { return "probe" }
 func (Inspect) Kind() string   { return "inspect" }
 func (List) Kind() string      { return "list" }
 func (Read) Kind() string      { return "read" }
+func (Pack) Kind() string      { return "pack" }
 func (Bye) Kind() string       { return "bye" }
 func (Hello) Kind() string     { return "hello" }
 func (Heartbeat) Kind() string { return "heartbeat" }

@@ -24,9 +24,8 @@ func (r *Run) packFiles() {
 	if r.opts.PackFiles <= 0 {
 		return
 	}
-	packing := &attempts.Packing{
-		Packer: attempts.Packer{Disk: r.dir.Disk, Dir: r.dir.Dir, Run: r.dir.UID(), Least: packLeast},
-	}
+	packer := attempts.Packer{Disk: r.dir.Disk, Dir: r.dir.Dir, Run: r.dir.UID(), Least: packLeast}
+	offers := attempts.Offers{Least: packLeast}
 	_ = attempts.SweepPacks(r.dir.Disk, r.dir.Dir, time.Now()) // an error shows when packs are made
 	wait, warned := packPause(0), false
 	for {
@@ -49,8 +48,15 @@ func (r *Run) packFiles() {
 			if recorded.NumJobs < r.opts.PackFiles || int(first) > recorded.NumJobs {
 				break
 			}
-			_, err = packing.Offer(jobs.ShardDir(first), recorded.Attempts)
-			if err != nil && !warned {
+			old := offers.Add(jobs.ShardDir(first), recorded.Attempts)
+			if len(old) == 0 {
+				continue
+			}
+			if err := r.d.PackOnHosts(r.ctx, old); err != nil {
+				return // the run is over
+			}
+			packer.May = attempts.Among(old)
+			if _, err = packer.Pack(jobs.ShardDir(first)); err != nil && !warned {
 				warned = true
 				r.printWarning("outputs stay in files of their own: " + err.Error())
 			}
@@ -95,10 +101,7 @@ func (r *Run) packRest() {
 			})
 		}
 		p := &attempts.Packer{Disk: r.dir.Disk, Dir: r.dir.Dir, Run: r.dir.UID(), Least: packLeast,
-			May: func(id jobs.AttemptID) bool {
-				_, is := slices.BinarySearchFunc(recorded, id, jobs.AttemptID.Compare)
-				return is
-			}}
+			May: attempts.Among(recorded)}
 		var err error
 		inTime := r.signals.withTimeout(WriteTimeout, nil, func() { _, err = p.Pack(shard) })
 		if !inTime || err != nil { // `runs pack` reports the error

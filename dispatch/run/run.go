@@ -296,7 +296,8 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 			Buffer:       policy.Buffer,
 			Epoch:        o.Table.Epoch,
 		},
-		HostDirs: r.dir.HostDirs(), Notify: r.messages.notice, OnInventoryRequest: r.inventory.HandleRequest,
+		PackFiles: opts.PackFiles,
+		HostDirs:  r.dir.HostDirs(), Notify: r.messages.notice, OnInventoryRequest: r.inventory.HandleRequest,
 		RereadInventory: r.inventory.Reread,
 	}
 	if r.searcher != nil {

@@ -7,6 +7,7 @@ import (
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
 )
 
 // agent is a dispatcher's side of one host, like the link of package dispatch. It connects, passes
@@ -83,6 +84,13 @@ func (a *agent) carryOut(o sched.Command) {
 		fenced(nil, func(p *helper) { p.list(o.Jobs) })
 	case sched.Inspect:
 		k.toHost(func(p *helper) { p.inspectOther(o.Host, o.Attempts) })
+	}
+}
+
+// pack lets the host pack attempts.
+func (a *agent) pack(ids []jobs.AttemptID) {
+	if a.link != nil && len(ids) > 0 {
+		a.link.toHost(func(p *helper) { p.pack(attempts.Among(ids)) })
 	}
 }
 

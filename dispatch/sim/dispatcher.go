@@ -59,9 +59,8 @@ type dispatcher struct {
 	givenGPUs       map[jobs.AttemptID]givenGPUs
 	pendingResults  []shownResult // results whose records are not in the journal yet
 	writingResults  []shownResult // results whose records are being made durable
-	packing         attempts.Packing
+	offers          attempts.Offers
 	packAt          time.Duration // when it packs files again
-	numPacks        int
 	isHousekeeping  bool          // it is checking whether it still owns the run
 	ownedAt         time.Duration // when it last found that it owns the run
 	pausedByPeople  bool          // people have paused launching
@@ -443,24 +442,37 @@ func (l *dispatcher) housekeep() {
 	})
 }
 
-// packFiles packs the files of attempts in the shared directory, as package run does.
+// packFiles packs the files of attempts in the shared directory, and lets hosts pack their own, as
+// package run does.
 func (l *dispatcher) packFiles() {
 	w := l.w
 	if w.now < l.packAt || l.loop.Problem(l.now()) != nil {
 		return
 	}
 	l.packAt = w.now + l.core.LongestLease()
-	if l.packing.Disk == nil {
-		l.packing.Packer = attempts.Packer{Disk: rundir.WithPacks(l.share), Dir: "/share", Run: runUID, Least: 1,
-			Token: func() string { l.numPacks++; return fmt.Sprintf("%s-%d", l.mount.Name, l.numPacks) }}
-	}
 	var ids []jobs.AttemptID
 	for job := range l.core.Table().Rows() {
 		ids = job.AppendRecorded(ids)
 	}
-	n, err := l.packing.Offer("000", ids)
+	old := l.offers.Add("000", ids)
+	if len(old) == 0 {
+		return
+	}
+	w.pack(&attempts.Packer{Disk: l.share, Dir: "/share", May: attempts.Among(old)})
+	for _, a := range l.agents {
+		a.pack(slices.DeleteFunc(slices.Clone(old), func(id jobs.AttemptID) bool {
+			return l.core.Table().Attempt(id).Host != a.spec.Name
+		}))
+	}
+}
+
+// pack packs attempts.
+func (w *World) pack(p *attempts.Packer) {
+	p.Disk, p.Run, p.Least = rundir.WithPacks(p.Disk), runUID, 1
+	p.Token = func() string { w.numPacks++; return fmt.Sprint(w.numPacks) }
+	n, err := p.Pack("000")
 	if err != nil {
-		panic(err) // the shared directory fails only where the world makes it fail
+		panic(err) // the simulated disk fails only where the world makes it fail
 	}
 	w.numPacked += n
 }

@@ -283,6 +283,18 @@ func (p *helper) heldState(id jobs.AttemptID) (hosts.ProbedJob, bool) {
 	return hosts.ProbedJob{Attempt: id, Answer: hosts.Buffered}, p.waiting.has(id)
 }
 
+// pack packs attempts if the host keeps their files itself.
+func (p *helper) pack(may func(jobs.AttemptID) bool) {
+	h := p.h
+	if h.shared || !h.isAnswering() {
+		return
+	}
+	h.w.pack(&attempts.Packer{Disk: h.disk, Dir: h.dir, Host: h.name, May: func(id jobs.AttemptID) bool {
+		_, held := p.heldState(id)
+		return may(id) && !held
+	}})
+}
+
 // forgetEnded forgets an attempt that has ended.
 func (p *helper) forgetEnded(id jobs.AttemptID) {
 	p.waiting.del(id)

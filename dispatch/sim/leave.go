@@ -159,6 +159,7 @@ func (p *helper) dismiss() {
 	h.heldAttempts, h.spool = nil, nil
 	h.sentinelsFailUntil, h.hungUntil = min(h.sentinelsFailUntil, h.w.now), min(h.hungUntil, h.w.now)
 	h.placeKeptFiles()
+	p.pack(func(jobs.AttemptID) bool { return true })
 	p.alive = false
 	p.link.reportBroken(h.w.between(0, 50*time.Millisecond), errLeft)
 }

@@ -64,6 +64,7 @@ type World struct {
 	faultCounts []int
 	numTurns    int
 	numPacked   int // number of attempts whose files went into packs
+	numPacks    int // number of names of packs that were given out
 	failed      *Failure
 	over        bool
 }

@@ -32,7 +32,7 @@ var kinds = sync.OnceValue(func() *catalog {
 	for _, m := range []hosts.Message{
 		hosts.Open{}, hosts.Ping{}, hosts.Launch{}, hosts.Limit{}, hosts.Share{}, hosts.Withdraw{}, hosts.Kill{},
 		hosts.Probe{},
-		hosts.Inspect{}, hosts.List{}, hosts.Read{}, hosts.Bye{},
+		hosts.Inspect{}, hosts.List{}, hosts.Read{}, hosts.Pack{}, hosts.Bye{},
 		hosts.Hello{}, hosts.Heartbeat{}, hosts.Started{}, hosts.Exits{}, hosts.Withdrawn{}, hosts.Refused{},
 		hosts.Probed{}, hosts.Inspected{}, hosts.Listed{}, hosts.Trouble{}, hosts.Chunk{},
 		hosts.Want{}, hosts.Piece{}, hosts.Resend{}, hosts.Returned{}, hosts.Store{}, hosts.Stored{},

@@ -300,7 +300,7 @@ func TestEveryBitFlipIsSeen(t *testing.T) {
 func TestInvalidPayloadIsAnError(t *testing.T) {
 	for name, c := range map[string]struct{ word, payload string }{
 		"too short":      {"bye", ""},
-		"too long":       {"bye", "\x01\x01"},
+		"too long":       {"bye", "\x01\x01\x01"},
 		"not a bool":     {"bye", "\x07"},
 		"long number":    {"limit", strings.Repeat("\xff", 11)},
 		"huge count":     {"exits", "\xff\xff\xff\xff\xff\xff\xff\xff\x7f"},

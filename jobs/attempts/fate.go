@@ -69,19 +69,19 @@ func (l *listing) readFate(run string, id jobs.AttemptID) Fate {
 	// One byte more, to detect a longer file.
 	f := Decode(l.read(jobs.AttemptFile(l.dir, id, jobs.FileStatus), 0, StatusBytes+1), run, id)
 	if f.State == Finished && !f.Outcome.OK() && l.isListed(id, jobs.FileErr) {
-		f.Outcome.LastLine = lastLine(l.read(jobs.AttemptFile(l.dir, id, jobs.FileErr), -lastBytes, lastBytes))
+		f.Outcome.LastLine = LastLine(l.read(jobs.AttemptFile(l.dir, id, jobs.FileErr), -LastBytes, LastBytes))
 	}
 	return f
 }
 
 const (
-	lastBytes   = 4096 // maximum number of bytes of stderr that are read
-	maxLastLine = 200  // maximum length of the last line, in bytes
+	LastBytes   = 4096 // maximum number of bytes of stderr that are read
+	MaxLastLine = 200  // maximum length of the last line, in bytes
 )
 
-// lastLine returns the beginning of the last line that is not blank.
-func lastLine(b []byte) string {
+// LastLine returns the beginning of the last line that is not blank.
+func LastLine(b []byte) string {
 	b = bytes.TrimRight(b, " \t\r\n\x00")
 	b = b[bytes.LastIndexByte(b, '\n')+1:]
-	return string(b[:min(len(b), maxLastLine)])
+	return string(b[:min(len(b), MaxLastLine)])
 }

@@ -31,6 +31,7 @@ type Packer struct {
 	Disk rundir.Disk
 	Dir  string // holds attempts/
 	Run  string // uid
+	Host string // only attempts of this host are packed; "": those of all hosts
 	// May reports whether the outcome of an attempt is recorded durably, and no launch of it can be
 	// valid any more. Otherwise a host could start it again when its claim has gone into a pack.
 	May func(jobs.AttemptID) bool
@@ -38,6 +39,16 @@ type Packer struct {
 	Least int
 	// Token returns the random part of a name. nil: crypto/rand.
 	Token func() string
+	// Temp returns the path in attempts/ of a pack that is being written. nil: SweepPacks knows it.
+	Temp func() string
+}
+
+// Among returns a function that reports whether ids, which are in order, have an attempt.
+func Among(ids []jobs.AttemptID) func(jobs.AttemptID) bool {
+	return func(id jobs.AttemptID) bool {
+		_, is := slices.BinarySearchFunc(ids, id, jobs.AttemptID.Compare)
+		return is
+	}
 }
 
 // Shards returns the names of the directories of attempts that have files outside of packs.
@@ -85,6 +96,9 @@ func (p *Packer) pack(l *listing, shard string, ids []jobs.AttemptID) (packed in
 	}
 	name := shard + "." + token() + rundir.PackSuffix
 	temp := filepath.Join(dir, tempPrefix+name)
+	if p.Temp != nil {
+		temp = p.Temp()
+	}
 	files, packed, err := p.write(l, temp, ids)
 	switch {
 	case err == nil && packed >= max(p.Least, 1):
@@ -208,7 +222,8 @@ func (p *Packer) read(l *listing, id jobs.AttemptID) (all []content, ok bool) {
 		if err != nil || int64(len(data)) != size {
 			return nil, false
 		}
-		if f := Decode(data, p.Run, id); kind == jobs.FileStatus && (f.State != Finished || f.Damaged) {
+		if f := Decode(data, p.Run, id); kind == jobs.FileStatus && (f.State != Finished || f.Damaged ||
+			p.Host != "" && p.Host != f.Host) {
 			return nil, false
 		}
 		all = append(all, content{id.String() + "." + string(kind), data, info.ModTime()})

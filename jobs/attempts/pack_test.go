@@ -349,25 +349,47 @@ func TestPackOfManyAttemptsIsRead(t *testing.T) {
 	}
 }
 
-// TestOfferPacksWhatWasOfferedBefore checks that an attempt is packed only if it was offered twice:
-// the caller waits in between until no launch of it is valid.
-func TestOfferPacksWhatWasOfferedBefore(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "run")
-	makeDirs(t, rundir.OS, dir)
-	fill(t, rundir.OS, dir)
-	p := &attempts.Packing{Packer: attempts.Packer{Disk: rundir.OS, Dir: dir, Run: run, Least: 2}}
-	ids := func(from, to int) (list []jobs.AttemptID) {
-		for job := from; job <= to; job++ {
+// TestOffersReturnWhatWasOfferedBefore checks that an attempt may be packed only if it was offered
+// twice: the caller waits in between until no launch of it is valid.
+func TestOffersReturnWhatWasOfferedBefore(t *testing.T) {
+	o := &attempts.Offers{Least: 2}
+	ids := func(n int) (list []jobs.AttemptID) {
+		for job := 1; job <= n; job++ {
 			list = append(list, attemptID(job, 1))
 		}
 		return list
 	}
-	for i, offer := range []struct{ from, to, want int }{{1, 1, 0}, {1, 4, 0}, {1, 6, 4}, {1, 6, 2}, {1, 6, 0},
-		{1, 8, 0}, {1, 8, 2}, {1, 8, 0}} {
-		n, err := p.Offer("000", ids(offer.from, offer.to))
-		if n != offer.want || err != nil {
-			t.Errorf("offer %d: packed %d attempts, want %d (%v)", i, n, offer.want, err)
+	for i, offer := range []struct{ offered, want int }{{1, 0}, {4, 0}, {6, 4}, {6, 6}, {6, 0}, {8, 0}, {8, 8},
+		{8, 0}} {
+		if got := o.Add("000", ids(offer.offered)); !slices.Equal(got, ids(offer.want)) {
+			t.Errorf("offer %d: got %v, want %d attempts", i, got, offer.want)
 		}
+	}
+}
+
+// TestPackTakesOnlyAttemptsOfItsHost checks that a host packs nothing of another host that keeps its
+// attempts in the same directory, and that a temporary file has the name that the caller wants.
+func TestPackTakesOnlyAttemptsOfItsHost(t *testing.T) {
+	p := newPlace(t)
+	for job := 1; job <= 4; job++ {
+		p.exit(attemptID(job, 1), []string{"even", "odd"}[job%2], jobs.Outcome{})
+	}
+	temp := filepath.Join(p.dir, "attempts", ".new.even.0.1.1.1")
+	packer := &attempts.Packer{Disk: rundir.OS, Dir: p.dir, Run: run, Host: "even", May: all, Temp: func() string {
+		must(t, os.WriteFile(temp, nil, 0o600)) // it exists, so no pack can be written there
+		return temp
+	}}
+	if n, err := packer.Pack("000"); n != 0 || !errors.Is(err, fs.ErrExist) {
+		t.Fatalf("packed %d attempts, %v", n, err)
+	}
+	packer.Temp = func() string { return temp }
+	if n, err := packer.Pack("000"); n != 2 || err != nil {
+		t.Fatalf("packed %d attempts, %v", n, err)
+	}
+	left, err := rundir.WithoutPacks(rundir.OS).Names(filepath.Join(p.dir, "attempts", "000"))
+	must(t, err)
+	if want := []string{"1.1.status", "3.1.status"}; !slices.Equal(left, want) {
+		t.Errorf("files that are left: %v", left)
 	}
 }
 

@@ -1,52 +1,49 @@
 package attempts
 
-import (
-	"slices"
+import "dcs-tui/jobs"
 
-	"dcs-tui/jobs"
-)
-
-// Packing packs the attempts of a run while it is dispatched. It is not safe for concurrent use.
-type Packing struct {
-	Packer
-	shards map[string]*packingShard
+// Offers finds the attempts of a run that may be packed while it is dispatched. It is not safe for
+// concurrent use.
+type Offers struct {
+	Least  int // number of new attempts of a directory below which none is returned
+	shards map[string]*offeredShard
 }
 
-// packingShard is what Offer knows about a directory of attempts.
-type packingShard struct {
-	offered []jobs.AttemptID // at the last call, in order; nil if all of them were tried
-	tried   int              // number of attempts that were offered before the last packing
+// offeredShard is what Add knows about a directory of attempts.
+type offeredShard struct {
+	offered  []jobs.AttemptID // at the last call, in order; nil if all of them were returned
+	returned int              // number of attempts that the last call with a result returned
 }
 
-// Offer packs those of the attempts of a directory that were also offered by the previous call for
-// it, and returns their number. ids are the attempts whose outcomes are recorded durably, in order.
-// Two calls for one directory must be so far apart that no launch from before the first is valid at
-// the second.
-func (p *Packing) Offer(shard string, ids []jobs.AttemptID) (packed int, err error) {
-	if p.shards == nil {
-		p.shards = map[string]*packingShard{}
+// Add returns those of the attempts of a directory that were also given to the previous call for it,
+// or nil if there is nothing new among them. ids are the attempts whose outcomes are recorded durably,
+// in order. Two calls for one directory must be so far apart that no launch from before the first is
+// valid at the second.
+func (o *Offers) Add(shard string, ids []jobs.AttemptID) (old []jobs.AttemptID) {
+	if o.shards == nil {
+		o.shards = map[string]*offeredShard{}
 	}
-	s := p.shards[shard]
+	s := o.shards[shard]
 	if s == nil {
-		s = new(packingShard)
-		p.shards[shard] = s
+		s = new(offeredShard)
+		o.shards[shard] = s
 	}
 	before := s.offered
 	s.offered = nil
-	if len(ids) == s.tried {
-		return 0, nil
+	if len(ids) == s.returned {
+		return nil
 	}
-	if len(before)-s.tried >= max(p.Least, 1) {
-		p.May = func(id jobs.AttemptID) bool {
-			_, is := slices.BinarySearchFunc(before, id, jobs.AttemptID.Compare)
-			_, still := slices.BinarySearchFunc(ids, id, jobs.AttemptID.Compare)
-			return is && still
+	if len(before)-s.returned >= max(o.Least, 1) {
+		still := Among(ids)
+		for _, id := range before {
+			if still(id) {
+				old = append(old, id)
+			}
 		}
-		packed, err = p.Pack(shard)
-		s.tried = len(before)
+		s.returned = len(before)
 	}
-	if len(ids) != s.tried {
+	if len(ids) != s.returned {
 		s.offered = ids
 	}
-	return packed, err
+	return old
 }

@@ -163,7 +163,7 @@ func TestPipeBlocksNoReader(t *testing.T) {
 	must(t, unix.Mkfifo(w.file("17.2", jobs.FileOut), 0o600))
 	f.send(&hosts.Read{ID: 5, Attempt: attemptID(t, "17.2"), File: jobs.FileOut, Limit: 100})
 	if m := await(f, func(*hosts.Chunk) bool { return true }); m.ID != 5 || m.Size != -1 ||
-		!strings.Contains(m.Why, "ordinary") {
+		!strings.Contains(m.Why, "not a regular file") {
 		t.Errorf("Read of a pipe: got %+v, want a refusal", m)
 	}
 }

@@ -53,6 +53,8 @@ type helper struct {
 	reads           *worker // output for people, which waits for nothing else
 	inspectionQueue questionQueue
 	listQueue       questionQueue
+	packQueue       questionQueue
+	packFailed      atomic.Bool // a failure of packing was reported
 	disk            rundir.Disk // read by the answers of inspectionQueue
 	// Held to write a tombstone, and shared to read a status file: on a local file system and a
 	// full disk, another goroutine would take a tombstone that is being written for a damaged
@@ -371,9 +373,11 @@ func (h *helper) handle(m hosts.Message) bool {
 		h.requestSharedFiles()
 	case *hosts.Returned:
 		h.reads.do(func() { h.removeAttempts(m.Attempts) })
+	case *hosts.Pack:
+		h.pack(m)
 	case *hosts.Bye:
 		if m.End {
-			h.endRun()
+			h.endRun(m.Pack)
 			close(h.endDone)
 		}
 		return true

@@ -228,12 +228,14 @@ const leaveTimeout = 2 * time.Second
 const filesTimeout = 10 * time.Second
 
 // endLimit bounds the duration of endRun.
-func (h *helper) endLimit() time.Duration { return 2*h.config.Grace + 90*time.Second }
+func (h *helper) endLimit() time.Duration {
+	return 2*h.config.Grace + 90*time.Second + hosts.MaxPackTime
+}
 
 // endRun cleans this host up. Afterwards no process of the run is alive, except for children
 // that are to be kept, and the spool is removed. Outputs and sentinels stay. It waits for
-// the link never, and for file systems within limits.
-func (h *helper) endRun() {
+// the link never, and for file systems within limits. With pack, it packs outputs and sentinels.
+func (h *helper) endRun(pack bool) {
 	if h.isShutOut() {
 		h.reportTakenOver()
 		return
@@ -272,6 +274,9 @@ func (h *helper) endRun() {
 	if h.isShutOut() {
 		h.reportTakenOver()
 		return
+	}
+	if pack {
+		h.packRest()
 	}
 	h.removeSpool()
 }

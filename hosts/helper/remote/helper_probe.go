@@ -235,12 +235,8 @@ func (h *helper) readFate(id jobs.AttemptID) (f attempts.Fate, err error) {
 }
 
 func lastLineOf(path string) string {
-	fd, err := openPlain(path)
-	if err != nil {
-		return ""
-	}
-	defer closeFile(fd, path)
-	return lastLine(fd, path)
+	b, _, _ := rundir.ReadPart(readOnlyOS, path, -attempts.LastBytes, attempts.LastBytes) // it may be in a pack
+	return attempts.LastLine(b)
 }
 
 // tombstone creates the status file of an attempt, which then can never start.

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
@@ -112,12 +114,10 @@ func (h *helper) readOutput(m *hosts.Read) *hosts.Chunk {
 	if m.File != jobs.FileOut && m.File != jobs.FileErr && m.File != jobs.FileStatus {
 		return readPiece(m, nil, 0, fmt.Errorf("%q is not an output file", m.File), false)
 	}
-	path := jobs.AttemptFile(h.dir, m.Attempt, m.File)
-	fd, err := openPlain(path) // a job may have put a pipe there
+	f, err := readOnlyOS.OpenFile(jobs.AttemptFile(h.dir, m.Attempt, m.File), os.O_RDONLY, 0)
 	if err != nil {
-		return readPiece(m, nil, 0, err, errors.Is(err, unix.ENOENT))
+		return readPiece(m, nil, 0, err, errors.Is(err, fs.ErrNotExist))
 	}
-	f := &readOnlyFile{fd, path}
 	defer f.Close()
 	size, err := f.Size()
 	return readPiece(m, f, size, err, false)

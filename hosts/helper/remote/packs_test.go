@@ -3,8 +3,11 @@
 package remote
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -57,4 +60,141 @@ func TestNoPackLeavesAttemptsUnknown(t *testing.T) {
 	must(t, unix.Mknod(filepath.Join(w.runDir, "attempts", "000.DDDD.zip"), unix.S_IFSOCK|0o600, 0))
 	f.answers("17.1", hosts.NeverStarted)
 	f.endRun()
+}
+
+// ownPlace is an Open of a host that does not see the run directory, and the directory that holds
+// attempts/ there.
+func (w *world) ownPlace() (open *hosts.Open, dir string) {
+	open = w.open()
+	open.RunDir = ""
+	return open, filepath.Join(w.workDir, w.run)
+}
+
+// runShort runs short jobs, each of which prints its attempt id, and returns their attempts.
+func (f *helperProcess) runShort(from, to int) (ids []jobs.AttemptID) {
+	f.w.t.Helper()
+	var list []hosts.LaunchJob
+	for i := from; i <= to; i++ {
+		list = append(list, job(fmt.Sprintf("%d.1", i), "echo $DCS_ATTEMPT; echo error >&2; exit 3"))
+		ids = append(ids, list[len(list)-1].Attempt)
+	}
+	f.launch(list...)
+	for _, id := range ids {
+		f.exits(id.String(), 3)
+	}
+	return ids
+}
+
+// plainFiles returns the names of the files of attempts in the first directory, and the packs.
+func plainFiles(t testing.TB, dir string) (plain, packs []string) {
+	t.Helper()
+	plain, err := rundir.WithoutPacks(rundir.OS).Names(filepath.Join(dir, "attempts", "000"))
+	must(t, err)
+	packs, err = filepath.Glob(filepath.Join(dir, "attempts", "000.*.zip"))
+	must(t, err)
+	return plain, packs
+}
+
+// endRunPacking is endRun with a Bye that asks for packs.
+func (f *helperProcess) endRunPacking() {
+	f.w.t.Helper()
+	f.send(&hosts.Bye{End: true, Pack: true})
+	must(f.w.t, f.wait())
+}
+
+// TestHostPacksWhatItKeeps checks that a host which does not see the run directory packs attempts whose
+// outcomes are durable, and at the end of the run all that have ended; that it packs nothing else; and
+// that probes, lists, and readers find what is packed (promises 1 and 2).
+func TestHostPacksWhatItKeeps(t *testing.T) {
+	w := newWorld(t)
+	open, dir := w.ownPlace()
+	open.Slots = 3
+	f := w.start(open)
+	f.hold("20.1", "exit 0")
+	ids := f.runShort(1, 10)
+	all := append(slices.Clone(ids), attemptID(t, "20.1"), attemptID(t, "21.1"))
+	f.send(&hosts.Pack{Epoch: 0, Attempts: all}) // of an older dispatcher
+	await(f, func(m *hosts.Refused) bool { return m.FencedBy == 1 })
+	f.send(&hosts.Pack{Epoch: 1, Attempts: slices.Concat(all[:5], all[10:])})
+	polltest.Until(t, "five attempts are in a pack", func() bool {
+		plain, _ := plainFiles(t, dir)
+		return len(plain) == 18
+	})
+	if _, packs := plainFiles(t, dir); len(packs) != 1 {
+		t.Errorf("packs: %v", packs)
+	}
+	w.release("20.1")
+	f.exits("20.1", 0)
+	f.send(&hosts.Probe{Epoch: 1, Attempts: ids[:1]})
+	if p := f.probed("1.1"); p.Answer != hosts.HasExited || p.Outcome.Exit != 3 || p.Outcome.LastLine != "error" {
+		t.Errorf("the answer for a packed attempt is %+v", p)
+	}
+	f.send(&hosts.Read{ID: 5, Attempt: ids[1], File: jobs.FileOut, Offset: 1, Limit: 100})
+	if c := await(f, func(*hosts.Chunk) bool { return true }); string(c.Bulk) != ".1\n" || c.Size != 4 {
+		t.Errorf("the output of a packed attempt is %q, %+v", c.Bulk, c)
+	}
+	f.send(&hosts.Read{ID: 6, Attempt: attemptID(t, "22.1"), File: jobs.FileOut, Limit: 100})
+	if c := await(f, func(*hosts.Chunk) bool { return true }); !c.None {
+		t.Errorf("the output of an unknown attempt is %+v", c)
+	}
+	f.crash() // the next helper finds them, too
+	g := w.start(open)
+	g.send(&hosts.List{Epoch: 1})
+	if m := await(g, func(m *hosts.Listed) bool { return m.Last }); len(m.Jobs) != 11 || m.Why != "" {
+		t.Errorf("listed: %+v", m)
+	}
+	g.endRunPacking()
+	if plain, packs := plainFiles(t, dir); len(plain) != 0 || len(packs) != 2 {
+		t.Errorf("after the end: %v, %v", plain, packs)
+	}
+	read := w.start(&hosts.Open{Version: hosts.ProtocolVersion, Run: w.run, RunName: w.run, Host: open.Host,
+		WorkDir: w.workDir, Reads: true})
+	read.send(&hosts.Read{ID: 7, Attempt: ids[9], File: jobs.FileOut, Limit: 100})
+	if c := await(read, func(*hosts.Chunk) bool { return true }); string(c.Bulk) != "10.1\n" {
+		t.Errorf("the output of an attempt that was packed at the end is %q, %+v", c.Bulk, c)
+	}
+	read.send(&hosts.Bye{})
+	must(t, read.wait())
+}
+
+// TestHostPacksNothingInTheRunDirectory checks that a host leaves the attempts in a run directory, which
+// it shares with others, to the dispatcher.
+func TestHostPacksNothingInTheRunDirectory(t *testing.T) {
+	w := newWorld(t)
+	f := w.start(w.open())
+	ids := f.runShort(1, 6)
+	f.send(&hosts.Pack{Epoch: 1, Attempts: ids})
+	f.endRunPacking()
+	if plain, packs := plainFiles(t, w.runDir); len(plain) != 18 || len(packs) != 0 {
+		t.Errorf("after the end: %v, %v", plain, packs)
+	}
+}
+
+// TestHostPacksFollowNoLinks checks that a link in the place of an output, or of a directory of
+// attempts, leads no packing elsewhere, and that the latter is reported (promise 5).
+func TestHostPacksFollowNoLinks(t *testing.T) {
+	w := newWorld(t)
+	open, dir := w.ownPlace()
+	f := w.start(open)
+	f.runShort(1, 6)
+	secret := filepath.Join(t.TempDir(), "secret")
+	must(t, os.WriteFile(secret, []byte("secret"), 0o600))
+	out := jobs.AttemptFile(dir, attemptID(t, "1.1"), jobs.FileOut)
+	must(t, os.Remove(out))
+	must(t, os.Symlink(secret, out))
+	f.runShort(1001, 1006)
+	away := filepath.Join(t.TempDir(), "away")
+	must(t, os.Rename(filepath.Join(dir, "attempts", "001"), away))
+	must(t, os.Symlink(away, filepath.Join(dir, "attempts", "001")))
+	f.endRunPacking()
+	if plain, packs := plainFiles(t, dir); len(plain) != 3 || len(packs) != 1 {
+		t.Errorf("after the end: %v, %v", plain, packs)
+	}
+	if b, err := os.ReadFile(secret); string(b) != "secret" || err != nil {
+		t.Errorf("the file behind the link is %q, %v", b, err)
+	}
+	if names, err := os.ReadDir(away); len(names) != 18 || err != nil {
+		t.Errorf("the directory behind the link has %v, %v", names, err)
+	}
+	await(f, func(m *hosts.Trouble) bool { return strings.Contains(m.Text, "symbolic link") })
 }

@@ -3,7 +3,6 @@
 package remote
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -170,20 +169,15 @@ func (s *slot) leftChildren() int {
 	return n
 }
 
-// maxLastLine is the number of bytes of the last line of stderr in a report.
-const maxLastLine = 200
-
-// lastLine returns the beginning of the last line of a file that is not blank.
+// lastLine returns the last line of stderr.
 func lastLine(fd int, path string) string {
 	var st unix.Stat_t
 	if fstat(fd, path, &st) != nil {
 		return ""
 	}
-	buf := make([]byte, min(st.Size, 4096))
+	buf := make([]byte, min(st.Size, attempts.LastBytes))
 	n, _ := pread(fd, path, buf, st.Size-int64(len(buf)))
-	b := bytes.TrimRight(buf[:n], " \t\r\n\x00")
-	b = b[bytes.LastIndexByte(b, '\n')+1:]
-	return string(b[:min(len(b), maxLastLine)])
+	return attempts.LastLine(buf[:n])
 }
 
 func timeOf(tv syscall.Timeval) time.Duration { return time.Duration(tv.Nano()) }

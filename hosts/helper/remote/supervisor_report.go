@@ -10,6 +10,7 @@ import (
 	wire "dcs-tui/hosts/helper"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
 )
 
 // The kinds of report.
@@ -47,7 +48,7 @@ func (r *report) append(b []byte) []byte {
 	short.Limit.Path, short.Outcome.ProcessLimit.Path = text.ShortenBytes(r.Limit.Path, maxLimitPath),
 		text.ShortenBytes(r.Outcome.ProcessLimit.Path, maxLimitPath)
 	short.Outcome.Error, short.Outcome.LastLine = text.ShortenBytes(r.Outcome.Error, 400),
-		text.ShortenBytes(r.Outcome.LastLine, maxLastLine)
+		text.ShortenBytes(r.Outcome.LastLine, attempts.MaxLastLine)
 	return append(base64.StdEncoding.AppendEncode(b, wire.Append(nil, short)), '\n')
 }
 

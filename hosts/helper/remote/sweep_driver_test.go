@@ -21,6 +21,7 @@ import (
 	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
+	"dcs-tui/jobs/rundir"
 )
 
 // driver is a small dispatcher for a host with an injected fault. It reconnects, probes again, and
@@ -31,6 +32,7 @@ type driver struct {
 	w      *world
 	p      *plan
 	open   *hosts.Open
+	dir    string // holds attempts/
 	jobs   []*task
 	said   []string // every message for people
 	starts int      // number of helpers started
@@ -76,7 +78,7 @@ func newDriver(t testing.TB, p *plan) *driver {
 	p.Dir = filepath.Join(p.Root, "notes")
 	must(t, os.MkdirAll(filepath.Join(w.runDir, "ran"), 0o700))
 	must(t, os.Mkdir(p.Dir, 0o700))
-	d := &driver{t: t, w: w, p: p, open: w.open()}
+	d := &driver{t: t, w: w, p: p, open: w.open(), dir: w.runDir}
 	d.open.Slots = 1
 	return d
 }
@@ -425,10 +427,14 @@ func (p *plan) env() string {
 	return planEnv + "=" + string(b)
 }
 
-var digits = regexp.MustCompile(`[0-9]+`)
+var (
+	digits    = regexp.MustCompile(`[0-9]+`)
+	packToken = regexp.MustCompile(`[.][A-Z2-7]+[.]zip$`)
+)
 
 func (p *plan) key(role, op, path string) callKey {
-	return callKey{role, op, digits.ReplaceAllString(strings.TrimPrefix(path, p.Root), "#")}
+	path = packToken.ReplaceAllString(strings.TrimPrefix(path, p.Root), ".#.zip")
+	return callKey{role, op, digits.ReplaceAllString(path, "#")}
 }
 
 // fired returns where the fault has happened, or "" if it has not.
@@ -525,7 +531,7 @@ var (
 	attemptFile = regexp.MustCompile(`^[0-9.]+\.(status|out|err)`)
 )
 
-var finalFile = regexp.MustCompile(`^run/attempts/[0-9]{3}/[0-9]+\.[0-9]+\.(status|out|err)$`)
+var finalFile = regexp.MustCompile(`/attempts/[0-9]{3}(/[0-9]+\.[0-9]+\.(status|out|err)|\.[A-Z2-7]+\.zip)$`)
 
 // kills reports whether the plan ends a process of the given role ("" for any).
 func (p *plan) kills(role string) bool {
@@ -580,7 +586,7 @@ func (d *driver) checkAttempt(k *task, r *try) {
 		if runs != 1 && !r.outcome.Stopped || !k.want(&r.outcome) {
 			d.wrong("%s ran %d times and is said to have ended with %+v", r.id, runs, r.outcome)
 		}
-		b, err := os.ReadFile(jobs.AttemptFile(d.w.runDir, r.id, jobs.FileStatus))
+		b, err := rundir.ReadFile(rundir.OS, jobs.AttemptFile(d.dir, r.id, jobs.FileStatus))
 		if err != nil {
 			d.wrong("%s: %v; %s", r.id, err, d.trace())
 			return

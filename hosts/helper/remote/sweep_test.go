@@ -214,6 +214,24 @@ var scenes = []scene{
 		d.until("all are over", d.allDone)
 		d.end()
 	}},
+	// A host that does not see the run directory packs its attempts, once while the run goes on and once
+	// at its end.
+	{"pack", func(d *driver) {
+		d.open, d.dir = d.w.ownPlace()
+		d.open.Slots = 1
+		m := &hosts.Pack{Epoch: 1}
+		for range 2 * packLeast {
+			d.add("echo out; exit 0", exits(0))
+		}
+		d.until("all are over", d.allDone)
+		for _, k := range d.jobs[:packLeast] {
+			m.Attempts = append(m.Attempts, k.last().id)
+		}
+		d.link.out.Write(m)
+		// With a fault, it may never happen.
+		polltest.Within(2*time.Second, func() bool { _, packs := plainFiles(d.t, d.dir); return len(packs) > 0 })
+		d.end()
+	}},
 	// The helper dies. The first job ends and the second begins without a helper. Then another
 	// helper starts.
 	{"adopt", func(d *driver) {
@@ -294,7 +312,7 @@ func (d *driver) end() {
 		}
 	}
 	for {
-		d.link.out.Write(&hosts.Bye{End: true})
+		d.link.out.Write(&hosts.Bye{End: true, Pack: true})
 		d.hangUp()
 		if d.link.cmd.ProcessState.Success() {
 			break
@@ -324,7 +342,7 @@ func (d *driver) leftovers() (out []string) {
 			out = append(out, err.Error())
 		case strings.HasPrefix(rel, "base/runs/") && e.IsDir() && strings.Count(rel, "/") == 3:
 			out = append(out, rel)
-		case strings.HasPrefix(rel, "run/attempts/") && !e.IsDir():
+		case strings.Contains(rel, "/attempts/") && !e.IsDir():
 			if ok := finalFile.MatchString(rel); !ok {
 				out = append(out, rel)
 			}
