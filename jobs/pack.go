@@ -260,6 +260,15 @@ func (t *Table) OptionsOf(id ID) *Options {
 	return t.packed.options.Values[n]
 }
 
+// AnyOptions reports whether f holds for the options of a job. For a packed table, it calls f once for
+// equal options, also for those that no job has any more.
+func (t *Table) AnyOptions(f func(*Options) bool) bool {
+	if t.packed != nil {
+		return slices.ContainsFunc(t.packed.options.Values, f)
+	}
+	return slices.ContainsFunc(t.Specs, func(s *Spec) bool { return f(cmp.Or(s.Options, NoOptions)) })
+}
+
 // SeqOf returns the result number of an accepted job.
 func (t *Table) SeqOf(id ID) int64 {
 	p := t.packed

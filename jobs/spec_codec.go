@@ -108,7 +108,10 @@ func AppendSpec(b []byte, s *Spec) []byte {
 }
 
 // SpecReader parses the output of AppendSpecJSON and shares equal options.
-type SpecReader struct{ shared Interner }
+type SpecReader struct {
+	shared        Interner
+	withoutParams bool // specifications may lack their parameters
+}
 
 // Read parses b, which must hold one specification and nothing else.
 func (r *SpecReader) Read(b []byte) (*Spec, error) {
@@ -155,7 +158,11 @@ func (r *SpecReader) readUsual(b []byte) *Spec {
 		if o.has("key") {
 			labels.key = string(o.readText())
 		}
-		if o.has("params") {
+		switch {
+		case !o.has("params"):
+		case r.withoutParams:
+			o.readValue('[')
+		default:
 			labels.params = make([]Param, 0, 4) // most jobs have no more
 			o.readList(func() { labels.params = append(labels.params, readParam(o)) })
 		}

@@ -60,6 +60,9 @@ const maxLostSpecs = 1 << 20
 // in earlier files.
 func NewSpecDecoder(name string, have int) *SpecDecoder { return &SpecDecoder{name: name, have: have} }
 
+// WithoutParams makes the decoder faster. Specifications may then lack their parameters.
+func (d *SpecDecoder) WithoutParams() { d.specs.withoutParams = true }
+
 // Ahead decodes the lines of a block before Line is called for each of them. The block ends with a
 // newline.
 func (d *SpecDecoder) Ahead(block []byte) {

@@ -249,7 +249,7 @@ func openJobLog(path string, open func(flag int) (*os.File, error), run *rundir.
 	rows.SortBySeq()
 	var line []byte
 	for i := range rows.Len() {
-		line = results.AppendJobLog(line[:0], rows.Result(i))
+		line = results.AppendJobLog(line[:0], rows.Facts(i))
 		add(line)
 	}
 	if l.failure == nil { // otherwise a retry is due

@@ -195,9 +195,8 @@ func (a *app) runResults(cmd *cobra.Command, args []string, flags *resultsFlags)
 		return err
 	}
 	columns := a.resultColumns(state.Run, flags.metrics)
-	params, _ := paramNames(state.Table)
 	keep := jobs.JobState.Terminal
-	isTable := wants != "" || !flags.json && !flags.failed && len(params)+len(columns) > 0
+	isTable := wants != "" || !flags.json && !flags.failed && (len(columns) > 0 || hasParams(state.Table))
 	if isTable { // unfinished jobs are missing in its numbers
 		keep = nil
 	}
@@ -516,16 +515,26 @@ func (a *app) writeTable(s *results.Table, flags *resultsFlags, notes results.No
 // table has the same columns from the beginning of a run to its end. areNamed reports whether a job
 // with parameters has a name that says more than they do, such as the command of a template of several.
 func paramNames(table *jobs.Table) (names []string, areNamed bool) {
-	for j := range table.Rows() {
-		params := j.Spec.Params()
+	for s := range table.AllSpecs() {
+		params := s.Params()
 		for k, p := range params {
 			usual := k < len(names) && names[k] == p.Name
 			if !usual && !slices.Contains(names, p.Name) {
 				names = append(names, p.Name)
 			}
 		}
-		areNamed = areNamed || len(params) > 0 && j.Spec.Name != "" &&
-			!strings.HasPrefix(j.Spec.Name, params[0].Name+"=")
+		areNamed = areNamed || len(params) > 0 && s.Name != "" &&
+			!strings.HasPrefix(s.Name, params[0].Name+"=")
 	}
 	return names, areNamed
+}
+
+// hasParams reports whether a job of the run has parameters.
+func hasParams(table *jobs.Table) bool {
+	for s := range table.AllSpecs() {
+		if len(s.Params()) > 0 {
+			return true
+		}
+	}
+	return false
 }

@@ -30,7 +30,13 @@ run directory, so it works with and without a dispatcher. ` + runHelp,
 		Example: `dcs-tui status sweep-20260314-1502 --json | jq .jobs`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			state, err := a.openState(args)
+			run, err := a.openRun(args)
+			if err != nil {
+				return err
+			}
+			state := newRunState(run)
+			state.WithoutParams()
+			err = a.updateState(state)
 			switch {
 			case err != nil:
 				return err

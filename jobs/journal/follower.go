@@ -67,6 +67,7 @@ type Follower struct {
 
 	guard    sync.Locker // see SetGuard; may be nil
 	newTable func() *jobs.Table
+	noParams bool // see WithoutParams
 	tail     bool // do not fold records
 	skipping bool // do not decode records either
 
@@ -110,6 +111,10 @@ func Tail(r *rundir.Run) *Follower {
 func (f *Follower) Packed() *Follower {
 	return f.keep(jobs.NewPacked)
 }
+
+// WithoutParams makes the Follower faster. Jobs of its table may then lack their parameters. Call it
+// before the first Poll.
+func (f *Follower) WithoutParams() { f.noParams = true }
 
 // keep makes the Follower fold into a table that newTable returns.
 func (f *Follower) keep(newTable func() *jobs.Table) *Follower {
@@ -318,6 +323,7 @@ func (f *Follower) onlyAdds(files []epochFile, targets []target) bool {
 // restart discards what was folded.
 func (f *Follower) restart(missing []jobs.FileMark) {
 	f.table, f.report, f.specs = f.newTable(), new(Report), f.run.SpecTail()
+	f.specs.WithoutParams = f.noParams
 	f.files = []*followedFile{}
 	f.missing = missing
 	for _, m := range missing {

@@ -98,7 +98,7 @@ func paramColumns(list *Rows, known []string) []Column {
 	var columns []Column
 	for at, name := range names.Values {
 		columns = append(columns, Column{Name: name, Role: Param, value: func(i int) query.Value {
-			ps := list.facts(i).Params
+			ps := list.Facts(i).Params
 			if at < len(ps) && ps[at].Name == name {
 				return query.ValueOf(ps[at].Value)
 			}
@@ -117,7 +117,7 @@ func paramColumns(list *Rows, known []string) []Column {
 // are shown unless others are requested; name only if there are no parameters, or if it says more.
 func factColumns(list *Rows) []Column {
 	fact := func(name string, t query.Type, f func(r *Result) query.Value) Column {
-		return Column{Name: name, Type: t, value: func(i int) query.Value { return f(list.facts(i)) }}
+		return Column{Name: name, Type: t, value: func(i int) query.Value { return f(list.Facts(i)) }}
 	}
 	text := func(name string, f func(r *Result) string) Column {
 		return fact(name, query.TextType, func(r *Result) query.Value { return query.TextValue(f(r)) })
@@ -152,7 +152,7 @@ func factColumns(list *Rows) []Column {
 		return Cause(r.State, r.Reason, r.Outcome)
 	})
 	cause.kind = func(i int) string {
-		if r := list.facts(i); r.Outcome != nil && (r.State == jobs.Failed || r.State == jobs.TimedOut) {
+		if r := list.Facts(i); r.Outcome != nil && (r.State == jobs.Failed || r.State == jobs.TimedOut) {
 			return FailureKind(r.Outcome)
 		}
 		return ""

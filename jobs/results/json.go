@@ -84,11 +84,17 @@ func (w *jsonLine) text(name, v string, always bool) {
 }
 
 func (w *jsonLine) number(name string, v int64, known bool) {
-	w.value(name, strconv.FormatInt(v, 10), known)
+	w.value(name, "", known)
+	if known {
+		w.b = strconv.AppendInt(w.b, v, 10)
+	}
 }
 
 func (w *jsonLine) time(name string, t jobs.Stamp) {
-	w.value(name, t.Time().UTC().Format(`"`+timeFormat+`"`), t != 0)
+	w.value(name, "", t != 0)
+	if t != 0 {
+		w.b = t.Time().UTC().AppendFormat(w.b, `"`+timeFormat+`"`)
+	}
 }
 
 // params writes an object in the order of the parameters.
@@ -107,6 +113,9 @@ func (w *jsonLine) params(list []jobs.Param) {
 // invisible characters are escaped, so that the string can be written to a terminal.
 func AppendText(b []byte, s string) []byte {
 	b = append(b, '"')
+	if isPlain(s) {
+		return append(append(b, s...), '"')
+	}
 	start := len(b)
 	for _, r := range s { // range yields U+FFFD for bytes that are not UTF-8
 		switch {
@@ -121,6 +130,16 @@ func AppendText(b []byte, s string) []byte {
 		}
 	}
 	return append(append(b[:start], text.EscapeJSON(b[start:])...), '"')
+}
+
+// isPlain reports whether a JSON string holds s as it is: most texts.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 // JobLogHeader is the first line of a job log as GNU parallel writes it.

@@ -81,8 +81,9 @@ func (r *Rows) State(i int) jobs.JobState {
 // Result returns a result. It is valid until the next call.
 func (r *Rows) Result(i int) *Result { return r.result(i, true) }
 
-// facts returns a result that may lack its UID and its paths, which are expensive.
-func (r *Rows) facts(i int) *Result { return r.result(i, false) }
+// Facts returns a result that may lack its UID and its paths, which are expensive. It is valid until
+// the next call.
+func (r *Rows) Facts(i int) *Result { return r.result(i, false) }
 
 func (r *Rows) result(i int, whole bool) *Result {
 	if r.table == nil {

@@ -45,7 +45,7 @@ func TestRowsOfAPackedTable(t *testing.T) {
 				t.Fatalf("seed %d: got %d results, want %d", seed, len(all), len(want))
 			}
 			for i := range want {
-				if a.facts(i).State != want[i].State || !reflect.DeepEqual(*a.Result(i), want[i]) ||
+				if a.Facts(i).State != want[i].State || !reflect.DeepEqual(*a.Result(i), want[i]) ||
 					!reflect.DeepEqual(all[i], want[i]) {
 					t.Fatalf("seed %d: got %+v, want %+v", seed, *a.Result(i), want[i])
 				}
@@ -72,7 +72,7 @@ func TestResultsOfARunTakeNoMemory(t *testing.T) {
 	rows := (&RunInfo{Dir: "/d"}).Rows(packed, nil)
 	if got := testing.AllocsPerRun(1, func() {
 		for i := range rows.Len() {
-			_ = rows.facts(i).Host
+			_ = rows.Facts(i).Host
 		}
 	}); got > n/10 {
 		t.Errorf("looking at %d results took %.0f allocations", n, got)

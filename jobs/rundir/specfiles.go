@@ -89,6 +89,9 @@ type SpecTail struct {
 	unended bool              // the newline before end is damaged
 	decoder *jobs.SpecDecoder // of that file
 	read    func()            // called when a file has been read; may be nil
+
+	// Set before the first ReadMore: specifications may lack their parameters, which is faster.
+	WithoutParams bool
 }
 
 // SpecTail returns a SpecTail at the beginning of the run.
@@ -113,6 +116,9 @@ func (t *SpecTail) ReadMore(have int, set func(n int, specs []*jobs.Spec)) (dama
 				set(0, nil)
 			}
 			t.file, t.size, t.end, t.decoder = files[i], 0, 0, jobs.NewSpecDecoder(files[i], have)
+			if t.WithoutParams {
+				t.decoder.WithoutParams()
+			}
 		}
 		have, err = t.readFile(have, set)
 		if errors.Is(err, errChanged) {

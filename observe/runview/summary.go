@@ -78,6 +78,9 @@ type DeadlineCounts struct {
 
 // CountDeadlines counts the deadlines that were met, missed, or can no longer be met.
 func CountDeadlines(t *jobs.Table, now time.Time) (n DeadlineCounts) {
+	if !t.AnyOptions(func(o *jobs.Options) bool { return !o.Deadline.IsZero() }) {
+		return n
+	}
 	var reader jobs.RowReader
 	for i := range t.NumJobs() {
 		id := jobs.ID(i + 1)
