@@ -3,7 +3,7 @@ package metrics
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
+	stdjson "encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
@@ -105,11 +107,14 @@ func (s *store) load() {
 	}
 	defer f.Close() // opened only for reading
 	text := bufio.NewReaderSize(io.NewSectionReader(f, 0, f.size), 64<<10)
+	l := storeLine{Metrics: map[string]string{}}
 	for err == nil {
 		var line []byte
 		line, err = text.ReadBytes('\n')
 		body, ok := jobs.SummedLine(bytes.TrimSuffix(line, []byte{'\n'}))
-		var l storeLine
+		l.Attempt = ""
+		clear(l.Metrics)
+		clear(l.Bytes)
 		if !ok || json.Unmarshal(body, &l) != nil {
 			continue
 		}
@@ -153,7 +158,7 @@ func (s *store) add(id jobs.AttemptID, columns []*Metric, values []string, whole
 		l.Bytes[how] = []byte(v)
 		delete(l.Metrics, how)
 	}
-	body, err := json.Marshal(l)
+	body, err := stdjson.Marshal(l)
 	if err != nil {
 		return // a map of texts cannot fail
 	}

@@ -83,10 +83,19 @@ func encode(in *Input) (string, error) {
 	d := &data{Run: text.Clean(in.Run, maxText), At: in.Known.UnixMilli(), Rows: in.Table.Len(),
 		Start: in.Known.UnixMilli()}
 	shown := in.Table.ShownColumns()
+	var builders []*columnBuilder
 	for i, c := range in.Table.Columns {
 		if c.Role != results.Fact || !slices.Contains(omittedColumns, c.Name) {
-			d.Columns = append(d.Columns, newColumn(in.Table, i, slices.Contains(shown, i)))
+			builders = append(builders, newColumn(in.Table, i, slices.Contains(shown, i)))
 		}
+	}
+	for row := range in.Table.Len() { // all cells of a row are made from the same job, which is unpacked once
+		for _, c := range builders {
+			c.add(in.Table.At(row, c.index))
+		}
+	}
+	for _, c := range builders {
+		d.Columns = append(d.Columns, c.build())
 	}
 	d.Columns = append(d.Columns, lastLines(in))
 	if !in.isSample { // a part of the attempts would show wrong loads
@@ -127,36 +136,48 @@ var roleNames = [...]string{results.Fact: "fact", results.Param: "param", result
 
 var typeNames = map[query.Type]string{query.DurationType: "duration", query.SizeType: "size", query.TimeType: "time"}
 
-func newColumn(t *results.Table, i int, shown bool) column {
+// columnBuilder builds a column of the table row by row.
+type columnBuilder struct {
+	column
+	index     int // of the column in the table
+	isNumeric bool
+	texts     dictionary
+}
+
+func newColumn(t *results.Table, i int, shown bool) *columnBuilder {
 	from := &t.Columns[i]
-	c := column{Name: text.Clean(from.Name, maxText), Role: roleNames[from.Role], Type: typeNames[from.Type],
-		Shown: shown}
-	if from.Role == results.Fact && (from.Type == query.NumberType || from.Type == query.DurationType ||
-		from.Type == query.SizeType) {
-		c.Numbers = make(numbers, t.Len())
-		for row := range t.Len() {
-			c.Numbers[row] = t.At(row, i)
-			c.Numbers[row].Number = math.Round(c.Numbers[row].Number*1000) / 1000
-		}
-		return c
+	return &columnBuilder{index: i, column: column{Name: text.Clean(from.Name, maxText), Role: roleNames[from.Role],
+		Type: typeNames[from.Type], Shown: shown}, isNumeric: from.Role == results.Fact &&
+		(from.Type == query.NumberType || from.Type == query.DurationType || from.Type == query.SizeType)}
+}
+
+// add adds the value of the next row.
+func (c *columnBuilder) add(v query.Value) {
+	if c.isNumeric {
+		v.Number = math.Round(v.Number*1000) / 1000
+		c.Numbers = append(c.Numbers, v)
+		return
 	}
-	var d dictionary
-	for row := range t.Len() {
-		v := t.At(row, i)
-		at := d.index(v.Text)
-		c.Index = append(c.Index, at)
-		if int(at) == len(c.Numbers) {
-			c.Numbers = append(c.Numbers, v)
-		}
+	at := c.texts.index(v.Text)
+	c.Index = append(c.Index, at)
+	if int(at) == len(c.Numbers) {
+		c.Numbers = append(c.Numbers, v)
 	}
-	c.Texts = d.texts.Values
-	if from.Role == results.Fact {
-		c.Numbers = nil
+}
+
+// build returns the column when all rows were added.
+func (c *columnBuilder) build() column {
+	if c.isNumeric {
+		return c.column
 	}
-	if len(c.Texts) == t.Len() {
+	c.Texts = c.texts.texts.Values
+	if len(c.Texts) == len(c.Index) {
 		c.Index = nil
 	}
-	return c
+	if c.Role == roleNames[results.Fact] {
+		c.Numbers = nil
+	}
+	return c.column
 }
 
 // lastLines returns the column with the last line of stderr of each job that failed.
@@ -165,9 +186,10 @@ func lastLines(in *Input) column {
 	if _, err := in.Table.Column(c.Name); err == nil {
 		c.Name = "dcs." + c.Name
 	}
+	var reader jobs.RowReader
 	for row := range in.Table.Len() {
 		last := ""
-		if a := results.CountedAttempt(in.Jobs.Job(in.Table.Job(row))); a != nil && a.Outcome != nil {
+		if a := results.CountedAttempt(reader.Job(in.Jobs, in.Table.Job(row))); a != nil && a.Outcome != nil {
 			last = a.Outcome.LastLine
 		}
 		c.Index = append(c.Index, d.index(last))
