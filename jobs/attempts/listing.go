@@ -32,6 +32,11 @@ func list(d rundir.Disk, dir string) *listing {
 	return l
 }
 
+// listShard is list for one shard. It does not read dir/attempts, which may have thousands of packs.
+func listShard(d rundir.Disk, dir, shard string) *listing {
+	return &listing{d: d, dir: dir, top: map[string]bool{shard: true}, shards: map[string]map[string]bool{}}
+}
+
 func (l *listing) names(dir string) map[string]bool {
 	names, err := l.d.Names(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -64,7 +64,7 @@ const maxInPack = 4096
 // sentinel count: a claim without one, and a tombstone, guard against launches and stay. After any
 // error, and after a loss of power at any point, each file is in its directory or in a whole pack.
 func (p *Packer) Pack(shard string) (packed int, err error) {
-	l := list(rundir.WithoutPacks(p.Disk), p.Dir)
+	l := listShard(rundir.WithoutPacks(p.Disk), p.Dir, shard)
 	var ids []jobs.AttemptID
 	for _, id := range l.startedAttempts(shard) {
 		if p.May(id) {

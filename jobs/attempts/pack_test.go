@@ -393,6 +393,23 @@ func TestPackTakesOnlyAttemptsOfItsHost(t *testing.T) {
 	}
 }
 
+// TestPackListsOneDirectory checks that the time to pack the attempts of a directory does not grow with
+// the packs of all others, of which a large run has thousands.
+func TestPackListsOneDirectory(t *testing.T) {
+	p := newPlace(t)
+	p.exit(attemptID(1, 1), "a", jobs.Outcome{})
+	d := &disk{Disk: rundir.WithoutPacks(rundir.OS)}
+	packer := &attempts.Packer{Disk: d, Dir: p.dir, Run: run, May: func(jobs.AttemptID) bool { return false }}
+	for _, shard := range []string{"000", "001"} {
+		if _, err := packer.Pack(shard); err != nil {
+			t.Error(err)
+		}
+	}
+	if want := []string{"000", "001"}; !slices.Equal(d.listed, want) {
+		t.Errorf("listed %v, want %v", d.listed, want)
+	}
+}
+
 // TestOldRemainsOfPacksAreRemoved checks that a pack that was never finished goes, but not one that
 // another process may be writing.
 func TestOldRemainsOfPacksAreRemoved(t *testing.T) {
