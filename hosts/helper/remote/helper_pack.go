@@ -3,7 +3,9 @@
 package remote
 
 import (
+	"cmp"
 	"io/fs"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -50,9 +52,13 @@ func (h *helper) packRest() {
 func (h *helper) packAll() {
 	p := h.packer(func(jobs.AttemptID) bool { return true })
 	shards, err := p.Shards()
-	for end := time.Now().Add(hosts.MaxPackTime); err == nil && len(shards) > 0 && time.Now().Before(end); {
-		_, err = p.Pack(shards[0])
-		shards = shards[1:]
+	end := time.Now().Add(hosts.MaxPackTime)
+	for _, shard := range slices.Backward(shards) { // the newest files are in the last ones
+		if time.Now().After(end) {
+			break
+		}
+		_, perr := p.Pack(shard)
+		err = cmp.Or(err, perr)
 	}
 	h.reportPackTrouble(err)
 }

@@ -171,7 +171,8 @@ func TestHostPacksNothingInTheRunDirectory(t *testing.T) {
 }
 
 // TestHostPacksFollowNoLinks checks that a link in the place of an output, or of a directory of
-// attempts, leads no packing elsewhere, and that the latter is reported (promise 5).
+// attempts, leads no packing elsewhere, and that the latter is reported and keeps no other directory from
+// being packed (promise 5).
 func TestHostPacksFollowNoLinks(t *testing.T) {
 	w := newWorld(t)
 	open, dir := w.ownPlace()
@@ -183,6 +184,7 @@ func TestHostPacksFollowNoLinks(t *testing.T) {
 	must(t, os.Remove(out))
 	must(t, os.Symlink(secret, out))
 	f.runShort(1001, 1006)
+	f.runShort(2001, 2006)
 	away := filepath.Join(t.TempDir(), "away")
 	must(t, os.Rename(filepath.Join(dir, "attempts", "001"), away))
 	must(t, os.Symlink(away, filepath.Join(dir, "attempts", "001")))
@@ -195,6 +197,9 @@ func TestHostPacksFollowNoLinks(t *testing.T) {
 	}
 	if names, err := os.ReadDir(away); len(names) != 18 || err != nil {
 		t.Errorf("the directory behind the link has %v, %v", names, err)
+	}
+	if packs, err := filepath.Glob(filepath.Join(dir, "attempts", "002.*.zip")); len(packs) != 1 || err != nil {
+		t.Errorf("the directory after the link has packs %v, %v", packs, err)
 	}
 	await(f, func(m *hosts.Trouble) bool { return strings.Contains(m.Text, "symbolic link") })
 }
