@@ -207,10 +207,11 @@ type content struct {
 }
 
 // read returns the files of an attempt that has finished, the status file last. ok is false if it has
-// not, or if a file cannot be read or is too large.
+// not, or if a file cannot be read or is too large. It reads the status file first: once that has a
+// sentinel, the outputs are whole, and those of an attempt without one need not be read.
 func (p *Packer) read(l *listing, id jobs.AttemptID) (all []content, ok bool) {
-	for _, kind := range []jobs.File{jobs.FileOut, jobs.FileErr, jobs.FileStatus} {
-		if !l.isListed(id, kind) {
+	for _, kind := range []jobs.File{jobs.FileStatus, jobs.FileOut, jobs.FileErr} {
+		if kind != jobs.FileStatus && !l.isListed(id, kind) {
 			continue
 		}
 		path := jobs.AttemptFile(p.Dir, id, kind)
@@ -228,7 +229,7 @@ func (p *Packer) read(l *listing, id jobs.AttemptID) (all []content, ok bool) {
 		}
 		all = append(all, content{id.String() + "." + string(kind), data, info.ModTime()})
 	}
-	return all, len(all) > 0
+	return append(all[1:], all[0]), true
 }
 
 // verify reads a pack again, and compares it with what was to be written.

@@ -410,6 +410,36 @@ func TestPackListsOneDirectory(t *testing.T) {
 	}
 }
 
+// endingDisk calls end before it looks at a status file.
+type endingDisk struct {
+	rundir.Disk
+	end func()
+}
+
+func (d endingDisk) Lstat(path string) (os.FileInfo, error) {
+	if strings.HasSuffix(path, string(jobs.FileStatus)) {
+		d.end()
+	}
+	return d.Disk.Lstat(path)
+}
+
+// TestPackHasWholeOutputs checks that all of an output is in a pack if the attempt ends while it is packed.
+func TestPackHasWholeOutputs(t *testing.T) {
+	p, id := newPlace(t), attemptID(1, 1)
+	p.claim(id, "a", false)
+	p.put(id, jobs.FileOut, []byte("begin"))
+	d := endingDisk{rundir.WithoutPacks(rundir.OS), func() {
+		p.put(id, jobs.FileOut, []byte("begin and end"))
+		p.exit(id, "a", jobs.Outcome{})
+	}}
+	if n, err := (&attempts.Packer{Disk: d, Dir: p.dir, Run: run, May: all}).Pack("000"); n != 1 || err != nil {
+		t.Fatalf("packed %d attempts, %v", n, err)
+	}
+	if b, err := rundir.ReadFile(rundir.OS, p.path(id, jobs.FileOut)); string(b) != "begin and end" || err != nil {
+		t.Errorf("the pack has %q, %v", b, err)
+	}
+}
+
 // TestOldRemainsOfPacksAreRemoved checks that a pack that was never finished goes, but not one that
 // another process may be writing.
 func TestOldRemainsOfPacksAreRemoved(t *testing.T) {
