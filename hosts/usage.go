@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -49,22 +50,20 @@ func (u *SlotUsage) Observe(now, halfLife time.Duration, slots, own int, claims 
 	for user, n := range heldByUser(slots, claims, -1) {
 		means[user] += added * float64(n)
 	}
-	users := make([]UserUsage, 0, len(means))
-	for user, mean := range means {
-		if mean > usageUnit/100 {
-			users = append(users, UserUsage{user, mean})
-		}
-	}
-	rank := func(n UserUsage) float64 {
-		if n.User == own {
+	rank := func(user int) float64 {
+		if user == own {
 			return math.Inf(1)
 		}
-		return n.Mean
+		return means[user]
 	}
-	slices.SortFunc(users, func(a, b UserUsage) int {
-		return cmp.Or(cmp.Compare(rank(b), rank(a)), cmp.Compare(a.User, b.User))
+	maps.DeleteFunc(means, func(_ int, mean float64) bool { return mean <= usageUnit/100 })
+	order := slices.SortedFunc(maps.Keys(means), func(a, b int) int {
+		return cmp.Or(cmp.Compare(rank(b), rank(a)), cmp.Compare(a, b))
 	})
-	u.At, u.Users = now, users[:min(len(users), maxUsers)]
+	u.At, u.Users = now, nil
+	for _, user := range order[:min(len(order), maxUsers)] {
+		u.Users = append(u.Users, UserUsage{user, means[user]})
+	}
 }
 
 // Mean returns the usage of a user, rounded down.

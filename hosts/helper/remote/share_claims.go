@@ -170,13 +170,19 @@ func readClaims(dirfd int, dir, own, run string) (claims []seenClaim, invalid ma
 		c.Memory += min(text.memory, 1<<60-c.Memory)
 		c.Used = max(c.Used, float64(text.used)/100)
 	}, ignored)
+	order := make([]int, len(claims)) // a sort of claims would make the program larger
 	for i := range claims {
-		claims[i].Weight = max(claims[i].Weight, 1) // no helper of the run lives
+		order[i], claims[i].Weight = i, max(claims[i].Weight, 1) // 0: no helper of the run lives
 	}
-	slices.SortFunc(claims, func(a, b seenClaim) int {
+	slices.SortFunc(order, func(i, k int) int {
+		a, b := &claims[i], &claims[k]
 		return cmp.Or(cmp.Compare(a.User, b.User), strings.Compare(a.Run, b.Run))
 	})
-	return claims, invalid, err
+	sorted := make([]seenClaim, 0, len(claims))
+	for _, i := range order {
+		sorted = append(sorted, claims[i])
+	}
+	return sorted, invalid, err
 }
 
 // readClaim reads the text of a claim.
