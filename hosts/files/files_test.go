@@ -353,6 +353,24 @@ func TestOldOutputsThatAreSentAreWritable(t *testing.T) {
 	}
 }
 
+// TestLinksCountForNoCopies checks that a file to which the directory of a job has a link takes nothing of
+// the size that writable copies may have.
+func TestLinksCountForNoCopies(t *testing.T) {
+	from, s := t.TempDir(), store(t)
+	write(t, from, map[string]string{"out/1.csv": "old"})
+	m, _ := send(t, NewSource(from), s, ".")
+	m = slices.Insert(m, slices.IndexFunc(m, func(e Entry) bool { return e.Kind == 'f' }),
+		Entry{Path: "out/0.csv", Kind: 'f', Size: maxWritable, Target: "/data/0.csv"})
+	must(t, s.SetTree(m))
+	dir, err := s.Make("1.1", true, false, []string{"out/*.csv"})
+	must(t, err)
+	st, err := os.Stat(filepath.Join(dir, "out/1.csv"))
+	must(t, err)
+	if st.Mode()&0o200 == 0 {
+		t.Errorf("the copy has mode %v", st.Mode())
+	}
+}
+
 // placement returns a Placement with records in base/notes.
 func placement(t *testing.T, base, attempt string, patterns ...string) *Placement {
 	t.Helper()

@@ -271,7 +271,7 @@ func (s Store) Make(attempt string, tree, own bool, returns []string) (string, e
 	left := int64(maxWritable)
 	for i := range m {
 		e := &m[i]
-		isWritable := e.Kind == 'f' && e.Size <= left && patterns.Match(e.Path)
+		isWritable := e.Kind == 'f' && e.Target == "" && e.Size <= left && patterns.Match(e.Path)
 		if isWritable {
 			left -= e.Size
 		}
