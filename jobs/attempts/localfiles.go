@@ -9,8 +9,8 @@ import (
 
 // LocalFiles reports which attempts have their files in the run directory, although their hosts
 // keep files themselves: they were fetched. It checks only whether the status file is listed,
-// because fetch renames that file into place last, with a whole sentinel. Here is safe for
-// concurrent use. A nil *Here has no attempts.
+// because fetch renames that file into place last, with a whole sentinel. LocalFiles is
+// safe for concurrent use. A nil *LocalFiles has no attempts.
 type LocalFiles struct {
 	disk rundir.Disk
 	dir  string

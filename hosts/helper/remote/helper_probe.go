@@ -226,8 +226,8 @@ func (h *helper) readFate(id jobs.AttemptID) (f attempts.Fate, err error) {
 			return f, nil
 		}
 	}
-	// The dispatcher does not ask about what is in a pack, because it was recorded before. So what a job
-	// put into the place of a pack leaves no attempt unknown.
+	// What is in a pack was recorded before, so a dispatcher asks about it only if its journal has lost that
+	// record. So what a job put into the place of a pack leaves no attempt unknown.
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, rundir.ErrDamagedPack) {
 		err = nil
 	}
