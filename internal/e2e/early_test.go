@@ -12,8 +12,8 @@ import (
 )
 
 // TestJournalsThatEndEarly checks that, if a journal ends early for any reason, no job begins again
-// (promises 1 and 2). The two hosts share no directory
-// with the dispatcher, so only they know what ran. Both answer.
+// (promises 1 and 2). The two hosts share no directory with the dispatcher, so only they know what ran:
+// from packs, if their files were packed. Both answer.
 func TestJournalsThatEndEarly(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
@@ -29,7 +29,7 @@ newest() { ls apart/$1/journal/*.jsonl | tail -n 1; }
 begin() {
 	mkdir -p ran/$1
 	sed "s/RUN/$1/" jobs.txt > $1.txt
-	$RUN --run-dir apart/$1 $1.txt 2>> said.err & pid=$!
+	$RUN --pack-files 4 --run-dir apart/$1 $1.txt 2>> said.err & pid=$!
 	until [ $(ls ran/$1 | wc -l) -ge $2 ] || ! kill -0 $pid; do sleep 0.02; done
 }
 again() { $DCS resume --no-tui apart/$1 2>> said.err; }
