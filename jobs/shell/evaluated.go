@@ -171,14 +171,21 @@ func operands(args []*syntax.Word, valued string) (rest []*syntax.Word, given op
 }
 
 // starters are programs that start the command in their arguments.
-var starters = []string{"chrt", "command", "env", "exec", "ionice", "nice", "nohup", "setsid", "sshpass", "stdbuf",
-	"timeout"}
+var starters = []string{"chrt", "command", "doas", "env", "exec", "flock", "ionice", "nice", "nohup", "numactl",
+	"setsid", "sshpass", "stdbuf", "sudo", "taskset", "timeout"}
+
+// isCopier reports whether a program has an option for the program with which it connects, such as ssh.
+func isCopier(name string) bool { return name == "rsync" || name == "scp" || name == "sftp" }
 
 // remoteWords returns the words that ssh joins to a command for the shell of another machine.
 func remoteWords(args []*syntax.Word) []*syntax.Word {
 	const valued = "BbcDEeFIiJLlmOoPpQRSWw"
-	at := slices.IndexFunc(args, func(w *syntax.Word) bool { return path.Base(literal(w)) == "ssh" })
-	if at < 0 || at > 0 && !slices.Contains(starters, literal(args[0])) {
+	names := make([]string, len(args))
+	for i, w := range args {
+		names[i] = path.Base(literal(w))
+	}
+	at := slices.Index(names, "ssh")
+	if at < 0 || at > 0 && !slices.Contains(starters, names[0]) || slices.ContainsFunc(names[:at], isCopier) {
 		return nil
 	}
 	destination, _ := operands(args[at+1:], valued)

@@ -47,6 +47,7 @@ var evaluatedCases = []struct {
 		`ssh h : {}`, `ssh h ': '{}`, `ssh -t -p 22 u@h ': '{}`, `ssh h -p 22 : {}`, `ssh h -- : {}`,
 		`ssh -p22 -v h x{}`,
 		`command ssh h : {}`, `timeout 5 ssh h : {}`, `sshpass -p x ssh h : {}`, `ssh h bash -c : {}`,
+		`sudo ssh h : {}`, `/usr/bin/env ssh h : {}`, `flock x ssh h : {}`, `taskset 1 ssh h : {}`,
 	}},
 	{Unenclosed, []string{
 		`[ {} -eq 1 ]`, `[ -n {} ]`, `[ -o {} ]`, `[ -t {} ]`, `test {} = -v`, `[[ {} == {} ]]`, `[[ a =~ {} ]]`,
@@ -73,6 +74,7 @@ var evaluatedCases = []struct {
 		`exit {}`, `return {}`, `for i in 1; do break {}; done`, `cd {}`, `kill -s {} $$`, `trap : {}`,
 		`for x in {}; do :; done`, `case {} in {}) ;; esac`, `: ${x:={}}`, `: ${x:-{}}`, `: ${HOME/b/{}}`,
 		`ssh {} :`, `ssh -p {} h :`, `ssh -o {} h :`, `ssh -vp {} h :`, `echo ssh h {}`, `ssh h : < {}`,
+		`timeout 5 rsync -e ssh x {} h:`, `sudo rsync -aze ssh {} x h:`,
 		`: > {}`, `: {}>x`, `: < {}`, `: &> {}`, `: <&{}`, `: 2>&{}`, `: <<< {}`, `IFS={}`, `SECONDS={}`, `TMOUT={}`,
 	}},
 }
@@ -81,7 +83,7 @@ var evaluatedCases = []struct {
 // assignment, the elements of an array, or a command.
 var hostileValues = []string{"a[$(>%s)0]", "a[$(>%s)0]=1", "([$(>%s)]=1)", "$(>%s)"}
 
-// remotePrograms are scripts that treat their arguments as ssh and sshpass do, without another machine.
+// remotePrograms are scripts that treat their arguments as these programs do, without another machine.
 var remotePrograms = map[string]string{
 	"ssh": `
 options() {
@@ -94,6 +96,10 @@ options() {
 }
 options "$@"`,
 	"sshpass": `shift 2; exec "$@"`,
+	"flock":   `shift; exec "$@"`,
+	"taskset": `shift; exec "$@"`,
+	"sudo":    `exec "$@"`,
+	"rsync":   `:`,
 }
 
 // TestWordsThatBashEvaluates checks that a value in a placeholder is refused exactly where bash would
