@@ -143,7 +143,7 @@ func divide(total float64, list []portion) {
 				slope += p.weight
 			}
 		}
-		if math.Abs(sum-total) < 1e-12*max(1, total) {
+		if math.Abs(sum-total) < 1e-13*max(1, total) { // far below what floor tolerates
 			return
 		}
 		if sum > total {

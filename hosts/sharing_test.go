@@ -72,6 +72,12 @@ func TestDivisionIsFair(t *testing.T) {
 			t.Fatalf("%+v: in another order %v instead of %v", claims, g, got)
 		}
 	}
+	many := []SlotClaim{{User: 2, Run: "0", Want: 4089, Held: 2402}, {User: 2, Run: "1", Want: 2639, Held: 2098},
+		{User: 3, Want: 3040, Held: 290}, {User: 0, Want: 4313, Held: 940}}
+	got := DivideSlots(2719, map[int]int{0: 1841, 3: 206}, many, 0) // the last part ends at a whole number
+	if want := []int{1, 1, 465, 2252}; !slices.Equal(got, want) {
+		t.Errorf("many slots: %v, want %v", got, want)
+	}
 	claims := []SlotClaim{{User: 1, Run: "a", Weight: 1, Want: 9}, {User: 1, Run: "b", Weight: 2, Want: 9},
 		{User: 2, Run: "c", Weight: 1, Want: 9}}
 	var sums [3]int
