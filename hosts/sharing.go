@@ -214,13 +214,39 @@ func SlotBound(slots int, weights map[int]int, claims []SlotClaim, me int, offse
 	return min(DivideSlots(slots, weights, claims, offset)[me], max(0, slots-HeldSlots(slots, claims, me)))
 }
 
-// SlotsFit reports whether a run may keep the slots that it has just claimed. With last, a
-// user may hold one slot even if the others hold all, so that neither a forged claim nor
+// KeptSlots remembers how many slots a run held when the claims last fitted, as far as it still wants
+// them.
+type KeptSlots struct{ held int }
+
+// Mark records a look at the claims. It returns how many slots the run with index me may keep, or take
+// again, if the claims hold more slots than there are: what it held, but at most its part without
+// usage. These parts add up to no more than all slots. So whatever others claim to hold takes only
+// their parts from runs that hold slots. Mark returns 0 if the claims fit.
+func (k *KeptSlots) Mark(slots int, weights map[int]int, claims []SlotClaim, me int, offset float64) int {
+	held, want := max(claims[me].Held, 0), max(claims[me].Want, claims[me].Held)
+	if HeldSlots(slots, claims, -1) <= slots {
+		k.held = held
+		return 0
+	}
+	k.held = min(max(k.held, held), want)
+	part := DivideSlots(slots, weights, claims, offset)[me]
+	claims = slices.Clone(claims)
+	for i := range claims {
+		claims[i].Used, claims[i].Declined = 0, false
+	}
+	return min(part, DivideSlots(slots, weights, claims, offset)[me], k.held)
+}
+
+// SlotsFit reports whether a run may keep the slots that it has just claimed. If the others hold all,
+// it may hold as many as beyond. With 1, a user may hold one slot, so that neither a forged claim nor
 // long jobs of others keep a user from a host forever. So may one of the user's runs beside
-// the others.
-func SlotsFit(slots int, claims []SlotClaim, me int, last bool) bool {
+// the others. More are KeptSlots.
+func SlotsFit(slots int, claims []SlotClaim, me, beyond int) bool {
 	held := HeldSlots(slots, claims, -1)
 	if held <= slots {
+		return true
+	}
+	if beyond > 1 && claims[me].Held <= beyond {
 		return true
 	}
 	own := 0
@@ -230,7 +256,7 @@ func SlotsFit(slots int, claims []SlotClaim, me int, last bool) bool {
 		}
 	}
 	held += own - min(own, slots+1) // HeldSlots has bounded it
-	return last && (own <= 1 || claims[me].Held <= 1 && held <= slots+1)
+	return beyond > 0 && (own <= 1 || claims[me].Held <= 1 && held <= slots+1)
 }
 
 // Text lists the users of a shared host and what each of them uses.

@@ -133,17 +133,17 @@ func TestWhoDividesFewerSlotsFindsSome(t *testing.T) {
 // others hold all of them, and no more.
 func TestSlotsThatOthersHoldAreNotUsed(t *testing.T) {
 	claims := []SlotClaim{{User: 1, Run: "me", Held: 1}, {User: 2, Run: "other", Held: 1 << 40}}
-	if SlotsFit(4, claims, 0, false) || !SlotsFit(4, claims, 0, true) {
+	if SlotsFit(4, claims, 0, 0) || !SlotsFit(4, claims, 0, 1) {
 		t.Error("a user may use one slot that is not there only if it has waited")
 	}
-	if claims[0].Held = 2; SlotsFit(4, claims, 0, true) {
+	if claims[0].Held = 2; SlotsFit(4, claims, 0, 1) {
 		t.Error("a user may use two slots that are not there")
 	}
 	runs := []SlotClaim{{User: 1, Run: "me", Held: 1}, {User: 1, Run: "mine", Held: 4}}
-	if SlotsFit(4, runs, 0, false) || !SlotsFit(4, runs, 0, true) {
+	if SlotsFit(4, runs, 0, 0) || !SlotsFit(4, runs, 0, 1) {
 		t.Error("a run may use one slot beside another run of its user only if it has waited")
 	}
-	if runs = append(runs, SlotClaim{User: 1, Run: "third", Held: 1}); SlotsFit(4, runs, 0, true) {
+	if runs = append(runs, SlotClaim{User: 1, Run: "third", Held: 1}); SlotsFit(4, runs, 0, 1) {
 		t.Error("the runs of a user may use two slots that are not there")
 	}
 	if got := SlotBound(4, nil, claims, 0, 0); got != 0 {
@@ -151,6 +151,53 @@ func TestSlotsThatOthersHoldAreNotUsed(t *testing.T) {
 	}
 	if claims[1].Held = 3; SlotBound(4, nil, claims, 0, 0) != 1 {
 		t.Error("what others still hold is given out")
+	}
+}
+
+// TestHeldSlotsAreKept checks what a run keeps, and may take again, of what it held when more slots are
+// claimed than there are: at most its part without usage.
+func TestHeldSlotsAreKept(t *testing.T) {
+	claim := func(user, held int) SlotClaim { return SlotClaim{User: user, Run: "r", Want: 8, Held: held} }
+	heavy, light, declined := claim(1, 5), claim(1, 2), claim(2, 8)
+	heavy.Used, light.Want, declined.Declined = 8, 2, true
+	for name, c := range map[string]struct {
+		claims []SlotClaim
+		before int // slots that it held when they last fitted
+		want   int
+	}{
+		"all fit":                     {[]SlotClaim{claim(1, 3), claim(2, 5)}, 7, 0},
+		"a false claim":               {[]SlotClaim{claim(1, 4), claim(2, 9)}, 0, 4},
+		"one that is believable":      {[]SlotClaim{claim(1, 4), claim(2, 5)}, 0, 4},
+		"more than the part":          {[]SlotClaim{claim(1, 6), claim(2, 9)}, 0, 4},
+		"a slot was released":         {[]SlotClaim{claim(1, 2), claim(2, 9)}, 3, 3},
+		"and more than the part":      {[]SlotClaim{claim(1, 2), claim(2, 9)}, 8, 4},
+		"a newcomer":                  {[]SlotClaim{claim(1, 0), claim(2, 9)}, 0, 0},
+		"only what is wanted":         {[]SlotClaim{light, claim(2, 9)}, 6, 2},
+		"less, by usage":              {[]SlotClaim{heavy, claim(2, 4)}, 5, 3},
+		"not more, by usage":          {[]SlotClaim{claim(1, 5), {User: 2, Want: 8, Held: 4, Used: 8}}, 5, 4},
+		"not more than without usage": {[]SlotClaim{claim(1, 5), declined}, 5, 4},
+		"another run of ours": {[]SlotClaim{claim(1, 2), {User: 1, Run: "s", Want: 8, Held: 2},
+			claim(2, 9)}, 2, 2},
+		"a negative number": {[]SlotClaim{claim(1, -3), claim(2, 9)}, 0, 0},
+	} {
+		var k KeptSlots
+		fitting := []SlotClaim{claim(1, c.before)}
+		k.Mark(8, nil, fitting, 0, 0)
+		for range 2 {
+			if n := k.Mark(8, nil, c.claims, 0, 0); n != c.want {
+				t.Errorf("%s: %d slots are kept, want %d", name, n, c.want)
+			}
+		}
+	}
+	var k KeptSlots
+	k.Mark(8, nil, []SlotClaim{claim(1, 4), claim(2, 4)}, 0, 0)
+	k.Mark(8, nil, []SlotClaim{light, claim(2, 9)}, 0, 0)
+	if n := k.Mark(8, nil, []SlotClaim{claim(1, 0), claim(2, 9)}, 0, 0); n != 2 {
+		t.Errorf("%d slots are kept for a run that wanted two meanwhile", n)
+	}
+	claims := []SlotClaim{claim(1, 3), claim(2, 9)}
+	if !SlotsFit(8, claims, 0, 3) || SlotsFit(8, claims, 0, 2) {
+		t.Error("a run may take again what it keeps, and no more")
 	}
 }
 

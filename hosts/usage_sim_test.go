@@ -18,6 +18,7 @@ const (
 	cheater          // deletes its record and claims no usage
 	faker            // wants slots, and takes none
 	keeper           // takes what it can, and never gives a slot back
+	liar             // claims to hold more slots than there are, and takes none
 )
 
 // simUser is a user with one run, whose jobs take a slot each.
@@ -27,6 +28,7 @@ type simUser struct {
 	want      int
 	held      int
 	bound     int
+	kept      KeptSlots
 	usage     SlotUsage
 	offers    SlotOffers
 	starving  time.Duration // since when the part is empty; 0: it is not
@@ -121,6 +123,9 @@ func (s *simHost) claims(viewer *simUser) (claims []SlotClaim, me int) {
 			me = len(claims)
 		}
 		c := SlotClaim{User: u.uid, Run: "r", Want: u.want, Held: u.held, Slots: s.slots}
+		if u.kind == liar {
+			c.Held = 2 * s.slots
+		}
 		if u.kind == honest {
 			c.Used = u.usage.Mean(u.uid)
 		}
@@ -166,13 +171,15 @@ func (s *simHost) look(u *simUser) {
 	case s.now-u.starving > LastSlotDelay:
 		u.last = true
 	}
+	beyond := u.kept.Mark(s.slots, s.weights, view, me, offset)
 	if u.last {
-		u.bound = max(u.bound, 1)
+		beyond = max(beyond, 1)
 	}
-	for u.kind != faker && u.held < min(u.want, u.bound) {
+	u.bound = max(u.bound, beyond)
+	for u.kind != faker && u.kind != liar && u.held < min(u.want, u.bound) {
 		u.held++
 		claims, me := s.claims(u)
-		if !SlotsFit(s.slots, claims, me, u.last) {
+		if !SlotsFit(s.slots, claims, me, beyond) {
 			u.held--
 			break
 		}
@@ -246,6 +253,23 @@ func TestSlotsAreNotLeft(t *testing.T) {
 		s.run(6 * time.Hour)
 		if share := s.idle.Hours() / 6 / float64(s.slots); s.longest > 3*time.Minute || share > 0.01 {
 			t.Errorf("seed %d: a slot was left for %v, %.1f %% in all", seed, s.longest, 100*share)
+		}
+	}
+}
+
+// TestFalseClaimsTakeOnlyAPart checks that users who hold slots keep them, up to their parts, when
+// another one claims to hold all of them.
+func TestFalseClaimsTakeOnlyAPart(t *testing.T) {
+	for seed := range uint64(4) {
+		rng := rand.New(rand.NewPCG(seed, 13))
+		a, b, c := drawUser(rng, older), drawUser(rng, older), drawUser(rng, liar)
+		s := newSim(seed, 9, a, b, c)
+		c.gone = true
+		s.run(4 * time.Hour)
+		c.gone, a.slotHours, b.slotHours = false, 0, 0
+		s.run(10 * time.Hour)
+		if a, b := a.slotHours/10, b.slotHours/10; min(a, b) < 2.9 || a+b > 6.3 {
+			t.Errorf("seed %d: %.2f and %.2f slots beside a false claim, want 3 each", seed, a, b)
 		}
 	}
 }

@@ -46,6 +46,14 @@ func (l *lastSlot) bound(n int, now time.Duration) int {
 	return n
 }
 
+// beyond returns how many slots the run may hold although others hold all.
+func (l *lastSlot) beyond() int {
+	if l.isDue {
+		return 1
+	}
+	return 0
+}
+
 // slotsFor returns how many slots the host has for the claim with index me, which is ours or that of
 // the neighbor.
 func (h *host) slotsFor(claims []hosts.SlotClaim, me int) int {
@@ -98,7 +106,7 @@ func (b *neighbor) useHost() {
 	for b.held < min(b.want, bound()) {
 		b.held++ // publish first, then count
 		claims := h.claims(0)
-		if !hosts.SlotsFit(h.slotsFor(claims, 1), claims, 1, b.starved.isDue) {
+		if !hosts.SlotsFit(h.slotsFor(claims, 1), claims, 1, b.starved.beyond()) {
 			b.held--
 			break
 		}
@@ -148,7 +156,7 @@ func (h *host) claims(more int) []hosts.SlotClaim {
 // tries again later.
 func (h *host) hasSpace(n int) bool {
 	claims := h.claims(n)
-	if h.wantedShare.Weight == 0 || hosts.SlotsFit(h.slotsFor(claims, 0), claims, 0, h.starved.isDue) {
+	if h.wantedShare.Weight == 0 || hosts.SlotsFit(h.slotsFor(claims, 0), claims, 0, h.starved.beyond()) {
 		return true
 	}
 	if !h.retries {

@@ -47,7 +47,7 @@ const (
 	ctlSuspendTo       // boot clock, ns: until when jobs are suspended; 0: they are not
 	ctlShared          // hosts.Share.Slots if slots are shared with other runs and users, else 0
 	ctlRule            // hosts.Share.Rule
-	ctlLast            // 1: the run may use one slot although others hold all of them
+	ctlLast            // number of slots that the run may hold although others hold all of them
 	ctlSearching       // boot clock, ns: until when a search for processes elsewhere is reserved
 	ctlSearched        // boot clock, ns: start of the last such search, times 2, plus 1 if it found some
 	ctlServing    = 16 // one word per slot: pid of the supervisor that takes specs in it

@@ -32,7 +32,8 @@ type sharing struct {
 	claim          claim
 	starvingSince  time.Duration // boot clock: since when the run's part is empty; 0: it is not
 	mayUseLastSlot bool          // the run may therefore use one slot
-	claimRemoved   bool          // the claim was removed at the end of the run
+	kept           hosts.KeptSlots
+	claimRemoved   bool // the claim was removed at the end of the run
 	reported       map[string]bool
 	usage          hosts.SlotUsage
 	offers         hosts.SlotOffers
@@ -146,6 +147,8 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 	slots := hosts.SharedSlots(number, machineCores(), list)
 	shares := readShares(dir, list)
 	s.countUsage(dirfd, dir, shares.halfLife, slots, list, me, active)
+	turn := offset(dirfd, dir)
+	beyond := s.kept.Mark(slots, shares.weights, list, me, turn) // slots that the run may hold beside all others
 	gpus := gpuUsers(dirfd, dir)
 	if len(claims) == 1 && len(gpus) == 0 {
 		s.mayUseLastSlot, s.starvingSince = false, 0
@@ -154,14 +157,13 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 		return
 	}
 	list[me].Want = max(list[me].Want, 1) // the part that it would get if it wanted something
-	bound := hosts.SlotBound(slots, shares.weights, list, me, offset(dirfd, dir))
+	bound := hosts.SlotBound(slots, shares.weights, list, me, turn)
 	s.markStarving(bound, patience)
-	var last int64
 	if s.mayUseLastSlot {
-		bound, last = max(bound, 1), 1
+		beyond = max(beyond, 1)
 	}
-	bound = min(bound, h.allowed.slotBound(list, me, offset(dirfd, dir))) // holds for the last slot, too
-	h.control.word(ctlLast).Store(last)
+	bound = min(max(bound, beyond), h.allowed.slotBound(list, me, turn)) // holds for the last slot, too
+	h.control.word(ctlLast).Store(int64(beyond))
 	total := h.memoryTotal.Load()
 	if total == 0 { // before the first heartbeat
 		total = readMemory().total

@@ -43,7 +43,7 @@ func (s *slot) holdSlots(n int) bool {
 	}
 	list := plainClaims(claims)
 	slots := hosts.SharedSlots(number, machineCores(), list)
-	if hosts.SlotsFit(slots, list, me, s.control.word(ctlLast).Load() != 0) {
+	if hosts.SlotsFit(slots, list, me, int(s.control.word(ctlLast).Load())) {
 		return true
 	}
 	s.releaseSlots()

@@ -269,6 +269,52 @@ func TestForgedClaimsGainNothing(t *testing.T) {
 	}
 }
 
+// TestFalseClaimTakesNoHeldSlot checks that a run whose supervisors hold slots when another user claims to
+// hold all of them keeps its part: a supervisor that released its slot takes it again, and no more.
+func TestFalseClaimTakesNoHeldSlot(t *testing.T) {
+	dir, _ := sharedTestDir(t)
+	control, err := openControl(t.TempDir())
+	must(t, err)
+	config := slotConfig{ShareDir: dir, Run: "ours", Host: "h"}
+	h := &helper{slots: 9, control: control, config: config}
+	defer h.removeClaims()
+	h.control.word(ctlRule).Store(9)
+	h.control.word(ctlShared).Store(9)
+	look := func(slots, beyond int) {
+		t.Helper()
+		h.updateShare(&hosts.Share{Rule: 9, Slots: 9, Want: 9, Weight: 1}, time.Hour)
+		last := control.word(ctlLast).Load()
+		if s := h.sharing.current.Load(); s == nil || s.Slots != slots || last != int64(beyond) {
+			t.Errorf("%+v, and %d slots beyond; want %d and %d", s, last, slots, beyond)
+		}
+	}
+	claim := func(group string, user, held int) {
+		c := claimText{run: group, group: group, name: group, want: 8, weight: 1, slots: 9, held: held}
+		made(t, dir, claimPrefix+group, user, c.bytes(), byteRange{})
+	}
+	claim("honest", victim, 6)
+	var supervisors [5]slot
+	for i := range supervisors {
+		s := &supervisors[i]
+		s.control, s.config = control, &config
+		defer s.claim.remove()
+		if held := s.holdSlots(1); held != (i < 3) {
+			t.Errorf("supervisor %d holds a slot: %v", i, held)
+		}
+	}
+	look(3, 0)
+	claim("evil", evil, 9)
+	look(3, 3)
+	supervisors[1].releaseSlots()
+	supervisors[2].releaseSlots()
+	look(3, 3)
+	for i, want := range []bool{true, true, true, false, false} {
+		if held := supervisors[i].holdSlots(1); held != want {
+			t.Errorf("supervisor %d holds a slot beside a false claim: %v, want %v", i, held, want)
+		}
+	}
+}
+
 // TestRunIsListedOnce checks that a run that has this machine under several names is listed once,
 // with all of its slots, and that the other runs of our user that hold slots are named.
 func TestRunIsListedOnce(t *testing.T) {
