@@ -314,9 +314,12 @@ func showSleep(r *report, s *samples) error {
 		p.add(line...)
 		r.row(row...)
 	}
-	r.say("%.3g s of sleep for each slot instead of 80 s, over up to four hosts. Connecting and leaving, about half a "+
-		"second, are inside; they weigh %.3g times as much as in the report, whose 80 s are measured at its client, "+
-		"with all workers up. Its points are means of three runs.", total, 80/total)
+	note := "Over up to four hosts. Connecting and leaving, about half a second, are inside. The report measures its " +
+		"80 s at its client, with all workers up. Its points are means of three runs."
+	if total != 80 {
+		note += fmt.Sprintf(" What is inside weighs %.3g times as much here.", 80/total)
+	}
+	r.say("%s", note)
 	return r.chart(p)
 }
 
