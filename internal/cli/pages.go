@@ -83,17 +83,39 @@ func (a *app) findPage(root *cobra.Command, name string) string {
 var commonWords = strings.Fields("a an and are as at be by can do does for from has have how if in is it its no not " +
 	"of on or than that the them these they this to was what when where which who why will with you your")
 
-// pagesAbout returns the commands that show the pages with a heading that has a word: those of the first
-// group that has any.
+// pagesAbout returns the commands that show the help of subcommands with this name, and the pages with
+// the word in a heading, or with an option of that name in the first column of a table; if there are
+// none, those of the pages with the word in code.
 func (a *app) pagesAbout(root *cobra.Command, word string) (commands []string) {
-	heading := regexp.MustCompile(`(?im)^#+ (?:.*\W)?` + regexp.QuoteMeta(word) + `(?:\W|$)`)
+	for _, parent := range root.Commands() {
+		for _, c := range parent.Commands() {
+			if c.Name() == word {
+				commands = append(commands, "dcs-tui help "+parent.Name()+" "+word)
+			}
+		}
+	}
+	quoted := regexp.QuoteMeta(word)
+	for _, pattern := range []string{
+		"(?im)^(?:#+ (?:.*\\W)?|\\| [^|\n]*`(?:--)?)" + quoted + `(?:\W|$)`,
+		"(?i)`(?:[^`\n]*[^`\n\\w])?" + quoted + "(?:[^\\w`\n][^`\n]*)?`",
+	} {
+		commands = append(commands, a.pagesWith(root, regexp.MustCompile(pattern))...)
+		if len(commands) > 0 {
+			break
+		}
+	}
+	return commands
+}
+
+// pagesWith returns the commands that show the pages of the first group in which any has a pattern.
+func (a *app) pagesWith(root *cobra.Command, pattern *regexp.Regexp) (commands []string) {
 	group := ""
 	for _, p := range a.helpPages(root) {
 		if len(commands) > 0 && p.group != group || p.group == otherFiles[0].group {
 			break
 		}
 		page, _ := fs.ReadFile(a.pages, p.file)
-		if heading.Match(codeBlocks.ReplaceAll(page, nil)) {
+		if pattern.Match(codeBlocks.ReplaceAll(page, nil)) {
 			commands, group = append(commands, "dcs-tui help "+p.name), p.group
 		}
 	}

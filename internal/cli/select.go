@@ -69,7 +69,8 @@ func adviseByName(err error, words []string, before, after string) error {
 func parseJobsFlag(s string) (jobs.Ranges, error) {
 	named, err := jobs.ParseRanges(s)
 	if err != nil {
-		err = adviseByName(err, []string{s}, "dcs-tui results --all ", " lists the numbers of jobs")
+		err = adviseByName(err, []string{s}, "dcs-tui results --all ",
+			" lists the numbers of jobs of the newest run")
 	}
 	return named, err
 }
