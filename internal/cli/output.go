@@ -223,7 +223,8 @@ func (p *resultPrinter) write(b []byte) error {
 		}
 		if !waited {
 			waited = true
-			p.con.Line("waiting until standard output has space for results: " + text.Line(err.Error()))
+			p.con.Line("waiting until standard output has space for results (Ctrl-C twice leaves them to resume): " +
+				text.Line(err.Error()))
 		}
 		select {
 		case <-p.run.Stopping():
