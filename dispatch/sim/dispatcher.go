@@ -257,7 +257,8 @@ func (l *dispatcher) step(evs ...sched.Event) {
 	}
 	l.numLaunched = 0
 	l.loop.Step(l.now(), evs...)
-	if l.w.cfg.MaxLaunches > 0 && l.numLaunched > l.w.cfg.MaxLaunches && !l.w.damaged { // found attempts count
+	isFinding := l.core.Table().Damaged // it records what hosts have as launches
+	if l.w.cfg.MaxLaunches > 0 && l.numLaunched > l.w.cfg.MaxLaunches && !isFinding {
 		l.w.fail(StepsAreShort, "%d launches in one step, and %d are allowed", l.numLaunched, l.w.cfg.MaxLaunches)
 	}
 	l.checkHostSet()
