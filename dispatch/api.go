@@ -48,8 +48,8 @@ type Config struct {
 	// HostDirs holds, for hosts that do not share the run directory, "host:dir" with the directory
 	// of their attempts' files, as far as earlier dispatchers knew it. It may be nil.
 	HostDirs map[string]string
-	// PackFiles is the number of jobs from which on hosts pack the files of attempts that they keep
-	// when the run ends; 0: never.
+	// If the run has at least PackFiles jobs, hosts pack the files of attempts that they keep, at the
+	// latest when it ends; 0: never.
 	PackFiles int
 	// Provide starts to carry out a command about instances. The dispatcher's goroutine calls it,
 	// so it must not block. The answers go to Do. nil: there are no providers.

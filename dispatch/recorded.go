@@ -33,8 +33,8 @@ func (d *Dispatcher) Recorded(ctx context.Context, first, last jobs.ID) (Recorde
 }
 
 // PackOnHosts lets hosts that keep the files of attempts themselves pack those of ids, which are in one
-// directory and in order. Recorded must have returned them, longer ago than its Lease. It does not
-// wait for the hosts, and what one of them misses, it packs at the end of the run.
+// directory and in order. Recorded must have returned them, longer ago than its Lease. PackOnHosts does
+// not wait for the hosts. A host that misses the request packs at the end of the run.
 func (d *Dispatcher) PackOnHosts(ctx context.Context, ids []jobs.AttemptID) error {
 	return d.call(ctx, func(e *engine) {
 		of := map[string][]jobs.AttemptID{}

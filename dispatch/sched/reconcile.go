@@ -75,7 +75,7 @@ type reconciling struct {
 	numbersUnknown    bool             // attempts of unknown numbers may exist
 	numbersLeftFree   map[jobs.ID]bool // jobs for which numbers have been left free because of that
 	highestUsed       map[jobs.ID]int  // highest used number of a job, where it is not in the table
-	seconds           []*inFlight      // the attempts for which isSecond holds
+	secondAttempts    []*inFlight      // those for which isSecond holds
 }
 
 // listing holds the state of a host's list of its attempts.
@@ -200,7 +200,7 @@ func (c *Core) awaitUnlisted(h *host) {
 
 // reconcile lets launching begin when the lists are complete, or have been awaited for long enough.
 func (c *Core) reconcile() {
-	c.endSeconds()
+	c.endSecondAttempts()
 	if c.reconcileUntil == 0 {
 		return
 	}
@@ -429,19 +429,19 @@ func (c *Core) handleFound(h *host, p *hosts.ProbedJob) {
 	c.handleProbed(h, p)
 	if isSecond {
 		f.isSecond = true
-		c.seconds = append(c.seconds, f)
+		c.secondAttempts = append(c.secondAttempts, f)
 	}
 	if p.Answer == hosts.Buffered && f.isWaiting() && hasOtherOpen(j, id.N) {
 		h.withdraw(f) // its job did not wait for it
 	}
 }
 
-// endSeconds ends each found attempt whose job has another one that is alive, too, as that one's host
-// reports. It ends no other attempt, however long it claims to have run, because only its host claims
-// that it was ever launched. While the other host has not answered, both remain: the other attempt may
+// endSecondAttempts ends each found attempt whose job has another one that is alive, too, as that one's host
+// reports. No attempt is ended because of a found one, however long that claims to have run: only its
+// host claims that it was ever launched. While the other host has not answered, both remain: the other attempt may
 // have ended before the found one was launched.
-func (c *Core) endSeconds() {
-	c.seconds = slices.DeleteFunc(c.seconds, func(f *inFlight) bool {
+func (c *Core) endSecondAttempts() {
+	c.secondAttempts = slices.DeleteFunc(c.secondAttempts, func(f *inFlight) bool {
 		if c.inFlight[f.id] != f {
 			return true
 		}

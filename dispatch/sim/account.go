@@ -274,8 +274,9 @@ func (w *World) applyEnd(a *account, r *jobs.Record) {
 			e.charged = true
 			a.charged++
 		}
-		// It is known late, when another attempt runs: it was given up as lost, or its record was.
-		a.hasLateFailure = a.hasLateFailure || e.lost || r.Next == jobs.Running
+		// A failure can be recorded late, while another attempt runs, if the attempt was given up as lost
+		// or its record was lost.
+		a.hasLateFailure = a.hasLateFailure || e.lost || w.damaged && r.Next == jobs.Running
 		if a.charged > w.tries(r.Job) && !a.hasLateFailure {
 			w.fail(TriesHold, "job %d has failed %d times of %d", r.Job, a.charged, w.tries(r.Job))
 		}

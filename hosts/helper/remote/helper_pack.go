@@ -19,8 +19,8 @@ import (
 // packLeast is the number of attempts in a pack below which a host makes none.
 const packLeast = 4
 
-// pack packs the files of attempts that have ended. If too many messages wait, this one is dropped: what
-// is left is packed at the end of the run.
+// pack packs the files of attempts that have ended. If too many messages wait, this one is dropped, and
+// its attempts are packed at the end of the run.
 func (h *helper) pack(m *hosts.Pack) {
 	if len(m.Attempts) == 0 || h.isFenced(m.Epoch, nil) || h.dir != h.workDir {
 		return
@@ -40,8 +40,8 @@ func (h *helper) pack(m *hosts.Pack) {
 	})
 }
 
-// packRest packs the files of all attempts that have ended here, after what is being packed now. No
-// process of the run is left that could start one.
+// packRest packs the files of all attempts that have ended here. It first waits for what is being packed
+// now. No process of the run is left that could start an attempt.
 func (h *helper) packRest() {
 	done := make(chan struct{})
 	if h.dir == h.workDir && h.packQueue.add("", 0, func() { h.packAll(); close(done) }) {

@@ -170,9 +170,8 @@ func TestHostPacksNothingInTheRunDirectory(t *testing.T) {
 	}
 }
 
-// TestHostPacksFollowNoLinks checks that a link in the place of an output, or of a directory of
-// attempts, leads no packing elsewhere, and that the latter is reported and keeps no other directory from
-// being packed (promise 5).
+// TestHostPacksFollowNoLinks checks that nothing is packed through a link in the place of an output or
+// of a directory of attempts. Such a directory is reported, and all others are packed.
 func TestHostPacksFollowNoLinks(t *testing.T) {
 	w := newWorld(t)
 	open, dir := w.ownPlace()
