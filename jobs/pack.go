@@ -9,7 +9,7 @@ import (
 )
 
 // packed holds the specifications and rows of a table. A finished job with a short command takes
-// about 140 bytes without pointers, instead of 350. PackIdle does not pack all rows.
+// about 100 bytes without pointers, instead of 350. PackIdle does not pack all rows.
 type packed struct {
 	blocks  blocks
 	specs   []address       // job id - 1
@@ -18,6 +18,7 @@ type packed struct {
 	spare   *openRow        // for the next row that is unpacked; nil: none
 	options Numbering[*Options]
 	hosts   Numbering[string]
+	start   Stamp // Attempt.Launched of the attempt that was packed first
 	buf     []byte
 
 	isWorking bool // made by NewWorking
@@ -433,6 +434,7 @@ func (r *RowReader) load(t *Table, id ID) *Job {
 func (p *packed) add(code func(c *codec)) address {
 	c := codec{packing: true, packed: p.buf[:0]}
 	code(&c)
+	c.packZeros()
 	p.buf = c.packed
 	return p.blocks.add(c.packed)
 }
@@ -486,22 +488,30 @@ func (l *Labels) codeAfter(c *codec, id ID) {
 	}
 }
 
-// codeRow packs or unpacks a row without its specification and attempts. The state comes first.
+// codeRow packs or unpacks a row without its specification and attempts. The state comes first. What
+// is usually 0 stands together, here and below, because the codec packs several zeros as a byte.
 func codeRow(c *codec, j *Job) {
 	codeNumber(c, &j.State)
+	codeNumber(c, &j.Seq)
+	round := j.Round - 1
+	codeNumber(c, &round)
 	c.codeFlags(&j.Urgent)
-	codeNumber(c, &j.Round)
 	codeNumber(c, &j.Failures)
 	codeNumber(c, &j.Priority)
-	codeNumber(c, &j.Seq)
 	codeNumber(c, &j.Retry)
 	c.codeTexts(&j.Reason, (*string)(&j.ReasonKind))
+	if !c.packing {
+		j.Round = 1 + round
+	}
 }
 
 // codeAttempt packs or unpacks an attempt without its ID, and its outcome if there is one.
 func (p *packed) codeAttempt(c *codec, a *Attempt, o *Outcome) {
 	var host int
 	if c.packing {
+		if len(p.hosts.Values) == 0 {
+			p.start = a.Launched
+		}
 		host = p.hosts.Number(a.Host)
 	}
 	ended := a.Outcome != nil
@@ -513,28 +523,48 @@ func (p *packed) codeAttempt(c *codec, a *Attempt, o *Outcome) {
 	}
 	codeNumber(c, &a.Machine)
 	codeNumber(c, &a.Slot)
-	codeNumber(c, &a.Round)
-	codeNumber(c, &a.Launched)
+	codeTimeSince(c, &a.Launched, p.start)
 	codeTimeSince(c, &a.Started, a.Launched)
-	c.codeTexts(&a.Reason)
-	if !ended {
-		return
+	if ended {
+		codeOutcome(c, o, a.Started)
+		if !c.packing {
+			a.Outcome = o
+		}
 	}
+	round := a.Round - 1
+	codeNumber(c, &round)
+	c.codeTexts(&a.Reason)
+	if !c.packing {
+		a.Round = 1 + round
+	}
+}
+
+// codeOutcome packs or unpacks an outcome. CPU time is measured in microseconds and memory in KiB, so
+// what remains is 0.
+func codeOutcome(c *codec, o *Outcome, started Stamp) {
+	const unitCPU, unitMemory = 1000, 1 << 10
+	elapsed := o.Ended - o.Started
+	codeNumber(c, &elapsed)
+	cpu, memory := o.CPU/unitCPU, o.MaxRSSBytes/unitMemory
+	codeNumber(c, &cpu)
+	codeNumber(c, &memory)
+	restCPU, restMemory := o.CPU%unitCPU, o.MaxRSSBytes%unitMemory
+	codeNumber(c, &restCPU)
+	codeNumber(c, &restMemory)
+	codeTimeSince(c, &o.Started, started)
 	c.codeFlags(&o.TimedOut, &o.Stopped, &o.DiskFull, &o.Unreturned)
-	codeNumber(c, &o.Exit)
-	codeTimeSince(c, &o.Started, a.Started)
-	codeTimeSince(c, &o.Ended, o.Started)
-	codeNumber(c, &o.CPU)
 	codeNumber(c, &o.Suspended)
-	codeNumber(c, &o.MaxRSSBytes)
 	codeNumber(c, &o.Files)
 	codeNumber(c, &o.LeftChildren)
 	codeNumber(c, &o.Memory)
 	codeNumber(c, &o.ProcessLimit.Kind)
 	codeNumber(c, &o.ProcessLimit.Max)
-	c.codeTexts(&o.Signal, &o.Error, &o.LastLine, &o.ProcessLimit.Path)
+	c.codeTexts(&o.ProcessLimit.Path, &o.Error)
+	codeNumber(c, &o.Exit)
+	c.codeTexts(&o.LastLine, &o.Signal)
 	if !c.packing {
-		a.Outcome = o
+		o.Ended = o.Started + elapsed
+		o.CPU, o.MaxRSSBytes = cpu*unitCPU+restCPU, memory*unitMemory+restMemory
 	}
 }
 
@@ -545,20 +575,64 @@ type codec struct {
 	packed  []byte // packed so far
 	text    string // to unpack
 	at      int    // index in text of what is unpacked next
+	zeros   int    // number of zeros that are not packed yet, or that are unpacked next
 }
+
+// A byte from minZeros to 0x7f stands for 2 to maxZeros zeros. A number whose varint would be such a
+// byte takes two bytes.
+const (
+	minZeros = 0x70
+	maxZeros = 0x7f - minZeros + 2
+)
 
 // codeNumber packs or unpacks an integer, in one byte if it is small.
 func codeNumber[T ~int | ~int32 | ~int64 | ~uint8](c *codec, n *T) {
 	if c.packing {
-		c.packed = binary.AppendVarint(c.packed, int64(*n))
+		c.packNumber(int64(*n))
 		return
+	}
+	*n = T(c.unpackNumber())
+}
+
+func (c *codec) packNumber(n int64) {
+	if n == 0 {
+		c.zeros++
+		return
+	}
+	c.packZeros()
+	u := uint64(n<<1) ^ uint64(n>>63)
+	if minZeros <= u && u < 0x80 {
+		c.packed = append(c.packed, byte(u)|0x80, 0)
+		return
+	}
+	c.packed = binary.AppendUvarint(c.packed, u)
+}
+
+func (c *codec) packZeros() {
+	for ; c.zeros > 1; c.zeros -= min(c.zeros, maxZeros) {
+		c.packed = append(c.packed, byte(minZeros+min(c.zeros, maxZeros)-2))
+	}
+	if c.zeros == 1 {
+		c.packed = append(c.packed, 0)
+	}
+	c.zeros = 0
+}
+
+func (c *codec) unpackNumber() int64 {
+	if c.zeros > 0 {
+		c.zeros--
+		return 0
 	}
 	u := uint64(c.text[c.at])
 	c.at++
-	if u >= 0x80 {
+	if u >= minZeros {
+		if u < 0x80 {
+			c.zeros = int(u) - minZeros + 1
+			return 0
+		}
 		u = c.unpackLong(u)
 	}
-	*n = T(int64(u>>1) ^ -int64(u&1))
+	return int64(u>>1) ^ -int64(u&1)
 }
 
 // unpackLong unpacks the rest of a number whose first byte is u.

@@ -29,10 +29,7 @@ func TestPackedSizeGrowsWithAttempts(t *testing.T) {
 				fold(Record{Kind: KindExited, Job: 1, N: i + 1, Next: next, Seq: seq,
 					Outcome: &Outcome{Exit: 75, Started: at, Ended: at + 1e9, CPU: 1e8, MaxRSSBytes: 1 << 22}})
 			}
-			size := 0
-			for _, b := range table.packed.blocks.all {
-				size += b.Len()
-			}
+			size := sizeOf(table)
 			if size > n*maxBytes || len(table.packed.open) > 0 {
 				t.Errorf("%d attempts take %d bytes, and %d rows are not packed", n, size, len(table.packed.open))
 			}
