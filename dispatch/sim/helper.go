@@ -107,15 +107,6 @@ func (p *helper) adopt() {
 	}
 	p.recount()
 	p.reportWithdrawn(leaseOverReason, gone...)
-	var started []hosts.StartedJob
-	for _, r := range h.heldAttempts {
-		if p.running.has(r.spooled.id) && r.supervisorLives {
-			started = append(started, hosts.StartedJob{Attempt: r.spooled.id, Slot: r.slot, At: r.started})
-		}
-	}
-	if started != nil {
-		p.sendEvent(sched.AttemptsStarted{Host: h.name, Msg: &hosts.Started{Jobs: started}})
-	}
 	h.w.after(0, h.fill)
 }
 
@@ -276,11 +267,20 @@ func (p *helper) heldState(id jobs.AttemptID) (hosts.ProbedJob, bool) {
 	if p.running.has(id) {
 		a := hosts.ProbedJob{Attempt: id, Answer: hosts.IsRunning}
 		if r := p.h.heldAttempt(id); r != nil {
-			a.Slot, a.Started = r.slot, r.started
+			r.answer(&a)
 		}
 		return a, true
 	}
 	return hosts.ProbedJob{Attempt: id, Answer: hosts.Buffered}, p.waiting.has(id)
+}
+
+// answer sets the answer for an attempt that a living supervisor holds. Until it has claimed the
+// attempt, it may refuse it.
+func (r *heldAttempt) answer(a *hosts.ProbedJob) {
+	a.Answer = hosts.Buffered
+	if r.claimed {
+		a.Answer, a.Slot, a.Started = hosts.IsRunning, r.slot, r.started
+	}
 }
 
 // pack packs attempts if the host keeps their files itself.
@@ -347,7 +347,7 @@ func (p *helper) examine(id jobs.AttemptID) hosts.ProbedJob {
 		return a
 	}
 	if r != nil && r.supervisorLives {
-		a.Answer, a.Slot, a.Started = hosts.IsRunning, r.slot, r.started
+		r.answer(&a)
 		return a
 	}
 	if errors.Is(err, fs.ErrNotExist) {

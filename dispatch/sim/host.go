@@ -318,7 +318,8 @@ func (p *helper) resolve(id jobs.AttemptID) {
 			return
 		}
 		a := p.examine(id)
-		if a.Answer != hosts.IsRunning && a.Answer != hosts.Unknown {
+		switch a.Answer {
+		case hosts.HasExited, hosts.NeverStarted, hosts.Dead:
 			p.forgetEnded(id)
 			p.h.forget(id)
 		}

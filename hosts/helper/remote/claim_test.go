@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
 )
@@ -66,6 +67,38 @@ func TestSecondClaimLoses(t *testing.T) {
 			t.Errorf("network %v: %v is left", network, names)
 		}
 	}
+}
+
+// TestTakenIsNotStarted checks that an attempt whose supervisor has not made the claim yet, as on a full
+// or hung disk, counts as waiting for its own helper and the next one: a start is never reported before
+// the claim exists (promise 1). Later it runs once.
+func TestTakenIsNotStarted(t *testing.T) {
+	gate := filepath.Join(t.TempDir(), "gate")
+	w := newWorld(t, hangEnv+"=1.1.status:"+gate)
+	f := w.start(w.open())
+	f.launch(job("1.1", "exit 3"))
+	polltest.Until(t, "the attempt is taken", func() bool {
+		names, err := os.ReadDir(w.spool().path(dirTaken))
+		return err == nil && len(names) == 1
+	})
+	f.crash()
+	f = w.start(w.open())
+	f.answers("1.1", hosts.Buffered)
+	f.launch(job("1.1", "exit 4")) // a copy
+	if p := f.probed("1.1"); p.Answer != hosts.Buffered {
+		t.Errorf("the answer to a copy of the launch is %+v", p)
+	}
+	f.send(&hosts.Withdraw{Epoch: 1, Attempts: []jobs.AttemptID{attemptID(t, "1.1")}})
+	if p := f.probed("1.1"); p.Answer != hosts.Buffered {
+		t.Errorf("the answer to a withdrawal that came too late is %+v", p)
+	}
+	for _, m := range f.pending {
+		if m, ok := m.(*hosts.Started); ok {
+			t.Errorf("reported without a claim: %+v", m)
+		}
+	}
+	write(t, gate, "")
+	f.exits("1.1", 3)
 }
 
 // TestProberJudgesByFiles checks that a prober judges by files alone and reports an attempt as dead

@@ -85,23 +85,31 @@ func (s *slot) search(id jobs.AttemptID) (found bool) {
 	}
 	holders[id] = s.holder
 	t := scan(nil)
+	for pid, attempt := range t.attempts(s.cookiePrefix) {
+		if by, runs := holders[attempt]; runs && !t.isBelow(pid, by.PID) && !isBelowNow(t[pid], by.PID) {
+			return true
+		}
+	}
+	return len(hungProcs.ownProcs()) > 0
+}
+
+// attempts returns the attempts of the processes whose cookies begin with prefix, by pid.
+func (t table) attempts(prefix string) map[int]jobs.AttemptID {
 	var pids []int
 	for pid, p := range t {
 		if isEndable(p) {
 			pids = append(pids, pid)
 		}
 	}
+	found := map[int]jobs.AttemptID{}
 	for pid, m := range cookiesOf(pids) {
-		name, ok := strings.CutPrefix(m.cookie, s.cookiePrefix)
-		if !ok {
-			continue
-		}
-		attempt, err := jobs.ParseAttemptID(name)
-		if by, runs := holders[attempt]; err == nil && runs && !t.isBelow(pid, by.PID) && !isBelowNow(t[pid], by.PID) {
-			return true
+		if name, ok := strings.CutPrefix(m.cookie, prefix); ok {
+			if id, err := jobs.ParseAttemptID(name); err == nil {
+				found[pid] = id
+			}
 		}
 	}
-	return len(hungProcs.ownProcs()) > 0
+	return found
 }
 
 // maxDepth bounds the way from a process to its ancestors, because a snapshot with reused pids may

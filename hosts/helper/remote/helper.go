@@ -103,6 +103,7 @@ type helper struct {
 type heldAttempt struct {
 	holder  holder
 	group   pgroup // process group of its shell
+	claimed bool   // it is known to have been claimed; until then it may still be refused
 	takenAt jobs.Stamp
 	ended   chan struct{} // closed when it has ended
 }

@@ -19,8 +19,8 @@ import (
 )
 
 // adoptSpool takes over what an earlier helper left in the spool. Waiting specs are queued again
-// under our generation or, if their lease has run out, withdrawn. Running attempts are
-// reported.
+// under our generation or, if their lease has run out, withdrawn. The dispatcher asks about attempts
+// that supervisors hold.
 func (h *helper) adoptSpool() {
 	h.mu.Lock()
 	ended := h.control.word(ctlEnd).Swap(0) != 0
@@ -47,15 +47,7 @@ func (h *helper) adoptSpool() {
 	h.reconcileTakenLocked()
 	h.startSupervisorsLocked()
 	h.wakePipe.send()
-	var started []hosts.StartedJob
-	for id, r := range h.running {
-		started = append(started, hosts.StartedJob{Attempt: id, Slot: r.holder.Slot, At: r.takenAt})
-	}
 	h.mu.Unlock()
-	if len(started) > 0 {
-		slices.SortFunc(started, func(a, b hosts.StartedJob) int { return a.Attempt.Compare(b.Attempt) })
-		h.outbox.send(&hosts.Started{Jobs: started})
-	}
 }
 
 // wasRebooted records the boot in the spool and reports whether the machine was rebooted
@@ -199,7 +191,8 @@ func (h *helper) resolveLocked(id jobs.AttemptID, by holder, job pgroup) {
 		p := h.settleFate(id, job)
 		h.mu.Lock()
 		delete(h.resolved, id)
-		if p.Answer != hosts.IsRunning && p.Answer != hosts.Unknown {
+		switch p.Answer {
+		case hosts.HasExited, hosts.NeverStarted, hosts.Dead:
 			h.removeEndedLocked(id)
 			unlinkat(h.taken, takenName(id, by), 0)
 		}

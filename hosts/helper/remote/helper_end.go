@@ -73,18 +73,7 @@ func (h *helper) endNotHeld(ids []jobs.AttemptID) {
 				listProcs(left))
 		}
 	}
-	var all sync.WaitGroup
-	for _, id := range ids {
-		all.Go(func() {
-			p := h.settleFate(id, pgroup{})
-			if p.Answer == hosts.NeverStarted {
-				h.sendWithdrawn([]jobs.AttemptID{id}, "it had not started")
-				return
-			}
-			h.sendResults([]hosts.ProbedJob{p})
-		})
-	}
-	all.Wait()
+	h.sendResults(h.findFates(ids, pgroup{}, true))
 }
 
 // endHeld ends an attempt that a supervisor holds.
@@ -235,11 +224,30 @@ func (h *helper) endLimit() time.Duration {
 // endRun cleans this host up. Afterwards no process of the run is alive, except for children
 // that are to be kept, and the spool is removed. Outputs and sentinels stay. It waits for
 // the link never, and for file systems within limits. With pack, it packs outputs and sentinels.
+// Each step may take long, so a successor may begin during any of them. Then the next one is not begun.
 func (h *helper) endRun(pack bool) {
-	if h.isShutOut() {
-		h.reportTakenOver()
-		return
+	onlyOwn := false // all supervisors alive were started by this helper
+	for _, step := range []func(){
+		func() { onlyOwn = h.endJobs() },
+		func() { h.dismissSupervisors(onlyOwn) },
+		func() {
+			if pack {
+				h.packRest()
+			}
+		},
+		h.removeSpool,
+	} {
+		if h.isShutOut() {
+			h.reportTrouble("another helper has taken over on this host; it must end the run")
+			return
+		}
+		step()
 	}
+}
+
+// endJobs ends all jobs, earlier helpers, and what jobs have left behind. It reports whether all
+// supervisors that are alive were started by this helper.
+func (h *helper) endJobs() bool {
 	h.takeBackAll("the run is over")
 	h.mu.Lock()
 	h.closing = true
@@ -254,13 +262,14 @@ func (h *helper) endRun(pack bool) {
 	if len(older) > 0 {
 		h.reportTrouble("an earlier helper of this run could not be ended: %s", listProcs(older))
 	}
-	var onlyOwn atomic.Bool // all supervisors alive were started by this helper
+	var onlyOwn atomic.Bool
 	withTimeout(h.config.Grace+20*time.Second, func() { onlyOwn.Store(h.endChildren() && len(older) == 0) })
-	if h.isShutOut() {
-		h.reportTakenOver()
-		return
-	}
-	if !h.dismissOwn() || !onlyOwn.Load() {
+	return onlyOwn.Load()
+}
+
+// dismissSupervisors makes all supervisors leave, and ends what they leave behind.
+func (h *helper) dismissSupervisors(onlyOwn bool) {
+	if !h.dismissOwn() || !onlyOwn {
 		h.dismissAll()
 	}
 	// We are now the parent of what the supervisors could not end.
@@ -271,14 +280,6 @@ func (h *helper) endRun(pack bool) {
 	}
 	withTimeout(filesTimeout, h.removeClaims)
 	withTimeout(filesTimeout, func() { placeKeptFiles(h.spool, &h.config, h.holder()) })
-	if h.isShutOut() {
-		h.reportTakenOver()
-		return
-	}
-	if pack {
-		h.packRest()
-	}
-	h.removeSpool()
 }
 
 // dismissOwn makes the supervisors that this helper has started leave. It reports whether they have.
@@ -321,11 +322,6 @@ func (h *helper) removeUnusedSpool() {
 // hasEnded reports whether the run has ended on this host. Only the helper that removes its
 // traces is left.
 func (h *helper) hasEnded() bool { return h.control.word(ctlEnd).Load() != 0 }
-
-// reportTakenOver reports why this helper does not end the run.
-func (h *helper) reportTakenOver() {
-	h.reportTrouble("another helper has taken over on this host; it must end the run")
-}
 
 // endChildren ends what jobs have left behind: all processes with a cookie of this run and
 // host, everything below our supervisors, and orphans. It reports whether it scanned the

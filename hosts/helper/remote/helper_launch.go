@@ -33,10 +33,18 @@ func (h *helper) launch(m *hosts.Launch) {
 		return
 	}
 	h.extendLease(m.ExpireUptime)
+	refused, held := h.spoolSpecs(m)
+	for _, m := range refused {
+		h.outbox.send(m)
+	}
+	h.answerProbe(held)
+}
+
+// spoolSpecs writes the specs of a launch into the spool. It returns those that it could not write, and
+// those that were here already.
+func (h *helper) spoolSpecs(m *hosts.Launch) (refused refusals, held []jobs.AttemptID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var refused refusals
-	var known []hosts.ProbedJob
 	var buf []byte
 	for i := range m.Jobs {
 		job := &m.Jobs[i]
@@ -44,8 +52,8 @@ func (h *helper) launch(m *hosts.Launch) {
 			refused.add(job.Attempt, fmt.Sprintf("%s is not an attempt", job.Attempt))
 			continue
 		}
-		if p, ok := h.knownLocked(job.Attempt); ok {
-			known = append(known, p)
+		if h.holdsLocked(job.Attempt) {
+			held = append(held, job.Attempt)
 			continue
 		}
 		if job.Files != nil {
@@ -72,10 +80,7 @@ func (h *helper) launch(m *hosts.Launch) {
 	}
 	h.startSupervisorsLocked()
 	h.wakePipe.send()
-	for _, m := range refused {
-		h.outbox.send(m)
-	}
-	h.sendProbed(known)
+	return refused, held
 }
 
 // refusals collects the refused attempts of a launch, in one message per reason.
@@ -94,34 +99,34 @@ func (r *refusals) add(id jobs.AttemptID, why string) {
 // refuseLate refuses a launch that came too late. For attempts that an earlier copy of the launch
 // contained, it reports their state instead.
 func (h *helper) refuseLate(ids []jobs.AttemptID, late time.Duration) {
-	known, refused := h.splitKnown(ids)
-	h.sendRefused(refused, fmt.Sprintf("the launch came %v too late", late))
-	h.sendProbed(known)
-}
-
-// splitKnown returns the state of those attempts that wait or run here, and the others.
-func (h *helper) splitKnown(ids []jobs.AttemptID) (known []hosts.ProbedJob, others []jobs.AttemptID) {
+	var held, refused []jobs.AttemptID
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	for _, id := range ids {
-		if p, ok := h.knownLocked(id); ok {
-			known = append(known, p)
+		if h.holdsLocked(id) {
+			held = append(held, id)
 		} else {
-			others = append(others, id)
+			refused = append(refused, id)
 		}
 	}
-	return known, others
+	h.mu.Unlock()
+	h.sendRefused(refused, fmt.Sprintf("the launch came %v too late", late))
+	h.answerProbe(held)
 }
 
-// knownLocked returns the state of an attempt that waits or runs here.
-func (h *helper) knownLocked(id jobs.AttemptID) (hosts.ProbedJob, bool) {
-	if r := h.running[id]; r != nil {
+// holdsLocked reports whether an attempt waits or is held by a supervisor here.
+func (h *helper) holdsLocked(id jobs.AttemptID) bool { return h.waiting[id] || h.running[id] != nil }
+
+// knownLocked returns the state of an attempt that waits or runs here. ok is false for all others, and
+// for one that a supervisor has taken and may still refuse.
+func (h *helper) knownLocked(id jobs.AttemptID) (p hosts.ProbedJob, ok bool) {
+	r := h.running[id]
+	switch {
+	case r != nil && r.claimed:
 		return hosts.ProbedJob{Attempt: id, Answer: hosts.IsRunning, Slot: r.holder.Slot, Started: r.takenAt}, true
-	}
-	if h.waiting[id] {
+	case r == nil && h.waiting[id]:
 		return hosts.ProbedJob{Attempt: id, Answer: hosts.Buffered}, true
 	}
-	return hosts.ProbedJob{}, false
+	return p, false
 }
 
 // spoolSpec writes a spec. It reuses a file if there is one, because creating files is the

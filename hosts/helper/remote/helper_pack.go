@@ -33,8 +33,7 @@ func (h *helper) pack(m *hosts.Pack) {
 		_, err := h.packer(func(id jobs.AttemptID) bool {
 			h.mu.Lock()
 			defer h.mu.Unlock()
-			_, held := h.knownLocked(id) // a copy of its launch may wait in the spool
-			return may(id) && !held
+			return may(id) && !h.holdsLocked(id) // a copy of its launch may wait in the spool
 		}).Pack(shard)
 		h.reportPackTrouble(err)
 	})

@@ -27,19 +27,22 @@ func (h *helper) probe(m *hosts.Probe) {
 // answerProbe reports the state of each attempt. Those that neither wait nor run here are
 // examined in another goroutine, because file systems may hang.
 func (h *helper) answerProbe(ids []jobs.AttemptID) {
-	known, rest := h.splitKnown(ids)
+	var known []hosts.ProbedJob
+	var rest []jobs.AttemptID
+	h.mu.Lock()
+	for _, id := range ids {
+		if p, ok := h.knownLocked(id); ok {
+			known = append(known, p)
+		} else {
+			rest = append(rest, id)
+		}
+	}
+	h.mu.Unlock()
 	h.sendProbed(known)
 	if len(rest) == 0 {
 		return
 	}
-	accepted := h.probes.do(func() {
-		var found []hosts.ProbedJob
-		for _, id := range rest {
-			found = append(found, h.settleFate(id, pgroup{}))
-		}
-		h.sendResults(found)
-	})
-	if !accepted {
+	if !h.probes.do(func() { h.sendResults(h.findFates(rest, pgroup{}, true)) }) {
 		var unknown []hosts.ProbedJob
 		for _, id := range rest {
 			unknown = append(unknown, hosts.ProbedJob{Attempt: id, Why: whyHangs})
@@ -62,79 +65,133 @@ func (h *helper) sendResults(found []hosts.ProbedJob) {
 	h.sendProbed(found)
 }
 
-// settleFate finds out what happened to an attempt from its files: a sentinel, a living
-// supervisor, or a claim. It returns "never started" only after it has created the status
-// file itself, and "dead" only when no process of the attempt is left. job is the attempt's
-// process group, as far as it is known.
+// settleFate is findFates for one attempt, which may get a tombstone.
 func (h *helper) settleFate(id jobs.AttemptID, job pgroup) hosts.ProbedJob {
-	return h.findFate(id, job, true)
+	return h.findFates([]jobs.AttemptID{id}, job, true)[0]
 }
 
-// findFate is settleFate that creates a tombstone only if mayEntomb is true. Otherwise an attempt
-// without a claim stays unknown.
-func (h *helper) findFate(id jobs.AttemptID, job pgroup, mayEntomb bool) hosts.ProbedJob {
-	p := hosts.ProbedJob{Attempt: id}
+// findFates finds out what happened to attempts from their files: sentinels, living supervisors, and
+// claims. It reports "never started" only after it has created the status file itself, and "dead" only
+// when no process of the attempt is left. job is the process group of the attempt if there is only
+// one, as far as it is known. Unless mayEntomb is true, no tombstone is created, and an attempt without
+// a claim stays unknown.
+func (h *helper) findFates(ids []jobs.AttemptID, job pgroup, mayEntomb bool) []hosts.ProbedJob {
+	found, open := make([]hosts.ProbedJob, len(ids)), make([]openFate, len(ids))
 	// Read taken/ first: what is not held any more has its sentinel by then.
 	taken, err := h.spool.takenAttempts()
-	if err != nil {
-		p.Why = err.Error()
-		return p
+	scans := false
+	for i, id := range ids {
+		p, o := &found[i], &open[i]
+		p.Attempt = id
+		if err != nil {
+			p.Why = err.Error()
+			continue
+		}
+		o.by, o.holds = taken[id]
+		o.held = o.holds && o.by.isAlive()
+		o.isOpen = h.readAnswer(p, o)
+		if o.isOpen {
+			scans = scans || o.held || !o.holds && (o.f.State == attempts.Nothing || o.f.State == attempts.Claimed)
+		}
 	}
-	by, holds := taken[id]
-	held := holds && by.isAlive()
-	f, err := h.readFate(id)
+	var runs map[jobs.AttemptID]holder
+	if scans {
+		runs = h.findProcesses() // reads all of /proc, so all attempts share it
+	}
+	for i := range found {
+		if open[i].isOpen {
+			h.conclude(&found[i], &open[i], runs, job, mayEntomb)
+		}
+	}
+	return found
+}
+
+// openFate is what the files of an attempt show. isOpen reports whether that is no answer.
+type openFate struct {
+	isOpen bool
+	f      attempts.Fate
+	by     holder // according to taken/
+	holds  bool   // there is one
+	held   bool   // and it is alive
+}
+
+// readAnswer sets the answer for an attempt if its files are one. It reports whether they are not.
+func (h *helper) readAnswer(p *hosts.ProbedJob, o *openFate) (isOpen bool) {
+	f, err := h.readFate(p.Attempt)
+	o.f = f
 	switch {
 	case f.State == attempts.Finished: // its supervisor may not have reported that yet
 		p.Answer, p.Slot, p.Started, p.Outcome = hosts.HasExited, f.Slot, f.Outcome.Started, &f.Outcome
-		return p
-	case held:
-		p.Answer, p.Slot, p.Started = hosts.IsRunning, by.Slot, h.takenAt(id, by)
-		return p
-	case err != nil:
+	case o.held && f.State == attempts.Claimed:
+		h.setRunning(p, o.by)
+	case err != nil && !o.held:
 		p.Why = err.Error()
-		return p
+	default:
+		return true
+	}
+	return false
+}
+
+// setRunning sets the answer for an attempt that a living supervisor has claimed.
+func (h *helper) setRunning(p *hosts.ProbedJob, by holder) {
+	p.Answer, p.Slot, p.Started = hosts.IsRunning, by.Slot, h.takenAt(p.Attempt, by)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r := h.running[p.Attempt]; r != nil {
+		r.claimed = true
+	}
+}
+
+// conclude sets the answer for an attempt whose files are none. runs is a result of findProcesses.
+func (h *helper) conclude(p *hosts.ProbedJob, o *openFate, runs map[jobs.AttemptID]holder, job pgroup, mayEntomb bool) {
+	id, f := p.Attempt, o.f
+	by, some := runs[id]
+	if o.held {
+		// It was taken, but not claimed. On a full disk it will be refused. But somebody may also have
+		// deleted the claim of a running attempt.
+		p.Answer = hosts.Buffered
+		if some {
+			h.setRunning(p, o.by)
+		}
+		return
 	}
 	started := job.id != 0
-	if !holds && (f.State == attempts.Nothing || f.State == attempts.Claimed) {
-		by, runs, some := h.findProcesses(id)
-		if runs {
-			return h.hold(p, f, by)
+	if !o.holds && (f.State == attempts.Nothing || f.State == attempts.Claimed) {
+		if by.PID > 0 {
+			*p = h.hold(*p, f, by)
+			return
 		}
 		started = started || some
 	}
 	// A job can remove its status file. Look for other evidence of a start before making a
 	// tombstone. Such evidence outweighs any tombstone.
+	var err error
 	if !started {
-		if started, err = h.hasFiles(id); err != nil {
-			p.Why = err.Error()
-			return p
-		}
+		started, err = h.hasFiles(id)
 	}
-	if f.State == attempts.Nothing && mayEntomb {
-		switch err := h.tombstone(id); {
-		case errors.Is(err, errClaimed):
-			return h.findFate(id, job, false)
-		case err != nil:
-			p.Why = err.Error()
-			return p
+	if err == nil && f.State == attempts.Nothing && mayEntomb {
+		if err = h.tombstone(id); errors.Is(err, errClaimed) {
+			*p = h.findFates([]jobs.AttemptID{id}, job, false)[0]
+			return
 		}
 		f.State = attempts.NeverStarts
 	}
 	switch {
+	case err != nil:
+		p.Why = err.Error()
 	case f.State == attempts.Nothing && !started:
 		p.Why = "it was not claimed"
-		return p
 	case f.State == attempts.NeverStarts && (!started || f.Claim.Tombstone && !isByProber(f.Claim)):
-		if holds { // a dead supervisor held it, and there is no evidence of a start
+		if o.holds { // a dead supervisor held it, and there is no evidence of a start
 			if left := h.endAttempt(id, pgroup{}); len(left) > 0 {
 				p.Why = notEnded + listProcs(left)
-				return p
+				return
 			}
 		}
 		p.Answer = hosts.NeverStarted
-		return p
+	default:
+		*p = h.confirmDead(*p, f, job)
 	}
-	return h.confirmDead(p, f, job)
 }
 
 // isByProber reports whether a tombstone was made by a prober that found no claim, and not by
@@ -290,6 +347,15 @@ func (h *helper) listAll(m *hosts.List) {
 			piece = &hosts.Listed{}
 		}
 	}
+	var rest []jobs.AttemptID // examined together
+	examine := func(most int) {
+		if len(rest) > most {
+			for _, p := range h.findFates(rest, pgroup{}, false) {
+				add(p)
+			}
+			rest = nil
+		}
+	}
 	ids, err := h.listSpooled()
 	told := make(map[jobs.AttemptID]bool, len(ids))
 	for _, id := range ids {
@@ -297,38 +363,35 @@ func (h *helper) listAll(m *hosts.List) {
 		h.mu.Lock()
 		p, known := h.knownLocked(id)
 		h.mu.Unlock()
-		if !known {
-			p = h.findFate(id, pgroup{}, false)
+		if known {
+			add(p)
+		} else {
+			rest = append(rest, id)
 		}
-		add(p)
 	}
+	examine(0)
 	err2 := attempts.EachFate(readOnlyOS, h.dir, h.config.Run, h.config.Host, m.Jobs, func(f attempts.Fate) error {
-		if h.newerEpoch(m.Epoch) != 0 {
+		switch {
+		case h.newerEpoch(m.Epoch) != 0:
 			return errListFenced
-		}
-		if !told[f.Attempt] {
-			add(h.listedJob(f))
+		case told[f.Attempt]:
+		case f.State == attempts.Finished:
+			add(hosts.ProbedJob{Attempt: f.Attempt, Answer: hosts.HasExited, Slot: f.Slot, Started: f.Outcome.Started,
+				Outcome: &f.Outcome})
+		case f.State == attempts.NeverStarts:
+			add(hosts.ProbedJob{Attempt: f.Attempt, Answer: hosts.NeverStarted})
+		default:
+			rest = append(rest, f.Attempt)
+			examine(listPiece)
 		}
 		return nil
 	})
+	examine(0)
 	if err = cmp.Or(err, err2); err != nil {
 		piece.Why = err.Error()
 	}
 	piece.Last, piece.All = true, len(m.Jobs) == 0
 	h.outbox.send(piece)
-}
-
-// listedJob returns the state of an attempt that is not in the spool, from its status file if
-// that is sufficient.
-func (h *helper) listedJob(f attempts.Fate) hosts.ProbedJob {
-	switch f.State {
-	case attempts.Finished:
-		return hosts.ProbedJob{Attempt: f.Attempt, Answer: hosts.HasExited, Slot: f.Slot, Started: f.Outcome.Started,
-			Outcome: &f.Outcome}
-	case attempts.NeverStarts:
-		return hosts.ProbedJob{Attempt: f.Attempt, Answer: hosts.NeverStarted}
-	}
-	return h.findFate(f.Attempt, pgroup{}, false)
 }
 
 // listSpooled returns the attempts of which the spool has something: waiting, held, or ended

@@ -157,9 +157,10 @@ func (h *helper) handleReportLocked(r *report, b *batch) {
 		// Only the number of the group is known; learnGroups adds its leader.
 		group := pgroup{id: r.Job, since: r.By.Start}
 		if old := h.running[id]; old != nil {
-			old.holder, old.group, old.takenAt = r.By, group, r.At
+			old.holder, old.group, old.claimed, old.takenAt = r.By, group, true, r.At
 		} else {
-			h.running[id] = &heldAttempt{holder: r.By, group: group, takenAt: r.At, ended: make(chan struct{})}
+			h.running[id] = &heldAttempt{holder: r.By, group: group, claimed: true, takenAt: r.At,
+				ended: make(chan struct{})}
 		}
 		h.started = append(h.started, newStart{id, uptime()})
 		b.started = append(b.started, hosts.StartedJob{Attempt: id, Slot: r.By.Slot, At: r.At})

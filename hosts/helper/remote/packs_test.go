@@ -157,6 +157,32 @@ func TestHostPacksWhatItKeeps(t *testing.T) {
 	must(t, read.wait())
 }
 
+// TestShutOutWhilePacking checks that a helper whose dispatcher is replaced while it packs at the end of
+// the run leaves the spool to its successor (promise 1).
+func TestShutOutWhilePacking(t *testing.T) {
+	w := newWorld(t)
+	open, dir := w.ownPlace()
+	removed := jobs.AttemptFile(dir, attemptID(t, "1.1"), jobs.FileOut)
+	call := (&plan{Root: filepath.Dir(w.base)}).key("host0", "unlink", removed)
+	hangs, release := hang(t, w, call.Role, call.Op, call.Path)
+	f := w.start(open)
+	f.runShort(1, 6)
+	f.send(&hosts.Bye{End: true, Pack: true})
+	hangs()
+	w.control().word(ctlEpoch).Store(2)
+	release()
+	await(f, func(m *hosts.Trouble) bool { return strings.Contains(m.Text, "taken over") })
+	f.wait()
+	if _, err := os.Stat(w.spool().path(fileControl)); err != nil {
+		t.Errorf("the spool of the next helper: %v", err)
+	}
+	open.Epoch = 2
+	g := w.start(open)
+	g.hasExited("1.1", 3)
+	g.send(&hosts.Bye{End: true})
+	must(t, g.wait())
+}
+
 // TestHostPacksNothingInTheRunDirectory checks that a host leaves the attempts in a run directory, which
 // it shares with others, to the dispatcher.
 func TestHostPacksNothingInTheRunDirectory(t *testing.T) {

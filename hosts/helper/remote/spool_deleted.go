@@ -75,21 +75,23 @@ func isReplaced(path string, device, inode uint64) bool {
 	return uint64(st.Dev) != device || st.Ino != inode
 }
 
-// findProcesses returns the living supervisor of this spool that runs an attempt, found by the
-// processes of the attempt. hasProcesses reports whether there are such processes at all.
-func (h *helper) findProcesses(id jobs.AttemptID) (by holder, runs, hasProcesses bool) {
+// findProcesses returns the attempts that have living processes, each with the living supervisor of this
+// spool that runs it. If there is none, the holder is zero.
+func (h *helper) findProcesses() map[jobs.AttemptID]holder {
 	t := scan(nil)
-	list := jobTree(cookie(h.config.Run, h.config.Host, id.String()), pgroup{}, nil, nil)(t)
-	for _, p := range list {
-		for at, ok := p, true; ok && at.pid > 1; at, ok = t[at.ppid] {
+	found := map[jobs.AttemptID]holder{}
+	for pid, id := range t.attempts(cookie(h.config.Run, h.config.Host, "")) {
+		by := found[id]
+		for at, ok := t[pid]; ok && at.pid > 1 && by.PID == 0; at, ok = t[at.ppid] {
 			if h.spool.isSupervisor(at) {
 				words := bytes.Split(procFile(at.pid, "cmdline"), []byte{0})
 				slot, _ := strconv.Atoi(string(words[min(3, len(words)-1)]))
-				return holder{slot, at.pid, at.start}, true, true
+				by = holder{slot, at.pid, at.start}
 			}
 		}
+		found[id] = by
 	}
-	return holder{}, false, len(list) > 0
+	return found
 }
 
 // hold records again that a supervisor runs an attempt, after its entry in taken/ was deleted, and
