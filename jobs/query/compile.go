@@ -108,6 +108,9 @@ func (c *compiler[R]) compileComparison(n *node) (func(R) bool, error) {
 	if a.field != nil && b.isLiteral() {
 		match, err := a.field.compileComparison(op, b.node)
 		if err != nil {
+			if b.node.kind == wordNode {
+				err = fmt.Errorf("%w%s", err, calculationHint(b.node.text))
+			}
 			return nil, c.fail(b.node.pos, err)
 		}
 		return match, nil
@@ -240,7 +243,8 @@ func (c *compiler[R]) number(o, other operand[R]) (*calculation[R], error) {
 		v = ValueOf(o.node.text)
 	}
 	if v.Kind != Number && other.calc != nil {
-		return nil, c.fail(o.node.pos, fmt.Errorf("a number is expected, not %s", quote(o.node.text)))
+		return nil, c.fail(o.node.pos, fmt.Errorf("a number is expected, not %s%s", quote(o.node.text),
+			calculationHint(o.node.text)))
 	}
 	e, x := estimateOf(&v), exact{}
 	if v.Kind == Number {

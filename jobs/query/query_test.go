@@ -205,6 +205,7 @@ func TestErrorsHavePositionsAndAdvice(t *testing.T) {
 		{"note * 2 > 1", 0, `its value "a" is not a number`}, {"'a' + 1 > 1", 0,
 			`the text "a" cannot be calculated with`}, {"host + 1 > 1", 0, "host is a text"},
 		{"C + 1 > x", 8, `a number is expected, not "x"`},
+		{"exit<2*C", 5, `and "2*C" is not; write spaces around`}, {"C + 1 > 2*C", 8, `not "2*C"; write spaces around`},
 		{"(C > 1) + 1 > 1", 3, "a ) is expected"}, {"C and C > 1", 2, `after "C"`}, {"C > 1 and 2 ~ x", 10,
 			"compares a field"}, {"2 < D", 4, `there is no column "D"`},
 	} {
