@@ -276,7 +276,7 @@ func (w *World) applyEnd(a *account, r *jobs.Record) {
 		}
 		// A failure can be recorded late, while another attempt runs, if the attempt was given up as lost
 		// or its record was lost.
-		a.hasLateFailure = a.hasLateFailure || e.lost || r.Next == jobs.Running
+		a.hasLateFailure = a.hasLateFailure || e.lost || w.damaged && r.Next == jobs.Running
 		if a.charged > w.tries(r.Job) && !a.hasLateFailure {
 			w.fail(TriesHold, "job %d has failed %d times of %d", r.Job, a.charged, w.tries(r.Job))
 		}
