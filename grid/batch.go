@@ -85,7 +85,11 @@ func ReadBatch(files []string, named bool, read func(file string) ([]*jobs.Spec,
 			s.ID = base + jobs.ID(k+1)
 			s.ShiftAfter(base)
 		}
-		b.Specs = append(b.Specs, specs...)
+		if len(b.Specs) == 0 {
+			b.Specs = specs // the only ones of most batches, and perhaps a million
+		} else {
+			b.Specs = append(b.Specs, specs...)
+		}
 		if err := b.addColumns(file, columns); err != nil {
 			faults = append(faults, err)
 		}

@@ -71,6 +71,9 @@ func (s *Scanner) All() ([]*Spec, error) {
 // keyValue is one option of a #DCS line.
 type keyValue struct{ key, value string }
 
+// isShared reports whether the option is one of Options, which jobs share.
+func (kv keyValue) isShared() bool { return kv.key != "name" && kv.key != "after" }
+
 // isDirective reports whether a line (without leading blanks) is a #DCS line.
 func isDirective(line []byte) bool { return len(line) >= 4 && string(line[:4]) == "#DCS" }
 

@@ -93,3 +93,24 @@ func BenchmarkParse(b *testing.B) {
 		})
 	}
 }
+
+// TestEqualDependenciesAreShared checks that consecutive jobs with the same dependencies share them, that
+// a job with others has its own, and that an option of one job is none of the next one.
+func TestEqualDependenciesAreShared(t *testing.T) {
+	specs, err := Parse(strings.NewReader("a\nb\n#DCS after=1\nc\n#DCS after=1\nd\n#DCS after=2\ne\n"+
+		"#DCS name=x after=2 tries=7\nf\n#DCS name=y\ng\n"), "jobs.txt", false, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"", "", "1", "1", "2", "2", ""} {
+		if got := specs[i].After().String(); got != want {
+			t.Errorf("job %d comes after %q, want %q", i+1, got, want)
+		}
+	}
+	if specs[2].Labels != specs[3].Labels || specs[3].Labels == specs[4].Labels || specs[6].Labels != nil {
+		t.Error("not exactly the equal dependencies are shared")
+	}
+	if specs[5].Tries != 7 || specs[6].Tries != 0 || specs[6].Name != "y" || specs[6].Options != specs[0].Options {
+		t.Errorf("jobs 6 and 7 are %+v and %+v", specs[5], specs[6])
+	}
+}

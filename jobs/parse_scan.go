@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"path"
+	"slices"
 	"strings"
 
 	"dcs-tui/internal/text"
@@ -35,6 +36,8 @@ type Scanner struct {
 	names       []jobName // of the jobs so far
 	defaults    settings
 	shared      *Options   // the defaults, interned; nil after a change
+	own         settings   // of the line or job that is being parsed
+	labels      *Labels    // of the last job
 	pending     []keyValue // options of the next job
 	pendingLine int        // of the first of them
 	defaultLine int        // of a default that no job has followed yet
@@ -127,8 +130,10 @@ func (s *Scanner) scan() (spec *Spec, more bool, err error) {
 			} else {
 				err = s.addDirective(string(line[4:]), at)
 			}
-			if isDefault, _, _ := parseDirective(string(line[4:])); err != nil && isDefault && s.stream {
-				return nil, false, s.errorAt(at, err) // all jobs that follow would lack it
+			if err != nil && s.stream {
+				if isDefault, _, _ := parseDirective(string(line[4:])); isDefault {
+					return nil, false, s.errorAt(at, err) // all jobs that follow would lack it
+				}
 			}
 		case line[0] == '#':
 			if at == 1 && isScript(line) {
@@ -244,7 +249,8 @@ func (s *Scanner) addDirective(text string, at int) error {
 		return err
 	}
 	s.defaults.last = s.id - 1
-	next := s.defaults
+	next := &s.own
+	*next = s.defaults
 	for _, kv := range options {
 		if !isDefault {
 			for _, earlier := range s.pending {
@@ -258,7 +264,7 @@ func (s *Scanner) addDirective(text string, at int) error {
 		}
 	}
 	if isDefault {
-		s.defaults, s.shared, s.defaultLine = next, nil, at
+		s.defaults, s.shared, s.defaultLine = *next, nil, at
 	} else {
 		s.pending = append(s.pending, options...)
 	}
@@ -272,16 +278,23 @@ func (s *Scanner) job(command string, at int) *Spec {
 	}
 	name, after, options := s.defaults.name, s.defaults.after, s.shared
 	if len(s.pending) > 0 {
-		own := s.defaults
+		own := &s.own
+		*own = s.defaults
 		own.last = math.MaxInt
 		for _, kv := range s.pending {
 			_ = own.set(kv.key, kv.value) // was checked in directive
 		}
-		name, after, options = own.name, own.after, s.intern.Share(&own.Options)
+		name, after = own.name, own.after
+		if slices.ContainsFunc(s.pending, keyValue.isShared) {
+			options = s.intern.Share(&own.Options)
+		}
+	}
+	if !slices.Equal(after, s.labels.dependencies()) { // otherwise this job and the last one share them
+		s.labels = NewLabels("", nil, after...)
 	}
 	s.pending, s.pendingLine, s.defaultLine = s.pending[:0], 0, 0
 	spec := &Spec{ID: s.id, Line: at, Command: command, Name: name,
-		Labels: NewLabels("", nil, after...), Options: options}
+		Labels: s.labels, Options: options}
 	s.remember(spec, s.id)
 	s.id++
 	return spec
