@@ -50,6 +50,8 @@ type engine struct {
 	fencedBy  int  // epoch of the dispatcher that has taken the run over; 0: none
 	retries   int  // see Snapshot.Retries
 
+	unpacked unpacked // see Packing
+
 	fenceClaims map[string]int // epochs that hosts claim to serve, by host; see checkFenceClaim
 
 	checkingSince time.Time // start of the current check of run directory and fence; zero: none
@@ -77,6 +79,9 @@ func newEngine(d *Dispatcher) *engine {
 	e.core = sched.New(d.cfg.Sched, d.cfg.Table, d.cfg.Inventory)
 	e.loop = commit.New(e.core, d.cfg.Journal)
 	e.writer = newWriter(d)
+	if d.cfg.PackFiles > 0 {
+		e.unpacked = countUnpacked(d.cfg.Table)
+	}
 	e.loop.OnRecord = e.onRecord
 	e.loop.Notify = func(text string) {
 		e.notify(Notice{At: time.Now(), Text: text})

@@ -20,7 +20,7 @@ func TestHostsThatKeepFilesPackThem(t *testing.T) {
 			r.start(&jobs.Table{}, "a", "b", "c")
 			r.submit(40)
 			r.drain()
-			recorded, err := r.d.Recorded(t.Context(), 1, 40)
+			recorded, err := r.d.Recorded(t.Context(), 0)
 			if err != nil || len(recorded.Attempts) != 40 {
 				t.Fatalf("%d attempts are recorded, %v", len(recorded.Attempts), err)
 			}
@@ -51,5 +51,75 @@ func TestHostsThatKeepFilesPackThem(t *testing.T) {
 				t.Errorf("goodbyes: %v", r.hosts.goodbyes)
 			}
 		})
+	}
+}
+
+// TestDirectoriesAreDueOnce checks that a directory of attempts is due for packing when enough attempts
+// of it are recorded, once for each of them, and also for those that an earlier dispatcher recorded.
+func TestDirectoriesAreDueOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := idleRig(t, time.Second)
+		r.packs = 1
+		r.start(&jobs.Table{}, "a")
+		due := func(least int, want ...jobs.ID) {
+			t.Helper()
+			p, err := r.d.Packing(t.Context(), least)
+			if err != nil || !slices.Equal(p.Due, want) {
+				t.Errorf("%v is due, %v; want %v", p.Due, err, want)
+			}
+		}
+		r.submit(40)
+		r.drain()
+		due(41)
+		due(40, 0)
+		recorded, err := r.d.Recorded(t.Context(), 0)
+		if err != nil || len(recorded.Attempts) != 40 {
+			t.Fatalf("%d attempts are recorded, %v", len(recorded.Attempts), err)
+		}
+		time.Sleep(time.Second) // records that no result waits for are durable, too
+		if p, err := r.d.Packing(t.Context(), 1); err != nil || p.Durable < recorded.Records {
+			t.Errorf("the results were shown, and %d of %d records are durable, %v", p.Durable, recorded.Records, err)
+		}
+		due(1)
+		r.close(sched.AllDone)
+	})
+}
+
+// TestLastAttemptsOfADirectoryAreDue checks that the last attempts of a directory are due once all its
+// jobs have ended, however few they are, and that few suffice while there are many in all directories.
+func TestLastAttemptsOfADirectoryAreDue(t *testing.T) {
+	var u unpacked
+	exited := func(first, last jobs.ID) {
+		for id := first; id <= last; id++ {
+			u.onRecord(&jobs.Record{Kind: jobs.KindExited, Job: id, N: 1, Seq: int64(id), Outcome: &jobs.Outcome{}})
+		}
+	}
+	due := func(want ...jobs.ID) {
+		t.Helper()
+		if got := u.due(250); !slices.Equal(got, want) {
+			t.Errorf("%v is due, want %v", got, want)
+		}
+	}
+	exited(1, 800)
+	exited(1000, 1249)
+	due(0, 1000)
+	u.take(0)
+	u.take(1000)
+	exited(801, 998)
+	exited(1250, 1300)
+	due()
+	exited(999, 999)
+	due(0)
+	u.take(0)
+	u.onRecord(&jobs.Record{Kind: jobs.KindExited, Job: 5, N: 2, Outcome: &jobs.Outcome{}})
+	due()
+	for shard := range jobs.ID(205) {
+		exited(2000+1000*shard, 2048+1000*shard)
+	}
+	if got := u.due(250); len(got) != 206 {
+		t.Errorf("%d directories are due while there are %d attempts", len(got), u.all)
+	}
+	if got := countUnpacked(&jobs.Table{}); got.all != 0 || got.due(1) != nil {
+		t.Errorf("%v is due in an empty run", got.due(1))
 	}
 }

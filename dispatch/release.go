@@ -17,6 +17,7 @@ import (
 // onRecord handles a record of the core's last step. It keeps the result for the consumer and
 // notifies people.
 func (e *engine) onRecord(r *jobs.Record) {
+	e.unpacked.onRecord(r)
 	if r.Seq > 0 && r.Kind != jobs.KindAcked {
 		j := e.core.Table().RowOf(r)
 		if j.Ran() > 0 {

@@ -55,6 +55,10 @@ type Loop struct {
 	heldCommands []sched.Command
 	isUrgent     bool // pending and heldCommands do not wait for GatherTime
 
+	numRecords int64 // number of records so far, without that of the end
+	numWriting int64 // numRecords when the newest batch was returned by Flush
+	numDurable int64 // number of records that are durable
+
 	released  []sched.Command // commands of the last turn; its memory is reused
 	endRecord *jobs.Record    // the record of the run's end, which End writes
 	failure   error           // why the journal cannot be written; nil if it can
@@ -91,6 +95,7 @@ func (r *Loop) step(now sched.Time, evs ...sched.Event) {
 			continue
 		}
 		r.pending = append(r.pending, *rec)
+		r.numRecords++
 	}
 	r.heldCommands = append(r.heldCommands, commands...)
 	for _, o := range commands {
@@ -109,8 +114,15 @@ func (r *Loop) step(now sched.Time, evs ...sched.Event) {
 func (r *Loop) RecordEvent(rec jobs.Record) {
 	if !r.isFenced {
 		r.pending = append(r.pending, rec)
+		r.numRecords++
 	}
 }
+
+// NumRecords returns the number of records so far. They are durable when NumDurable is not below it.
+func (r *Loop) NumRecords() int64 { return r.numRecords }
+
+// NumDurable returns the number of records that are known to be durable.
+func (r *Loop) NumDurable() int64 { return r.numDurable }
 
 // Out holds what a turn releases.
 type Out struct {
@@ -143,7 +155,7 @@ func (r *Loop) flush(now sched.Time) ([]jobs.Record, bool) {
 		r.failure == nil && len(r.pending) == 0 {
 		return nil, false
 	}
-	r.isWriting, r.flushedAt = true, now.Mono
+	r.isWriting, r.flushedAt, r.numWriting = true, now.Mono, r.numRecords
 	r.batch, r.pending = r.pending, r.batch[:0]
 	if cap(r.pending) > maxReusedRecords {
 		r.pending = nil
@@ -185,6 +197,7 @@ func (r *Loop) Flushed(now sched.Time, err error) Out {
 	if err != nil {
 		return r.releaseHarmless()
 	}
+	r.numDurable = r.numWriting
 	clear(r.released) // do not keep a large batch in memory
 	r.released, r.waitingCommands = r.waitingCommands, r.released[:0]
 	return Out{Commands: r.released, Durable: true}

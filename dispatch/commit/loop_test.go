@@ -150,6 +150,25 @@ func TestNoLaunchWithoutItsRecord(t *testing.T) {
 	want(t, "problem", d.loop.Problem(d.now()), nil)
 }
 
+// TestDurableRecordsAreCounted checks that records count as durable only when the batch that has them was
+// written, and not those that were made while it was written.
+func TestDurableRecordsAreCounted(t *testing.T) {
+	d := newLoopDriver(t)
+	d.ready(1)
+	d.journal.Fail(errors.New("input/output error"))
+	d.commit()
+	want(t, "durable after a failure", d.loop.NumDurable(), int64(0))
+	d.journal.Fail(nil)
+	d.at += RetryInterval
+	d.write()
+	written := d.loop.NumRecords()
+	d.loop.RecordEvent(jobs.Record{Kind: jobs.KindEvent})
+	d.loop.Flushed(d.now(), nil)
+	want(t, "durable after a batch", d.loop.NumDurable(), written)
+	d.commit()
+	want(t, "durable in the end", d.loop.NumDurable(), d.loop.NumRecords())
+}
+
 // TestCommandsFollowTheirRecords checks that a batch under way holds back the commands that were
 // decided after it, in order.
 func TestCommandsFollowTheirRecords(t *testing.T) {

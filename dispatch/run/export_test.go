@@ -2,10 +2,10 @@ package run
 
 import "time"
 
-// PackEvery makes dispatchers offer the files of attempts to packs at these intervals. It returns a
+// PackAfter makes dispatchers pack the files of attempts this long after their outcomes. It returns a
 // function that undoes this.
-func PackEvery(d time.Duration) (undo func()) {
-	before := packPause
-	packPause = func(time.Duration) time.Duration { return d }
-	return func() { packPause = before }
+func PackAfter(d time.Duration) (undo func()) {
+	before := packDelay
+	packDelay = func(time.Duration) time.Duration { return d }
+	return func() { packDelay = before }
 }

@@ -11,12 +11,16 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// packLeast is the number of attempts in a pack below which a dispatcher makes none.
+// packLeast is the number of attempts in a pack below which a dispatcher makes none, unless they are the
+// last ones of their directory.
 const packLeast = 250
 
-// packPause returns the shortest time for which the files of an attempt stay outside of packs. Tests
+// packInterval is how often a dispatcher looks for attempts to pack.
+const packInterval = 2 * time.Second
+
+// packDelay returns how long after an outcome was recorded the files of its attempt may be packed. Tests
 // replace it.
-var packPause = func(lease time.Duration) time.Duration { return max(2*time.Minute, lease) }
+var packDelay = func(lease time.Duration) time.Duration { return lease }
 
 // packFiles moves the files of attempts into packs until the run is over, if the run has at least
 // Options.PackFiles jobs. It may hang with the disk.
@@ -24,10 +28,11 @@ func (r *Run) packFiles() {
 	if r.opts.PackFiles <= 0 {
 		return
 	}
-	packer := attempts.Packer{Disk: r.dir.Disk, Dir: r.dir.Dir, Run: r.dir.UID(), Least: packLeast}
-	offers := attempts.Offers{Least: packLeast}
+	p := packing{r: r, began: time.Now(),
+		packer: attempts.Packer{Disk: r.dir.Disk, Dir: r.dir.Dir, Run: r.dir.UID(), Least: 1}}
+	defer p.packer.Close()                                     // `runs pack` removes what is left later
 	_ = attempts.SweepPacks(r.dir.Disk, r.dir.Dir, time.Now()) // an error shows when packs are made
-	wait, warned := packPause(0), false
+	wait := time.Duration(0)
 	for {
 		select {
 		case <-r.over:
@@ -36,32 +41,58 @@ func (r *Run) packFiles() {
 			return
 		case <-time.After(wait):
 		}
-		if last := r.snapshot.Load(); last == nil || last.Problem != "" {
-			continue // records may not be durable
+		again, err := p.turn()
+		if err != nil {
+			return // the run is over
 		}
-		for first := jobs.ID(0); ; first += jobs.ShardSize {
-			recorded, err := r.d.Recorded(r.ctx, max(first, 1), first+jobs.ShardSize-1)
-			if err != nil {
-				return // the run is over
-			}
-			wait = packPause(recorded.Lease)
-			if recorded.NumJobs < r.opts.PackFiles || int(first) > recorded.NumJobs {
-				break
-			}
-			old := offers.Add(jobs.ShardDir(first), recorded.Attempts)
-			if len(old) == 0 {
-				continue
-			}
-			if err := r.d.PackOnHosts(r.ctx, old); err != nil {
-				return // the run is over
-			}
-			packer.May = attempts.Among(old)
-			if _, err = packer.Pack(jobs.ShardDir(first)); err != nil && !warned {
-				warned = true
-				r.printWarning("outputs stay in files of their own: " + err.Error())
-			}
+		wait = min(packInterval, packDelay(packInterval))
+		if again {
+			wait = 0
 		}
 	}
+}
+
+// packing is the state of packFiles.
+type packing struct {
+	r      *Run
+	packer attempts.Packer
+	offers attempts.Offers
+	began  time.Time // origin of the times of offers
+	warned bool
+}
+
+// turn offers the attempts of all directories that are due, and packs those that have waited longest. It
+// reports whether others may be packed at once. It returns an error if the run is over.
+func (p *packing) turn() (again bool, err error) {
+	r := p.r
+	now, err := r.d.Packing(r.ctx, packLeast)
+	if err != nil || now.NumJobs < r.opts.PackFiles {
+		return false, err
+	}
+	_ = p.packer.Reserve() // a pack shows the error
+	for _, first := range now.Due {
+		recorded, err := r.d.Recorded(r.ctx, first)
+		if err != nil {
+			return false, err
+		}
+		p.offers.Add(attempts.Offer{Attempts: recorded.Attempts, Records: recorded.Records, At: time.Since(p.began)})
+	}
+	f, ok := p.offers.Next(time.Since(p.began), packDelay(now.Lease), now.Durable)
+	if !ok || len(f.Attempts) == 0 {
+		return ok, nil
+	}
+	p.packer.May = attempts.Among(f.Attempts)
+	packed, err := p.packer.Pack(jobs.ShardDir(f.Attempts[0].Job))
+	if err != nil && !p.warned {
+		p.warned = true
+		r.printWarning("outputs stay in files of their own: " + err.Error())
+	}
+	if packed == 0 && rundir.IsFull(err) {
+		p.offers.PutBack(f)
+		return false, nil
+	}
+	_ = p.packer.Reserve()
+	return true, r.d.PackOnHosts(r.ctx, f.Attempts)
 }
 
 // packNotice is how long the packing at the end of a run lasts before it is reported.

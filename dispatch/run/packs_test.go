@@ -19,7 +19,7 @@ import (
 // ended while others run, that its outputs can be read all the same, and that a run with fewer jobs
 // packs nothing.
 func TestLongRunPacksItsFiles(t *testing.T) {
-	t.Cleanup(run.PackEvery(50 * time.Millisecond))
+	t.Cleanup(run.PackAfter(50 * time.Millisecond))
 	const numJobs = 300
 	dir := t.TempDir()
 	made, r := startNew(t, dir, func(o *run.Options) { o.PackFiles = numJobs })

@@ -60,7 +60,8 @@ type dispatcher struct {
 	pendingResults  []shownResult // results whose records are not in the journal yet
 	writingResults  []shownResult // results whose records are being made durable
 	offers          attempts.Offers
-	packAt          time.Duration // when it packs files again
+	offerAt         time.Duration // when it adds attempts to offers again
+	numOffered      int           // number of attempts that it last added
 	isHousekeeping  bool          // it is checking whether it still owns the run
 	ownedAt         time.Duration // when it last found that it owns the run
 	pausedByPeople  bool          // people have paused launching
@@ -447,23 +448,28 @@ func (l *dispatcher) housekeep() {
 // package run does.
 func (l *dispatcher) packFiles() {
 	w := l.w
-	if w.now < l.packAt || l.loop.Problem(l.now()) != nil {
-		return
+	if w.now >= l.offerAt {
+		l.offerAt = w.now + l.core.LongestLease()/2
+		f := attempts.Offer{Records: l.loop.NumRecords(), At: w.now}
+		for job := range l.core.Table().Rows() {
+			f.Attempts = job.AppendRecorded(f.Attempts)
+		}
+		if len(f.Attempts) > l.numOffered {
+			l.offers.Add(f)
+			l.numOffered = len(f.Attempts)
+		}
 	}
-	l.packAt = w.now + l.core.LongestLease()
-	var ids []jobs.AttemptID
-	for job := range l.core.Table().Rows() {
-		ids = job.AppendRecorded(ids)
-	}
-	old := l.offers.Add("000", ids)
-	if len(old) == 0 {
-		return
-	}
-	w.pack(&attempts.Packer{Disk: l.share, Dir: "/share", May: attempts.Among(old)})
-	for _, a := range l.agents {
-		a.pack(slices.DeleteFunc(slices.Clone(old), func(id jobs.AttemptID) bool {
-			return l.core.Table().Attempt(id).Host != a.spec.Name
-		}))
+	for {
+		f, ok := l.offers.Next(w.now, l.core.LongestLease(), l.loop.NumDurable())
+		if !ok {
+			return
+		}
+		w.pack(&attempts.Packer{Disk: l.share, Dir: "/share", May: attempts.Among(f.Attempts)})
+		for _, a := range l.agents {
+			a.pack(slices.DeleteFunc(slices.Clone(f.Attempts), func(id jobs.AttemptID) bool {
+				return l.core.Table().Attempt(id).Host != a.spec.Name
+			}))
+		}
 	}
 }
 

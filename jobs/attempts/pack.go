@@ -41,6 +41,33 @@ type Packer struct {
 	Token func() string
 	// Temp returns the path in attempts/ of a pack that is being written. nil: SweepPacks knows it.
 	Temp func() string
+
+	reserved string // path of the file for the next pack; "": none
+}
+
+// Reserve keeps an empty file for the next pack, so that it can be written when no more files can be
+// created: packing is what makes room for others then. Close removes the file.
+func (p *Packer) Reserve() error {
+	if p.reserved != "" {
+		return nil
+	}
+	path := p.temp("000")
+	f, err := rundir.WithoutPacks(p.Disk).OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	p.reserved = path
+	return f.Close()
+}
+
+// Close removes what Reserve keeps.
+func (p *Packer) Close() error {
+	path := p.reserved
+	if path == "" {
+		return nil
+	}
+	p.reserved = ""
+	return rundir.WithoutPacks(p.Disk).Remove(path)
 }
 
 // Among returns a function that reports whether ids, which are in order, have an attempt.
@@ -87,38 +114,44 @@ func (p *Packer) Pack(shard string) (packed int, err error) {
 	return packed, nil
 }
 
+// temp returns the path of a pack of a directory that is being written.
+func (p *Packer) temp(shard string) string {
+	if p.Temp != nil {
+		return p.Temp()
+	}
+	return filepath.Join(p.Dir, rundir.AttemptsDir, tempPrefix+shard+"."+p.token()+rundir.PackSuffix)
+}
+
+func (p *Packer) token() string {
+	if p.Token != nil {
+		return p.Token()
+	}
+	return rand.Text()
+}
+
 // pack packs attempts of a directory into one pack, and returns their number.
 func (p *Packer) pack(l *listing, shard string, ids []jobs.AttemptID) (packed int, err error) {
 	dir := filepath.Join(p.Dir, rundir.AttemptsDir)
-	token := rand.Text
-	if p.Token != nil {
-		token = p.Token
+	name := filepath.Join(dir, shard+"."+p.token()+rundir.PackSuffix)
+	temp, mode := p.reserved, os.O_TRUNC
+	if temp == "" {
+		temp, mode = p.temp(shard), os.O_EXCL
 	}
-	name := shard + "." + token() + rundir.PackSuffix
-	temp := filepath.Join(dir, tempPrefix+name)
-	if p.Temp != nil {
-		temp = p.Temp()
+	files, packed, err := p.write(l, temp, mode, ids)
+	if err != nil || packed < max(p.Least, 1) {
+		return 0, errors.Join(err, p.discard(l.d, temp))
 	}
-	files, packed, err := p.write(l, temp, ids)
-	switch {
-	case err == nil && packed >= max(p.Least, 1):
-		err = l.d.Rename(temp, filepath.Join(dir, name))
-		if err == nil {
-			err = l.d.SyncDir(dir)
+	if err = l.d.Rename(temp, name); err == nil {
+		p.reserved = ""
+		err = l.d.SyncDir(dir)
+	}
+	if err == nil {
+		if err = verify(l.d, name, files); err != nil {
+			_ = l.d.Remove(name) // otherwise readers report it
 		}
-		if err == nil {
-			if err = verify(l.d, filepath.Join(dir, name), files); err != nil {
-				_ = l.d.Remove(filepath.Join(dir, name)) // otherwise readers report it
-			}
-		}
-		if err != nil {
-			return 0, fmt.Errorf("packing the files of %s: %w", filepath.Join(dir, shard), err)
-		}
-	default:
-		if rerr := l.d.Remove(temp); err == nil && !errors.Is(rerr, fs.ErrNotExist) {
-			err = rerr
-		}
-		return 0, err
+	}
+	if err != nil {
+		return 0, fmt.Errorf("packing the files of %s: %w", filepath.Join(dir, shard), err)
 	}
 	for _, f := range files {
 		if rerr := l.d.Remove(filepath.Join(dir, shard, f.name)); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
@@ -126,6 +159,21 @@ func (p *Packer) pack(l *listing, shard string, ids []jobs.AttemptID) (packed in
 		}
 	}
 	return packed, err
+}
+
+// discard removes a pack that was not finished, or empties the reserved file.
+func (p *Packer) discard(d rundir.Disk, temp string) error {
+	if temp == p.reserved {
+		f, err := d.OpenFile(temp, os.O_WRONLY|os.O_TRUNC, 0)
+		if err != nil {
+			return err
+		}
+		return f.Close()
+	}
+	if err := d.Remove(temp); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // HasPacks reports whether files of attempts are in packs.
@@ -163,8 +211,8 @@ type filed struct {
 
 // write writes a pack with the files of attempts, and makes its content durable. The files of an
 // attempt are in their order of removal: its status file, which shows that it has run, is the last.
-func (p *Packer) write(l *listing, path string, ids []jobs.AttemptID) (files []filed, packed int, err error) {
-	f, err := l.d.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+func (p *Packer) write(l *listing, path string, mode int, ids []jobs.AttemptID) (files []filed, packed int, err error) {
+	f, err := l.d.OpenFile(path, os.O_WRONLY|os.O_CREATE|mode, 0o600)
 	if err != nil {
 		return nil, 0, err
 	}

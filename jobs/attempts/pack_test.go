@@ -349,21 +349,92 @@ func TestPackOfManyAttemptsIsRead(t *testing.T) {
 	}
 }
 
-// TestOffersReturnWhatWasOfferedBefore checks that an attempt may be packed only if it was offered
-// twice: the caller waits in between until no launch of it is valid.
-func TestOffersReturnWhatWasOfferedBefore(t *testing.T) {
-	o := &attempts.Offers{Least: 2}
-	ids := func(n int) (list []jobs.AttemptID) {
-		for job := 1; job <= n; job++ {
-			list = append(list, attemptID(job, 1))
-		}
-		return list
+// TestOffersWaitForLeaseAndRecords checks that attempts may be packed only when no launch from before
+// they were offered is valid any more, and when their records are durable, in the order of the offers.
+func TestOffersWaitForLeaseAndRecords(t *testing.T) {
+	var o attempts.Offers
+	offer := func(job int, at time.Duration, records int64) {
+		o.Add(attempts.Offer{Attempts: []jobs.AttemptID{attemptID(job, 1)}, At: at, Records: records})
 	}
-	for i, offer := range []struct{ offered, want int }{{1, 0}, {4, 0}, {6, 4}, {6, 6}, {6, 0}, {8, 0}, {8, 8},
-		{8, 0}} {
-		if got := o.Add("000", ids(offer.offered)); !slices.Equal(got, ids(offer.want)) {
-			t.Errorf("offer %d: got %v, want %d attempts", i, got, offer.want)
+	offer(1, 10*time.Second, 5)
+	offer(2, 20*time.Second, 8)
+	const lease = time.Minute
+	for i, c := range []struct {
+		now     time.Duration
+		durable int64
+		want    int
+	}{{70*time.Second - 1, 8, 0}, {70 * time.Second, 4, 0}, {70 * time.Second, 5, 1}, {79 * time.Second, 8, 0},
+		{80 * time.Second, 7, 0}, {90 * time.Second, 9, 2}, {time.Hour, 9, 0}} {
+		f, ok := o.Next(c.now, lease, c.durable)
+		if ok != (c.want > 0) || ok && f.Attempts[0] != attemptID(c.want, 1) {
+			t.Errorf("%d: got %v, %t; want job %d", i, f, ok, c.want)
 		}
+		if c.want == 1 {
+			o.PutBack(f)
+			if again, ok := o.Next(c.now, lease, c.durable); !ok || again.Attempts[0] != f.Attempts[0] {
+				t.Errorf("after it was put back: %v, %t", again, ok)
+			}
+		}
+	}
+}
+
+// TestPackWithoutAFreeFile checks that a packer that has reserved a file packs on a disk on which no more
+// files can be created, again and again, also if others take what it frees after its own next file, and
+// that it leaves no file of its own.
+func TestPackWithoutAFreeFile(t *testing.T) {
+	server := memdisk.New()
+	m := server.Mount("m")
+	p := &attempts.Packer{Disk: m, Dir: "/run", Run: run, May: all}
+	makeDirs(t, m, "/run")
+	must(t, p.Reserve())
+	fillDisk := func() {
+		for job := server.NumFiles(); job < 50; job++ {
+			must(t, rundir.WriteNew(m, jobs.AttemptFile("/run", attemptID(job, server.NumFiles()), jobs.FileStatus),
+				finished(attemptID(job, server.NumFiles()), "h", jobs.Outcome{})))
+		}
+	}
+	server.MaxFiles = 50
+	for round := range 5 {
+		must(t, p.Reserve())
+		fillDisk()
+		if err := rundir.WriteNew(m, "/run/one more", nil); !rundir.IsFull(err) {
+			t.Fatalf("round %d: another file: %v", round, err)
+		}
+		if n, err := p.Pack("000"); n < 20 || err != nil {
+			t.Fatalf("round %d: packed %d attempts, %v", round, n, err)
+		}
+	}
+	must(t, p.Reserve())
+	must(t, p.Close())
+	names, err := m.Names("/run/attempts")
+	if len(names) != 1+5 || err != nil {
+		t.Errorf("in the directory of attempts: %v, %v", names, err)
+	}
+}
+
+// TestFailedPackKeepsTheReservedFile checks that a pack that cannot be written to its end leaves the
+// reserved file, empty, for the next one.
+func TestFailedPackKeepsTheReservedFile(t *testing.T) {
+	server := memdisk.New()
+	m := server.Mount("m")
+	makeDirs(t, m, "/run")
+	fill(t, m, "/run")
+	p := &attempts.Packer{Disk: m, Dir: "/run", Run: run, May: all}
+	must(t, p.Reserve())
+	server.MaxFiles = server.NumFiles()
+	before := seen(t, m, "/run")
+	m.Fault = func(op, path string) error {
+		if op == "write" {
+			return memdisk.ShortWrite{N: 100, Err: syscall.EDQUOT}
+		}
+		return nil
+	}
+	if n, err := p.Pack("000"); n != 0 || !rundir.IsFull(err) {
+		t.Errorf("packed %d attempts, %v", n, err)
+	}
+	m.Fault = nil
+	if n, err := p.Pack("000"); n == 0 || err != nil || seen(t, rundir.WithPacks(m), "/run") != before {
+		t.Errorf("packed %d attempts, %v:\n%s", n, err, seen(t, rundir.WithPacks(m), "/run"))
 	}
 }
 

@@ -1,49 +1,39 @@
 package attempts
 
-import "dcs-tui/jobs"
+import (
+	"slices"
+	"time"
 
-// Offers finds the attempts of a run that may be packed while it is dispatched. It is not safe for
+	"dcs-tui/jobs"
+)
+
+// Offers holds attempts of a run that is dispatched until they may be packed. It is not safe for
 // concurrent use.
 type Offers struct {
-	Least  int // number of new attempts of a directory below which none is returned
-	shards map[string]*offeredShard
+	waiting []Offer // the oldest first
 }
 
-// offeredShard is what Add knows about a directory of attempts.
-type offeredShard struct {
-	offered  []jobs.AttemptID // at the last call, in order; nil if all of them were returned
-	returned int              // number of attempts that the last call with a result returned
+// Offer holds attempts of one directory whose outcomes are recorded.
+type Offer struct {
+	Attempts []jobs.AttemptID // in order
+	Records  int64            // number of records of the dispatcher, with those of the outcomes
+	At       time.Duration    // when they were read, on a monotonic clock
 }
 
-// Add returns those of the attempts of a directory that were also given to the previous call for it,
-// or nil if there is nothing new among them. ids are the attempts whose outcomes are recorded durably,
-// in order. Two calls for one directory must be so far apart that no launch from before the first is
-// valid at the second.
-func (o *Offers) Add(shard string, ids []jobs.AttemptID) (old []jobs.AttemptID) {
-	if o.shards == nil {
-		o.shards = map[string]*offeredShard{}
+// Add adds attempts that are packed later than all others.
+func (o *Offers) Add(f Offer) { o.waiting = append(o.waiting, f) }
+
+// PutBack adds attempts that are packed before all others. Next has returned them.
+func (o *Offers) PutBack(f Offer) { o.waiting = slices.Insert(o.waiting, 0, f) }
+
+// Next removes the oldest attempts and returns them, if no launch from before they were added can be
+// valid now any more, and if their records are durable. lease is for how long after its record a launch
+// can be carried out, and durable the number of records of the dispatcher that are durable.
+func (o *Offers) Next(now, lease time.Duration, durable int64) (f Offer, ok bool) {
+	if len(o.waiting) == 0 || now-o.waiting[0].At < lease || durable < o.waiting[0].Records {
+		return f, false
 	}
-	s := o.shards[shard]
-	if s == nil {
-		s = new(offeredShard)
-		o.shards[shard] = s
-	}
-	before := s.offered
-	s.offered = nil
-	if len(ids) == s.returned {
-		return nil
-	}
-	if len(before)-s.returned >= max(o.Least, 1) {
-		still := Among(ids)
-		for _, id := range before {
-			if still(id) {
-				old = append(old, id)
-			}
-		}
-		s.returned = len(before)
-	}
-	if len(ids) != s.returned {
-		s.offered = ids
-	}
-	return old
+	f, o.waiting[0] = o.waiting[0], f // its attempts are not kept in memory
+	o.waiting = o.waiting[1:]
+	return f, true
 }

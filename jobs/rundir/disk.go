@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // Disk holds the file operations of run directories and journals. Tests replace it to make any
@@ -126,6 +127,9 @@ func replace(d Disk, path string, content []byte, token string) error {
 	}
 	return d.SyncDir(filepath.Dir(path))
 }
+
+// IsFull reports whether err means that no byte or no file more may be stored.
+func IsFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
 func removeIfThere(d Disk, path string) error {
 	if err := d.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -59,6 +59,9 @@ func (m *Mount) Mkdir(path string, perm fs.FileMode) error {
 			return syscall.EEXIST
 		}
 		d, name, err := m.server.parent(path)
+		if err == nil {
+			err = m.server.canCreate()
+		}
 		if err != nil {
 			return err
 		}
@@ -84,6 +87,9 @@ func (m *Mount) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File, 
 		case n == nil && flag&os.O_CREATE == 0:
 			return syscall.ENOENT
 		case n == nil:
+			if err := m.server.canCreate(); err != nil {
+				return err
+			}
 			n = m.server.newNode(path, false)
 			n.perm = uint32(perm.Perm())
 			m.server.rename(d, nameChange{by: m, made: name, node: n})

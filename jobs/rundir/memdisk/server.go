@@ -16,6 +16,8 @@ type Server struct {
 	Now func() time.Time
 	// NamesDurable makes every name durable at once, as an NFS server does.
 	NamesDurable bool
+	// MaxFiles is the number of files and directories from which on none can be created. 0: no limit.
+	MaxFiles int
 
 	mu     sync.Mutex
 	root   *node
@@ -86,6 +88,29 @@ func (s *Server) newNode(path string, dir bool) *node {
 		n.perm, n.names, n.durable = 0o755, map[string]*node{}, map[string]*node{}
 	}
 	return n
+}
+
+// NumFiles returns the number of files and directories, without the root.
+func (s *Server) NumFiles() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.root.numFiles()
+}
+
+func (n *node) numFiles() int {
+	sum := len(n.names)
+	for _, child := range n.names {
+		sum += child.numFiles()
+	}
+	return sum
+}
+
+// canCreate returns the error of creating one more file.
+func (s *Server) canCreate() error {
+	if s.MaxFiles > 0 && s.root.numFiles() >= s.MaxFiles {
+		return syscall.ENOSPC
+	}
+	return nil
 }
 
 // find returns the node of a path.
