@@ -57,6 +57,10 @@ type agent struct {
 	// The core has handled HostUp; before the first ping, because withdrawals must precede it.
 	upHandled       bool
 	pings           int64
+	pingTimer       *time.Timer // expires if no heartbeat has caused a ping
+	pingedAt        time.Time
+	answeredAt      time.Time            // time of the last heartbeat of a host that receives pings
+	keptAt          time.Time            // time of the last keepalive
 	keepalives      chan keepaliveAnswer // answer to the link's keepalive; nil: none is in flight
 	filesVersion    int                  // version of the files that every job gets, as last sent to the helper
 	fetches         map[jobs.AttemptID]*fetch
@@ -85,10 +89,22 @@ type goodbye struct{ endRun, pack, connectOnce bool }
 
 func (g goodbye) message() hosts.Message { return &hosts.Bye{End: g.endRun, Pack: g.endRun && g.pack} }
 
+// A heartbeat causes a ping if one is due, because the agent is awake then: with 1,000 hosts, waking
+// up costs more CPU time than a ping. A heartbeat has the number of the newest ping, so an idle link
+// needs no keepalive.
 const (
-	pingInterval      = 3 * time.Second
-	keepAliveInterval = 15 * time.Second
-	maxCommands       = 1024 // commands that wait for an agent
+	minPingInterval = 3 * time.Second
+	maxPingInterval = 6 * time.Second // a helper leaves after 30 s without a message
+	// lateHeartbeat is how long a ping that is due waits for a heartbeat, and how long a heartbeat may
+	// lack the number of the newest ping.
+	lateHeartbeat = 2 * time.Second
+
+	keepAliveInterval = time.Minute     // measures the round trip
+	minKeepAlive      = 6 * time.Second // minimum between two keepalives
+	maxUnanswered     = 5 * time.Second // of pings, before a keepalive is sent
+	keepAliveTimeout  = 15 * time.Second
+
+	maxCommands = 1024 // commands that wait for an agent
 )
 
 func newAgent(d *Dispatcher, h *hosts.Host) *agent {
@@ -117,11 +133,9 @@ func (a *agent) enqueue(command any) bool {
 }
 
 func (a *agent) run() {
-	ping := time.NewTicker(pingInterval)
-	keep := time.NewTicker(keepAliveInterval)
+	a.pingTimer = time.NewTimer(a.pingInterval() + lateHeartbeat)
 	defer func() {
-		ping.Stop()
-		keep.Stop()
+		a.pingTimer.Stop()
 		a.hangUp()
 		a.cancel()
 		// The engine reads until all agents have ended.
@@ -146,12 +160,12 @@ func (a *agent) run() {
 		case <-a.overflowed:
 			a.handleLinkDown(&hosts.Error{Host: a.name, Class: hosts.Broken,
 				Err: fmt.Errorf("it does not accept commands: more than %d are waiting", maxCommands)})
-		case <-ping.C:
+		case <-a.pingTimer.C:
+			a.pingTimer.Reset(a.pingInterval() + lateHeartbeat)
 			if a.upHandled {
 				a.ping()
 			}
-		case <-keep.C:
-			a.keepAlive()
+			a.keepAliveIfDue()
 		case is := <-a.keepalives:
 			a.keepalives = nil
 			if is.err == nil && a.worker != nil {
@@ -229,16 +243,53 @@ func (a *agent) sendHost(m hosts.Message) {
 	}
 }
 
-// ping keeps the helper alive and extends the lease to lost_after (or the buffer time)
-// after the newest heartbeat that the core has handled.
+// ping keeps the helper alive and extends the lease after the newest heartbeat that the core has
+// handled.
 func (a *agent) ping() {
 	a.pings++
+	a.pingedAt = time.Now()
+	a.pingTimer.Reset(a.pingInterval() + lateHeartbeat)
 	lease := a.hostClock()
 	if lease > 0 { // otherwise the host's clock is unknown
-		lease += a.d.cfg.Sched.Lease(a.host.Load().LostAfterOrDefault(), a.heartbeat)
+		lease += a.lease()
 	}
 	a.sendChanges()
 	a.sendHost(&hosts.Ping{Seq: a.pings, LeaseUptime: lease})
+}
+
+// lease returns the length of a lease: lost_after or the buffer time.
+func (a *agent) lease() time.Duration {
+	return a.d.cfg.Sched.Lease(a.host.Load().LostAfterOrDefault(), a.heartbeat)
+}
+
+// pingInterval returns the interval at which pings extend the lease.
+func (a *agent) pingInterval() time.Duration {
+	return min(max(minPingInterval, a.lease()/10), maxPingInterval)
+}
+
+// handleHeartbeat does what is due when a heartbeat arrives. ping is the number that it has.
+func (a *agent) handleHeartbeat(ping int64) {
+	now := time.Now()
+	if ping >= a.pings || now.Sub(a.pingedAt) < lateHeartbeat { // the newest may be on its way
+		a.answeredAt = now
+	}
+	switch {
+	case !a.upHandled:
+	case now.Sub(a.pingedAt) >= a.pingInterval()-minPingInterval/2:
+		a.ping()
+	default:
+		a.sendChanges()
+	}
+	a.keepAliveIfDue()
+}
+
+// keepAliveIfDue sends a keepalive if the host does not answer pings, or to measure the round trip.
+func (a *agent) keepAliveIfDue() {
+	now := time.Now()
+	kept := now.Sub(a.keptAt)
+	if kept >= keepAliveInterval || kept >= minKeepAlive && now.Sub(a.answeredAt) >= maxUnanswered {
+		a.keepAlive()
+	}
 }
 
 // keepAlive requests an answer from the link itself. If the link answers but no heartbeats arrive,
@@ -248,9 +299,9 @@ func (a *agent) keepAlive() {
 		return
 	}
 	w, answer := a.worker, make(chan keepaliveAnswer, 1)
-	a.keepalives = answer
+	a.keepalives, a.keptAt = answer, time.Now()
 	go func() {
-		ctx, cancel := context.WithTimeout(a.ctx, keepAliveInterval)
+		ctx, cancel := context.WithTimeout(a.ctx, keepAliveTimeout)
 		defer cancel()
 		sent := time.Now()
 		err := w.KeepAlive(ctx)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
@@ -62,7 +63,7 @@ func (a *agent) handleConnected(r dialed) {
 	for _, w := range hello.Warnings {
 		a.sendNotice(w)
 	}
-	a.upHandled = false
+	a.upHandled, a.answeredAt = false, time.Now()
 	if a.goodbye != nil {
 		a.sendHost(a.goodbye.message())
 		return

@@ -12,7 +12,9 @@ func (a *agent) handleReport(m hosts.Message) {
 	hosts.Bound(m)
 	switch m := m.(type) {
 	case *hosts.Heartbeat:
+		ping := m.Seq // the core owns m from now on
 		a.sendEvent(sched.HostHeartbeat{Host: name, Heartbeat: m})
+		a.handleHeartbeat(ping)
 	case *hosts.Started:
 		a.sendEvent(sched.AttemptsStarted{Host: name, Msg: m})
 	case *hosts.Exits:

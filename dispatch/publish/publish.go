@@ -115,9 +115,12 @@ func (p *Publisher) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		changed, durable := signals.Changes, signals.Durable
+		changed, reports, durable := signals.Changes, signals.Reports, signals.Durable
 		if interval <= changedInterval {
 			changed = nil
+		}
+		if interval <= reportedInterval {
+			reports = nil
 		}
 		if moved {
 			durable = nil
@@ -129,7 +132,7 @@ func (p *Publisher) run(ctx context.Context) {
 			interval = changedInterval
 		case <-p.textsChanged:
 			interval = min(interval, changedInterval)
-		case <-signals.Reports:
+		case <-reports:
 			interval = min(interval, reportedInterval)
 		case <-durable:
 			moved, interval = true, min(interval, changedInterval)
