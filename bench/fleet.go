@@ -53,7 +53,7 @@ func fleet(l *lab, r *report) error {
 	running, err := run.Start(context.Background(), owned, run.Options{
 		Inventory: &hosts.Inventory{Hosts: list}, Policy: sched.Config{},
 		Connector: func(func(host, line string)) (hosts.Connector, error) {
-			return &fleetConnector{slots: fleetSlots, took: fleetJob}, nil
+			return &fleetConnector{slots: fleetSlots, took: func() time.Duration { return fleetJob }}, nil
 		},
 		Lines: run.JobLines(func() (*jobs.Spec, error) {
 			if next == numJobs {
@@ -111,11 +111,12 @@ func fleet(l *lab, r *report) error {
 	return err
 }
 
-// fleetConnector connects to simulated hosts, whose jobs take the given time. With 0, a job ends when
-// endOldest is called.
+// fleetConnector connects to simulated hosts.
 type fleetConnector struct {
 	slots int
-	took  time.Duration
+	// took returns how long a job that starts now takes. It must not block. nil: a job ends when
+	// endOldest is called.
+	took func() time.Duration
 	// onConnect is called with each host; nil: nobody needs them.
 	onConnect func(*fleetWorker)
 	// changeHeartbeat changes the heartbeats of all hosts before they are reported; nil: none.
@@ -123,14 +124,18 @@ type fleetConnector struct {
 }
 
 func (c *fleetConnector) Connect(_ context.Context, h *hosts.Host, _ *hosts.Open) (hosts.Worker, error) {
-	w := &fleetWorker{fleetConnector: c, first: c.slots,
-		Worker: hosttest.NewWorker(hosts.Hello{Version: hosts.ProtocolVersion, BootID: h.Name, OS: "linux",
-			Cores: c.slots, Slots: c.slots, MemBytes: 1 << 38, Shared: true, Dir: "/run",
-			WallClock: jobs.StampOf(time.Now())}, 0, c.changeHeartbeat)}
+	w := c.newWorker(hosts.Hello{BootID: h.Name, Shared: true, Dir: "/run"})
 	if c.onConnect != nil {
 		c.onConnect(w)
 	}
 	return w, nil
+}
+
+// newWorker completes the hello of a host.
+func (c *fleetConnector) newWorker(hello hosts.Hello) *fleetWorker {
+	hello.Version, hello.OS, hello.WallClock = hosts.ProtocolVersion, "linux", jobs.StampOf(time.Now())
+	hello.Cores, hello.Slots, hello.MemBytes = c.slots, c.slots, 1<<38
+	return &fleetWorker{fleetConnector: c, first: c.slots, Worker: hosttest.NewWorker(hello, 0, c.changeHeartbeat)}
 }
 
 // fleetWorker runs nothing and reports that each job took the time of its connector. The first jobs
@@ -161,6 +166,8 @@ func (w *fleetWorker) Send(ms ...hosts.Message) error {
 			}
 		case *hosts.Withdraw:
 			w.Say(&hosts.Withdrawn{Attempts: w.withdraw(m.Attempts)})
+		case *hosts.Ping:
+			w.Answer(m)
 		case *hosts.Bye:
 			w.Cut(nil)
 		}
@@ -171,14 +178,15 @@ func (w *fleetWorker) Send(ms ...hosts.Message) error {
 // fill starts queued jobs on the free slots. The caller holds w.mu.
 func (w *fleetWorker) fill() (started []hosts.StartedJob) {
 	for len(w.queue) > 0 && len(w.running) < w.slots {
-		id, took := w.queue[0], w.took
+		id := w.queue[0]
 		w.queue = w.queue[1:]
 		w.slot = w.slot%w.slots + 1
 		job := hosts.StartedJob{Attempt: id, Slot: w.slot, At: jobs.StampOf(time.Now())}
 		started, w.running = append(started, job), append(w.running, job)
-		if took == 0 {
+		if w.took == nil {
 			continue
 		}
+		took := w.took()
 		if w.first > 0 {
 			w.first--
 			took = rand.N(took)

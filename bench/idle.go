@@ -17,9 +17,9 @@ func idle(l *lab, r *report) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	polltest.Within(30*time.Second, func() bool { return len(withArg("__slot")) >= n })
+	polltest.Within(30*time.Second, func() bool { return len(l.withArg("__slot")) >= n })
 	time.Sleep(2 * time.Second)
-	helpers, slots := withArg("__host"), withArg("__slot")
+	helpers, slots := l.withArg("__host"), l.withArg("__slot")
 	sum := func(pids []int) (cpu time.Duration, rss int64) {
 		for _, pid := range pids {
 			p, err := readProc(pid)

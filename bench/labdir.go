@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -67,17 +68,14 @@ func labMarks(dir string) []string {
 // killMarked kills the other processes whose environment has one of the marks, also those that they
 // start meanwhile.
 func killMarked(marks ...string) {
-	hasMark := func(p progtest.Process) bool {
-		env, _ := os.ReadFile(p.Dir + "/environ")
-		all := "\x00" + string(env)
-		for _, mark := range marks {
-			if strings.Contains(all, mark) {
-				return !isZombie(p.PID)
-			}
-		}
-		return false
-	}
+	hasMark := func(p progtest.Process) bool { return isMarked(p, marks) && !isZombie(p.PID) }
 	polltest.Within(10*time.Second, func() bool { return len(progtest.KillLeftBehind(0, hasMark)) == 0 })
+}
+
+// isMarked reports whether the environment of a process has one of the marks.
+func isMarked(p progtest.Process, marks []string) bool {
+	env, _ := os.ReadFile(p.Dir + "/environ")
+	return slices.ContainsFunc(marks, func(mark string) bool { return strings.Contains("\x00"+string(env), mark) })
 }
 
 // isZombie reports whether a process has ended and waits for its parent.

@@ -3,13 +3,13 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -20,11 +20,10 @@ import (
 	"dcs-tui/hosts/helper"
 	"dcs-tui/hosts/hosttest"
 	"dcs-tui/hosts/link"
-	"dcs-tui/jobs"
 )
 
-// fleetLinks measures a dispatcher with links to many hosts over ssh. The dispatcher is in this process.
-// Another process plays sshd and the helpers of all hosts.
+// fleetLinks measures a dispatcher with links to many hosts over ssh, first without jobs. The dispatcher
+// is in this process. Another process plays sshd and the helpers of all hosts.
 func fleetLinks(l *lab, r *report) error {
 	const span, deadline = 30 * time.Second, 3 * time.Minute
 	dir := filepath.Join(l.dir, "links")
@@ -47,9 +46,10 @@ func fleetLinks(l *lab, r *report) error {
 	list := make([]*hosts.Host, fleetHosts)
 	for i := range list {
 		list[i] = hosttest.FleetHost(end.port, i)
+		list[i].Slots.Fixed = fleetSlots
 	}
 	var connector *countingConnector
-	inputEnds := make(chan struct{})
+	load := &linksLoad{begin: make(chan struct{})}
 	before := measureSelf()
 	running, err := run.Start(context.Background(), owned, run.Options{
 		Inventory: &hosts.Inventory{Hosts: list}, Policy: sched.Config{},
@@ -58,7 +58,7 @@ func fleetLinks(l *lab, r *report) error {
 			connector = &countingConnector{Connector: helper.New(helper.Options{Opener: opener, Log: log})}
 			return connector, nil
 		},
-		Lines:      run.JobLines(func() (*jobs.Spec, error) { <-inputEnds; return nil, io.EOF }),
+		Lines:      run.JobLines(load.next),
 		SocketBase: l.dir,
 	})
 	if err != nil {
@@ -84,28 +84,32 @@ func fleetLinks(l *lab, r *report) error {
 		return err
 	}
 	time.Sleep(10 * time.Second) // answers of ssh -G are forgotten, and each host has sent heartbeats
-	idle := measureSelf()
+	measureSelf()                // collects garbage
+	idle := measureUse()
 	time.Sleep(span)
+	used := measureUse()
 	after := measureSelf()
 	heartbeats := fleetHosts * span.Seconds() / hosts.DefaultHeartbeat.Seconds()
-	cpu := (after.cpu - idle.cpu).Seconds()
+	cpu := (used.cpu - idle.cpu).Seconds()
 	r.row("CPU while idle", "below 5 % of a core", fmt.Sprintf("%.1f %%", 100*cpu/span.Seconds()))
 	r.row("CPU per heartbeat", "", fmt.Sprintf("%.0f µs", 1e6*cpu/heartbeats))
+	r.row("allocations per heartbeat", "", fmt.Sprintf("%.0f, %.1f KiB", float64(used.mallocs-idle.mallocs)/heartbeats,
+		float64(used.allocated-idle.allocated)/heartbeats/1024))
 	r.row("threads", "", fmt.Sprint(after.threads))
 	r.row("goroutines per link", "", fmt.Sprintf("%.1f", float64(after.goroutines-before.goroutines)/fleetHosts))
 	perLink := func(now, was int64) string { return fmt.Sprintf("%d KiB", (now-was)/fleetHosts>>10) }
 	r.row("memory per link: heap, stacks", "",
 		perLink(after.heap, before.heap)+", "+perLink(after.stacks, before.stacks))
 	r.row("resident memory of the process", "", mib(after.rss)+", at most "+mib(after.peak))
-	if err := end.cut(); err != nil {
+	if err := end.ask("cut"); err != nil {
 		return err
 	}
 	if err := await("all links cut at once, and connected again", 2*fleetHosts); err != nil {
 		return err
 	}
-	close(inputEnds)
-	_, err = running.Close()
-	return err
+	err = load.measure(end, owned.Run, running, r)
+	_, cerr := running.Close() // Close leaves running jobs alone; there are none
+	return errors.Join(err, cerr)
 }
 
 // countingConnector counts connections.
@@ -128,20 +132,26 @@ type selfUse struct {
 	proc
 	threads, goroutines int
 	heap, stacks        int64
+	mallocs, allocated  uint64 // number and bytes of all allocations
 }
 
 // measureSelf measures this process after a garbage collection.
-func measureSelf() (u selfUse) {
+func measureSelf() selfUse {
+	runtime.GC()
+	return measureUse()
+}
+
+func measureUse() (u selfUse) {
 	var use, ofChildren syscall.Rusage
 	syscall.Getrusage(syscall.RUSAGE_SELF, &use)
 	syscall.Getrusage(syscall.RUSAGE_CHILDREN, &ofChildren)
-	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	u.proc, _ = readProc(os.Getpid())
 	u.cpu = time.Duration(use.Utime.Nano() + use.Stime.Nano())
 	u.childCPU = time.Duration(ofChildren.Utime.Nano() + ofChildren.Stime.Nano())
 	u.heap, u.stacks, u.goroutines = int64(m.HeapAlloc), int64(m.StackInuse), runtime.NumGoroutine()
+	u.mallocs, u.allocated = m.Mallocs, m.TotalAlloc
 	tasks, _ := os.ReadDir("/proc/self/task")
 	u.threads = len(tasks)
 	return u
@@ -180,9 +190,9 @@ func startLinksEnd(dir string) (*linksEnd, error) {
 	return e, nil
 }
 
-// cut cuts all links, and returns when it is done.
-func (e *linksEnd) cut() error {
-	if _, err := fmt.Fprintln(e.in, "cut"); err != nil {
+// ask sends a line to the process, and returns when it has done what the line says.
+func (e *linksEnd) ask(line string) error {
+	if _, err := fmt.Fprintln(e.in, line); err != nil {
 		return err
 	}
 	_, err := e.out.ReadString('\n')
@@ -194,19 +204,53 @@ func (e *linksEnd) stop() {
 	e.cmd.Wait()
 }
 
-// playLinks plays hosts until standard input ends. Each line there cuts all links.
+// playLinks plays hosts until standard input ends. A line there cuts all links, or is the time that
+// jobs take from then on.
 func playLinks(dir string) error {
-	f, err := hosttest.NewFleet(dir, fleetJob)
+	ends := &linksHosts{}
+	f, err := hosttest.NewFleet(dir, &hosttest.Hostiles{Serve: ends.serve})
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	fmt.Println(f.Port())
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-		if strings.TrimSpace(in.Text()) == "cut" {
+		if in.Text() == "cut" {
 			f.Cut()
+		} else if took, err := time.ParseDuration(in.Text()); err == nil {
+			ends.took.Store(int64(took))
 		}
 		fmt.Println("done")
 	}
 	return nil
+}
+
+// linksHosts are simulated hosts of fleetSlots slots behind ssh.
+type linksHosts struct{ took atomic.Int64 } // how long a job takes, in ns
+
+func (x *linksHosts) serve(host string, in *helper.Reader, out *helper.Writer) error {
+	if _, err := in.Read(); err != nil { // hosts.Open
+		return err
+	}
+	c := &fleetConnector{slots: fleetSlots, took: func() time.Duration { return time.Duration(x.took.Load()) }}
+	w := c.newWorker(hosts.Hello{Machine: host, BootID: host, Dir: "/far/" + host})
+	defer w.Cut(nil)
+	if err := out.Write(w.Hello()); err != nil {
+		return err
+	}
+	go func() {
+		for m := range w.Reports() {
+			out.Write(m) // after an error it does nothing until the link is cut
+		}
+	}()
+	for {
+		m, err := in.Read()
+		if err != nil {
+			return err
+		}
+		w.Send(m)
+		if _, leaves := m.(*hosts.Bye); leaves {
+			return nil
+		}
+	}
 }

@@ -47,6 +47,7 @@ var experiments = []experiment{
 	{"idle", "100 long jobs on 4 hosts", idle},
 	{"fleet", "1,000 hosts without machines, 128 slots each, jobs of 60 s", fleet},
 	{"links", "a dispatcher with links to 1,000 simulated hosts over ssh", fleetLinks},
+	{"looks", "helpers of 50 runs on one host, each with one job that waits", looks},
 	{"soak", "what dispatcher and helpers use after many jobs and faults", soak},
 	{"million", "memory and CPU of commands on a run of 100,000 and of a million ended jobs", million},
 	{"observe", "attaching to a run, and what observers cost", observe},

@@ -82,13 +82,12 @@ func children(pid int) (pids []int) {
 	return pids
 }
 
-// withArg lists the processes whose second argument is arg, which are helpers or supervisors. No
-// other run may be active during the measurement.
-func withArg(arg string) []int {
+// withArg lists the lab's processes whose second argument is arg, which are helpers or supervisors.
+func (l *lab) withArg(arg string) []int {
 	var pids []int
 	for _, p := range progtest.FindProcesses(func(p progtest.Process) bool {
 		args := strings.Split(p.Args, "\x00")
-		return len(args) > 1 && args[1] == arg
+		return len(args) > 1 && args[1] == arg && isMarked(p, labMarks(l.dir))
 	}) {
 		pids = append(pids, p.PID)
 	}

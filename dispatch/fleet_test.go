@@ -26,7 +26,7 @@ func TestFleetOverSSH(t *testing.T) {
 		hosttest.LeaveOut(t, "%v", err)
 	}
 	n := polltest.Scale(200, 200, 1000)
-	f, err := hosttest.NewFleet(t.TempDir(), 10*time.Millisecond)
+	f, err := hosttest.NewFleet(t.TempDir(), &hosttest.Hostiles{Run: 10 * time.Millisecond, Forgets: true})
 	polltest.Must(t, err)
 	defer f.Close()
 	config, err := link.LoadSSHConfig(f.ConfigFile)

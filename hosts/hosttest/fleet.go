@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
-	"time"
 
 	xssh "golang.org/x/crypto/ssh"
 
@@ -20,11 +19,11 @@ import (
 )
 
 // Fleet is an ssh server in this process that plays many hosts, without a process for any of them.
-// The user of a connection is the name of the host, which is honest. It is safe for concurrent use.
+// The user of a connection is the name of the host. It is safe for concurrent use.
 type Fleet struct {
 	ConfigFile string // an ssh_config for clients
 
-	hosts    Hostiles
+	hosts    *Hostiles
 	config   *xssh.ServerConfig
 	listener net.Listener
 	done     sync.WaitGroup
@@ -35,11 +34,9 @@ type Fleet struct {
 	numAccepted int
 }
 
-// NewFleet starts the server. dir gets the files of clients. A job runs for the given time. The caller
-// must call Close.
-func NewFleet(dir string, run time.Duration) (*Fleet, error) {
-	f := &Fleet{ConfigFile: filepath.Join(dir, "ssh_config"), hosts: Hostiles{Run: run, Forgets: true},
-		conns: map[net.Conn]bool{}}
+// NewFleet starts the server. dir gets the files of clients. The caller must call Close.
+func NewFleet(dir string, list *Hostiles) (*Fleet, error) {
+	f := &Fleet{ConfigFile: filepath.Join(dir, "ssh_config"), hosts: list, conns: map[net.Conn]bool{}}
 	_, hostKey, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"math"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -91,6 +92,9 @@ type Hostiles struct {
 	Epoch   int               // of a dispatcher that does not exist
 	Script  []hosts.Message   // sent one by one, a second after each other
 	Forgets bool              // Received returns nothing
+	// Serve plays a helper from its first message on until its link ends or it leaves (nil). nil: the
+	// host does what its attack is.
+	Serve func(host string, in *helper.Reader, out *helper.Writer) error
 
 	mu       sync.Mutex
 	received map[string][]hosts.Message
@@ -229,6 +233,7 @@ type conversation struct {
 	errs  io.Writer
 	nonce string
 	w     *helper.Writer
+	ping  atomic.Int64 // number of the newest ping
 }
 
 var errLeft = errors.New("left")
@@ -252,6 +257,9 @@ func (c *conversation) run() error {
 	fmt.Fprintf(c.out, "%s have /far\n%s go\n", c.nonce, c.nonce)
 	r := helper.NewReader(c.in)
 	c.w = helper.NewWriter(c.out)
+	if c.Serve != nil {
+		return c.Serve(c.name, r, c.w)
+	}
 	for {
 		m, err := r.Read()
 		if err != nil {
@@ -275,6 +283,8 @@ func (c *conversation) handle(m hosts.Message) error {
 	switch m := m.(type) {
 	case *hosts.Open:
 		return c.hello(m)
+	case *hosts.Ping:
+		c.ping.Store(m.Seq)
 	case *hosts.Launch:
 		return c.launch(m)
 	case *hosts.Kill:
@@ -350,6 +360,7 @@ func (c *conversation) hello(open *hosts.Open) error {
 		defer tick.Stop()
 		for began := time.Now(); ; {
 			if c.w.Write(&hosts.Heartbeat{
+				Seq:      c.ping.Load(),
 				Uptime:   time.Hour + time.Since(began),
 				MemFree:  8 << 30,
 				DiskFree: -1,

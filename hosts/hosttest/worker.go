@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"dcs-tui/hosts"
@@ -17,6 +18,7 @@ type Worker struct {
 	change  func(*hosts.Heartbeat)
 	start   time.Time
 	gone    chan struct{} // closed when it is cut
+	ping    atomic.Int64  // number of the newest ping
 
 	mu      sync.Mutex
 	reports chan hosts.Message
@@ -39,7 +41,7 @@ func (w *Worker) heartbeat() {
 	for {
 		select {
 		case <-tick.C:
-			b := &hosts.Heartbeat{Uptime: time.Since(w.start), MemFree: 1 << 33, DiskFree: -1}
+			b := &hosts.Heartbeat{Seq: w.ping.Load(), Uptime: time.Since(w.start), MemFree: 1 << 33, DiskFree: -1}
 			if w.change != nil {
 				w.change(b)
 			}
@@ -49,6 +51,9 @@ func (w *Worker) heartbeat() {
 		}
 	}
 }
+
+// Answer makes the next heartbeats answer a ping. Without it the agent sends keepalives instead.
+func (w *Worker) Answer(m *hosts.Ping) { w.ping.Store(m.Seq) }
 
 // Say reports a message unless the connection is cut.
 func (w *Worker) Say(m hosts.Message) {
