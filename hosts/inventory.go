@@ -165,7 +165,7 @@ func (inv *Inventory) Add(name, options string) (*Host, error) {
 		if !ok || key == "name" {
 			return nil, fmt.Errorf("%q is not an option of a host, such as slots=4 or tags=gpu", word)
 		}
-		values[key] = optionValue(value)
+		values[key] = optionValue(key, value)
 	}
 	def := inv.defaults
 	if def == nil {
@@ -195,25 +195,22 @@ func (inv *Inventory) SetSlots(rule SlotRule) {
 	}
 }
 
-// optionValue returns the value of an option as a value of TOML.
-func optionValue(s string) any {
-	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+// optionValue returns the value of KEY=WORD as a value of TOML. A key of texts decides that its words
+// are texts, such as tags=2080; other words are numbers, yes or no, texts, or lists, as they look.
+func optionValue(key, word string) any {
+	if k := findKey(key); k != nil && k.option != nil {
+		return k.option(word)
+	}
+	if n, err := strconv.ParseInt(word, 10, 64); err == nil {
 		return n
 	}
-	if f, err := strconv.ParseFloat(s, 64); err == nil {
+	if f, err := strconv.ParseFloat(word, 64); err == nil {
 		return f
 	}
-	if s == "true" || s == "false" {
-		return s == "true"
+	if word == "true" || word == "false" {
+		return word == "true"
 	}
-	if strings.Contains(s, ",") {
-		var list []any
-		for part := range strings.SplitSeq(s, ",") {
-			list = append(list, part)
-		}
-		return list
-	}
-	return s
+	return asTexts(word)
 }
 
 // TOML returns the inventory as TOML, to which AddedText can be appended. It is the text of
@@ -248,7 +245,7 @@ func AddedText(name, options string) string {
 	fmt.Fprintf(&b, "\n[[host]]\nname = %q\n", name)
 	for word := range strings.FieldsSeq(options) {
 		key, value, _ := strings.Cut(word, "=")
-		line, _ := toml.Marshal(map[string]any{key: optionValue(value)}) // of these types it succeeds
+		line, _ := toml.Marshal(map[string]any{key: optionValue(key, value)}) // of these types it succeeds
 		b.Write(line)
 	}
 	return b.String()

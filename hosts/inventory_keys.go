@@ -94,7 +94,7 @@ var inventoryKeys = []inventoryKey{
 	{"straggler_factor", anywhere, fieldType(func(d *draft) *float64 { return &d.host.StragglerFactor }, parseFactor)},
 	{"straggler_age", anywhere,
 		durationType(func(d *draft) *time.Duration { return &d.host.StragglerAge }, time.Millisecond, 0)},
-	{"link", anywhere, keyType{set: setLink,
+	{"link", anywhere, keyType{set: setLink, option: asTexts,
 		get: func(d *draft) any { return append([]string{d.host.Link}, d.host.Command...) }}},
 
 	{"type", providerOnly, keyType{set: setType}},

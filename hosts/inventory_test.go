@@ -594,6 +594,10 @@ func TestAddedHostHasTheDefaults(t *testing.T) {
 		{"b", "  slots=cores-1   nice=0 ", Host{Slots: SlotRule{Less: 1}, Addresses: []string{"b"}}, ""},
 		{"b", "yield=false weight=1.5 tags=one", Host{Slots: SlotRule{Fixed: 7}, Nice: 3, Addresses: []string{"b"},
 			Tags: []string{"one"}}, ""},
+		{"b", "tags=2080 user=007 address=10", Host{Slots: SlotRule{Fixed: 7}, Nice: 3, User: "007",
+			Addresses: []string{"10"}, Tags: []string{"2080"}}, ""}, // texts that look like numbers
+		{"b", "tags=1.10,true identity=/a,b", Host{Slots: SlotRule{Fixed: 7}, Nice: 3, Identity: "/a,b",
+			Addresses: []string{"b"}, Tags: []string{"1.10", "true"}}, ""},
 		{"b", "slot=4", Host{}, `unknown key "slot"; did you mean "slots"?`},
 		{"b", "slots", Host{}, `"slots" is not an option of a host, such as slots=4 or tags=gpu`},
 		{"b", "name=c", Host{}, `"name=c" is not an option of a host`},
@@ -613,7 +617,8 @@ func TestAddedHostHasTheDefaults(t *testing.T) {
 				t.Errorf("%s %s: %v", c.name, c.options, err)
 				return
 			}
-			if h.Slots != c.want.Slots || h.Nice != c.want.Nice ||
+			if h.Slots != c.want.Slots || h.Nice != c.want.Nice || h.User != c.want.User ||
+				h.Identity != c.want.Identity ||
 				strings.Join(h.Addresses, " ") != strings.Join(c.want.Addresses, " ") ||
 				strings.Join(h.Tags, " ") != strings.Join(c.want.Tags, " ") {
 				t.Errorf("%s %s: %+v, want %+v", c.name, c.options, *h, c.want)

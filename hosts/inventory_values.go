@@ -18,6 +18,23 @@ import (
 type keyType struct {
 	set func(d *draft, v any) error
 	get func(d *draft) any // to report changes of a host; nil: not compared
+
+	option func(word string) any // the value of KEY=WORD; nil: as the word looks, see optionValue
+}
+
+// asText returns a word as it is, also one that looks like a number.
+func asText(word string) any { return word }
+
+// asTexts returns a text, or the list of texts between commas.
+func asTexts(word string) any {
+	if !strings.Contains(word, ",") {
+		return word
+	}
+	var list []any
+	for part := range strings.SplitSeq(word, ",") {
+		list = append(list, part)
+	}
+	return list
 }
 
 // fieldType returns the type of a key whose value parse turns into a field of the draft.
@@ -36,29 +53,33 @@ func fieldType[T any](at func(*draft) *T, parse func(v any) (T, error)) keyType 
 
 // lineType returns the type of one line of text, not empty.
 func lineType(at func(*draft) *string, parse func(string) (string, error)) keyType {
-	return fieldType(at, func(v any) (string, error) {
+	t := fieldType(at, func(v any) (string, error) {
 		s, err := oneLine(v)
 		if err != nil {
 			return "", err
 		}
 		return parse(s)
 	})
+	t.option = asText
+	return t
 }
 
 // listType returns the type of a text, or a list of texts.
 func listType[T any](at func(*draft) *[]T, parse func([]string) ([]T, error)) keyType {
-	return fieldType(at, func(v any) ([]T, error) {
+	t := fieldType(at, func(v any) ([]T, error) {
 		items, err := textList(v)
 		if err != nil {
 			return nil, err
 		}
 		return parse(items)
 	})
+	t.option = asTexts
+	return t
 }
 
 // shellType returns the type of text for a shell, which may have several lines.
 func shellType(at func(*draft) *string, mayBeEmpty bool) keyType {
-	return fieldType(at, func(v any) (string, error) {
+	t := fieldType(at, func(v any) (string, error) {
 		s, ok := v.(string)
 		trimmed := strings.TrimSpace(s)
 		switch {
@@ -71,6 +92,8 @@ func shellType(at func(*draft) *string, mayBeEmpty bool) keyType {
 		}
 		return trimmed, nil
 	})
+	t.option = asText
+	return t
 }
 
 // numberType returns the type of a whole number from low to high.
