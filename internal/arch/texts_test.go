@@ -51,7 +51,6 @@ var textReaders = map[string]string{
 	"link.isLoginRefused":   "the ssh library has no types for these errors",
 	"link.compare":          "shortens errors of the ssh library",
 	"link.cleanKnown":       "shortens errors of the library for known hosts",
-	"cli.root":              "the library for flags has no type for this error",
 }
 
 // matchers are functions that look for something in their first argument.

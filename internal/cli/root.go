@@ -157,9 +157,6 @@ dcs-tui help jobs`,
 			err = fmt.Errorf("--%s: %w", typedName(a.args, bad.GetFlag().Name, bad.GetValue()), bad.Unwrap())
 		}
 		p := text.Errorf("%s", firstLine(err.Error()))
-		if cmd.Name() == "priority" && strings.Contains(err.Error(), "shorthand") {
-			return p.WithAdvice("put -- before a negative number: dcs-tui priority RUN -- -1 JOBS")
-		}
 		if advice := unknownFlagAdvice(cmd, err); advice != "" {
 			return p.WithAdvice("%s", advice)
 		}
