@@ -72,11 +72,20 @@ var decimalComma = sync.OnceValue(func() *regexp.Regexp {
 // hint describes what is wrong with a text that was meant as a number, a time, or a size, as the
 // end of an error. It returns "" if nothing is known.
 func hint(s string) string {
-	if why := AmbiguousWord(s); why != "" {
-		return "; " + why
+	if why := ambiguity(s); why != "" {
+		return why
 	}
 	if m := decimalComma().FindStringSubmatch(s); m != nil {
 		return fmt.Sprintf("; a decimal comma is written as a point: %s.%s", m[1], m[2])
+	}
+	return ""
+}
+
+// ambiguity is the part of hint that concerns characters. A whole number needs no other: 1,000 has no
+// decimal comma.
+func ambiguity(s string) string {
+	if why := AmbiguousWord(s); why != "" {
+		return "; " + why
 	}
 	return ""
 }

@@ -136,7 +136,7 @@ func count(low, high int) func(string) (int, error) {
 	return func(s string) (int, error) {
 		n, err := strconv.Atoi(s)
 		if err != nil && !errors.Is(err, strconv.ErrRange) {
-			return 0, fmt.Errorf("%q is not a whole number%s", s, hint(s))
+			return 0, fmt.Errorf("%q is not a whole number%s", s, ambiguity(s))
 		}
 		if err != nil || n < low || n > high {
 			return 0, fmt.Errorf("%s is not between %d and %d", s, low, high)
@@ -246,14 +246,14 @@ func (g *GPUs) UnmarshalJSON(b []byte) (err error) {
 
 // parseGPUs parses a whole number, or a part of a device with up to three digits after the point.
 func parseGPUs(v string) (GPUs, error) {
-	whole, digits, isPart := strings.Cut(v, ".")
-	if !isPart {
+	if v != "" && strings.Trim(v, "-0123456789") == "" {
 		n, err := count(0, MaxGPUs)(v)
 		return GPUs(n) * WholeGPU, err
 	}
+	whole, digits, _ := strings.Cut(v, ".")
 	n, err := strconv.ParseUint((digits + "000")[:3], 10, 16)
 	if len(digits) > 3 || digits == "" || err != nil || whole != "0" || n == 0 {
-		return 0, fmt.Errorf("%q is neither a whole number nor a part of a device from 0.001 to 0.999", v)
+		return 0, fmt.Errorf("%q is neither a whole number nor a part of a device from 0.001 to 0.999%s", v, hint(v))
 	}
 	return GPUs(n), nil
 }
