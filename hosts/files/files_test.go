@@ -54,6 +54,7 @@ func TestIgnoreAsGit(t *testing.T) {
 		"doc/*.txt\n", "**/doc/*.txt\n", "foo/**/baz\nfoo/**\n!foo/bar.c\n",
 		"\\#h\n\\!n\n# comment\n", "x[1]\n", "x\\[1\\]\n", "one/**/four\n",
 		"log/**\n!log/a.log\n", "?.c\n", "trailing\\ \n",
+		"\ufeff*.o\n", ".\n./\n..\n./foo\nlog//b\n//build\n", "**/.\n",
 		"a/b/\n", "**\n!a.c\n", "[!a-c].*\n", "*/a.*\n", "/*\n!/foo\n!/a.c\n",
 	} {
 		for _, inSub := range []string{"", "!a.o\n*.c\n"} {

@@ -43,7 +43,7 @@ type ignoreRules struct {
 // parseIgnore parses an ignore file; see gitignore(5).
 func parseIgnore(dir string, text string) (r ignoreRules, err error) {
 	r.dir = dir
-	for n, line := range strings.Split(text, "\n") {
+	for n, line := range strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n") {
 		line = strings.TrimSuffix(line, "\r")
 		for strings.HasSuffix(line, " ") && !strings.HasSuffix(line, `\ `) {
 			line = line[:len(line)-1]
@@ -56,8 +56,8 @@ func parseIgnore(dir string, text string) (r ignoreRules, err error) {
 		line, rule.dirs = strings.CutSuffix(line, "/")
 		anchored := strings.Contains(line, "/")
 		line = strings.TrimPrefix(line, "/")
-		if line == "" {
-			continue
+		if slices.ContainsFunc(strings.Split(line, "/"), isNoName) {
+			continue // matches nothing
 		}
 		if !anchored {
 			line = "**/" + line
@@ -69,6 +69,9 @@ func parseIgnore(dir string, text string) (r ignoreRules, err error) {
 	}
 	return r, nil
 }
+
+// isNoName reports whether no file has a name.
+func isNoName(name string) bool { return name == "" || name == "." || name == ".." }
 
 // isIgnored reports whether a path is not sent. The last matching rule of the deepest file with
 // a matching rule decides.
