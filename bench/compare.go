@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -111,9 +110,7 @@ func (c *contest) present(some string) (list []*program) {
 
 // measure fills a cell. A program that fails does not end the comparison.
 func (c *contest) measure(m *measurement, p *program) {
-	load, _ := os.ReadFile("/proc/loadavg")
-	word, _, _ := strings.Cut(string(load), " ")
-	start := time.Now()
+	load, start := loadNow(), time.Now()
 	text, err := m.run(c, p)
 	if c.serving == nil {
 		c.sweep()
@@ -121,9 +118,7 @@ func (c *contest) measure(m *measurement, p *program) {
 	if text == "" && err == nil {
 		return
 	}
-	if n, err := strconv.ParseFloat(word, 64); err == nil {
-		c.table.loads = append(c.table.loads, n)
-	}
+	c.table.loads = append(c.table.loads, load)
 	if err != nil {
 		reason, _, _ := strings.Cut(err.Error(), "\n")
 		c.table.remark("%s, %s: %s", p.name, m.column, reason)
@@ -131,7 +126,8 @@ func (c *contest) measure(m *measurement, p *program) {
 		text = cmp.Or(text, "failed")
 	}
 	c.table.set(p.row, m.column, text)
-	fmt.Fprintf(os.Stderr, "%s, %s: %s   (%.0f s, load %s)\n", p.name, m.name, text, time.Since(start).Seconds(), word)
+	fmt.Fprintf(os.Stderr, "%s, %s: %s   (%.0f s, load %.2f)\n", p.name, m.name, text, time.Since(start).Seconds(),
+		load)
 }
 
 // writeFiles writes the files that the programs need.

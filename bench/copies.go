@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -58,11 +57,10 @@ func (l *lab) dying(flags []string) (time.Duration, error) {
 func (l *lab) killHost(i int) {
 	s := l.sshd[i]
 	s.Stop()
-	mark := fmt.Sprintf("DCS_HOST=ws%d\x00", i+1)
+	mark := fmt.Sprintf("\x00DCS_HOST=ws%d\x00", i+1)
 	for range 3 { // a supervisor may have started a process in the meantime
 		for _, p := range progtest.FindProcesses(func(p progtest.Process) bool {
-			env, _ := os.ReadFile(p.Dir + "/environ")
-			return strings.Contains(p.Args, s.Dir) || strings.Contains(string(env), mark)
+			return strings.Contains(p.Args, s.Dir) || isMarked(p, []string{mark})
 		}) {
 			syscall.Kill(p.PID, syscall.SIGKILL)
 		}

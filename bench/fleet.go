@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -44,14 +45,9 @@ func fleet(l *lab, r *report) error {
 	if err != nil {
 		return err
 	}
-	list := make([]*hosts.Host, fleetHosts)
-	for i := range list {
-		list[i] = &hosts.Host{Name: fmt.Sprintf("node%04d", i), Link: "local", Slots: hosts.SlotRule{Fixed: fleetSlots},
-			Weight: 1, GPUs: -1}
-	}
 	next := 0
 	running, err := run.Start(context.Background(), owned, run.Options{
-		Inventory: &hosts.Inventory{Hosts: list}, Policy: sched.Config{},
+		Inventory: simulatedHosts("node%04d", fleetHosts, fleetSlots), Policy: sched.Config{},
 		Connector: func(func(host, line string)) (hosts.Connector, error) {
 			return &fleetConnector{slots: fleetSlots, took: func() time.Duration { return fleetJob }}, nil
 		},
@@ -69,32 +65,12 @@ func fleet(l *lab, r *report) error {
 		owned.Release()
 		return err
 	}
-	var mu sync.Mutex
-	results := 0
-	go func() {
-		for {
-			result, err := running.Next(context.Background())
-			if err != nil {
-				return
-			}
-			running.Ack(result.Seq)
-			mu.Lock()
-			results++
-			mu.Unlock()
-		}
-	}()
-	sample := func() (cpu time.Duration, n int) {
-		var u syscall.Rusage
-		syscall.Getrusage(syscall.RUSAGE_SELF, &u)
-		mu.Lock()
-		defer mu.Unlock()
-		return time.Duration(u.Utime.Nano() + u.Stime.Nano()), results
-	}
-	begin, _ := sample()
+	results, _ := acknowledge(running)
+	begin := usedCPU(syscall.RUSAGE_SELF)
 	time.Sleep(warmUp)
-	before, done := sample()
+	before, done := usedCPU(syscall.RUSAGE_SELF), results.Load()
 	time.Sleep(span)
-	after, all := sample()
+	after, all := usedCPU(syscall.RUSAGE_SELF), results.Load()
 	p, err := readProc(os.Getpid())
 	if err != nil {
 		return err
@@ -109,6 +85,34 @@ func fleet(l *lab, r *report) error {
 	r.row("resident memory, simulated hosts included", "below 500 MiB", mib(p.rss)+", at most "+mib(p.peak))
 	_, err = running.Close() // Close leaves running jobs alone; there are none
 	return err
+}
+
+// acknowledge receives and counts the results of a run until it ends.
+func acknowledge(running *run.Run) (results *atomic.Int64, ended <-chan struct{}) {
+	results = new(atomic.Int64)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			result, err := running.Next(context.Background())
+			if err != nil {
+				return
+			}
+			running.Ack(result.Seq)
+			results.Add(1)
+		}
+	}()
+	return results, done
+}
+
+// simulatedHosts returns an inventory of n hosts, whose numbers are in their names.
+func simulatedHosts(name string, n, slots int) *hosts.Inventory {
+	list := make([]*hosts.Host, n)
+	for i := range list {
+		list[i] = &hosts.Host{Name: fmt.Sprintf(name, i), Link: "local", Slots: hosts.SlotRule{Fixed: slots}, Weight: 1,
+			GPUs: -1}
+	}
+	return &hosts.Inventory{Hosts: list}
 }
 
 // fleetConnector connects to simulated hosts.

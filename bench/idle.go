@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dcs-tui/internal/polltest"
+	"dcs-tui/internal/progtest"
 )
 
 // idle measures the cost of 100 long jobs on four hosts over one minute.
@@ -20,12 +21,11 @@ func idle(l *lab, r *report) error {
 	polltest.Within(30*time.Second, func() bool { return len(l.withArg("__slot")) >= n })
 	time.Sleep(2 * time.Second)
 	helpers, slots := l.withArg("__host"), l.withArg("__slot")
-	sum := func(pids []int) (cpu time.Duration, rss int64) {
-		for _, pid := range pids {
-			p, err := readProc(pid)
-			if err == nil {
-				cpu += p.cpu
-				rss = max(rss, p.rss)
+	sum := func(list []progtest.Process) (cpu time.Duration, rss int64) {
+		for _, p := range list {
+			if use, err := readProc(p.PID); err == nil {
+				cpu += use.cpu
+				rss = max(rss, use.rss)
 			}
 		}
 		return cpu, rss

@@ -93,14 +93,9 @@ func keys(l *lab, r *report) error {
 		}
 		s.quiet(80 * time.Millisecond)
 		time.Sleep(3 * time.Second)
-		before, _ := readProc(s.cmd.Process.Pid)
-		bytes := s.sent()
-		time.Sleep(span)
-		after, err := readProc(s.cmd.Process.Pid)
-		if err != nil {
+		if cpu[phase], sent[phase], _, err = s.useOver(span); err != nil {
 			return err
 		}
-		cpu[phase], sent[phase] = after.cpu-before.cpu, s.sent()-bytes
 	}
 	p, err := readProc(s.cmd.Process.Pid)
 	if err != nil {
@@ -119,8 +114,7 @@ func keys(l *lab, r *report) error {
 	r.table("the screen, over 30 s", "CPU of a core", "bytes/s")
 	phases := []string{"no job ends, 200 hosts report their load", "50 jobs end and 50 start each second"}
 	for phase, what := range phases {
-		r.row(what, fmt.Sprintf("%.2f %%", 100*cpu[phase].Seconds()/span.Seconds()),
-			fmt.Sprint(sent[phase]/int64(span.Seconds())))
+		r.row(what, share(cpu[phase], span), fmt.Sprint(sent[phase]/int64(span.Seconds())))
 	}
 	r.say("It has %s resident at the end, at most %s.", mib(p.rss), mib(p.peak))
 	return nil
@@ -157,11 +151,6 @@ func (l *lab) dispatchFleet() (f *simulatedFleet, end func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	list := make([]*hosts.Host, keyHosts)
-	for i := range list {
-		list[i] = &hosts.Host{Name: fmt.Sprintf("ws%02d", i), Link: "local", Slots: hosts.SlotRule{Fixed: keySlots},
-			Weight: 1, GPUs: -1}
-	}
 	connector := &fleetConnector{slots: keySlots, onConnect: func(w *fleetWorker) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -172,22 +161,14 @@ func (l *lab) dispatchFleet() (f *simulatedFleet, end func(), err error) {
 		b.MemFree -= rand.Int64N(b.MemFree)
 	}}
 	running, err := run.Start(context.Background(), owned, run.Options{
-		Inventory: &hosts.Inventory{Hosts: list}, Policy: sched.Config{},
+		Inventory: simulatedHosts("ws%02d", keyHosts, keySlots), Policy: sched.Config{},
 		Connector:  func(func(host, line string)) (hosts.Connector, error) { return connector, nil },
 		SocketBase: l.dir})
 	if err != nil {
 		owned.Release()
 		return nil, nil, err
 	}
-	go func() {
-		for {
-			result, err := running.Next(context.Background())
-			if err != nil {
-				return
-			}
-			running.Ack(result.Seq)
-		}
-	}()
+	acknowledge(running)
 	return f, func() { running.Close() }, nil
 }
 

@@ -142,19 +142,23 @@ func measureSelf() selfUse {
 }
 
 func measureUse() (u selfUse) {
-	var use, ofChildren syscall.Rusage
-	syscall.Getrusage(syscall.RUSAGE_SELF, &use)
-	syscall.Getrusage(syscall.RUSAGE_CHILDREN, &ofChildren)
+	cpu, childCPU := usedCPU(syscall.RUSAGE_SELF), usedCPU(syscall.RUSAGE_CHILDREN)
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	u.proc, _ = readProc(os.Getpid())
-	u.cpu = time.Duration(use.Utime.Nano() + use.Stime.Nano())
-	u.childCPU = time.Duration(ofChildren.Utime.Nano() + ofChildren.Stime.Nano())
+	u.cpu, u.childCPU = cpu, childCPU
 	u.heap, u.stacks, u.goroutines = int64(m.HeapAlloc), int64(m.StackInuse), runtime.NumGoroutine()
 	u.mallocs, u.allocated = m.Mallocs, m.TotalAlloc
 	tasks, _ := os.ReadDir("/proc/self/task")
 	u.threads = len(tasks)
 	return u
+}
+
+// usedCPU returns the CPU time of this process or of its children.
+func usedCPU(who int) time.Duration {
+	var u syscall.Rusage
+	syscall.Getrusage(who, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // linksEnd is the process that plays the hosts.

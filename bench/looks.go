@@ -19,6 +19,7 @@ import (
 	"dcs-tui/hosts/helper"
 	"dcs-tui/hosts/link"
 	"dcs-tui/internal/polltest"
+	"dcs-tui/internal/progtest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 )
@@ -54,11 +55,11 @@ func looks(l *lab, r *report) error {
 	}
 	time.Sleep(warmUp)
 	kinds := []string{"helper", "supervisor"}
-	pids := [][]int{l.withArg("__host"), l.withArg("__slot")}
-	before := [][]time.Duration{cpuOf(pids[0]), cpuOf(pids[1])}
+	processes := [][]progtest.Process{l.withArg("__host"), l.withArg("__slot")}
+	before := [][]time.Duration{cpuOf(processes[0]), cpuOf(processes[1])}
 	machine := busyTime()
 	time.Sleep(span)
-	after := [][]time.Duration{cpuOf(pids[0]), cpuOf(pids[1])}
+	after := [][]time.Duration{cpuOf(processes[0]), cpuOf(processes[1])}
 	busy := busyTime() - machine
 	r.table("process", "number", "goal, each", "CPU a second, each: mean", "median", "most")
 	for k, kind := range kinds {
@@ -120,11 +121,11 @@ func openGate(gate string) {
 }
 
 // cpuOf returns the CPU times of processes.
-func cpuOf(pids []int) []time.Duration {
-	list := make([]time.Duration, len(pids))
-	for i, pid := range pids {
-		p, _ := readProc(pid)
-		list[i] = p.cpu
+func cpuOf(processes []progtest.Process) []time.Duration {
+	list := make([]time.Duration, len(processes))
+	for i, p := range processes {
+		use, _ := readProc(p.PID)
+		list[i] = use.cpu
 	}
 	return list
 }

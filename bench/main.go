@@ -81,6 +81,16 @@ var benchmarks = suite{experiments, "bench/results.md", "",
 	"# Results\n\nWritten by `make bench`. The machine is shared: look at the ratios, which are of one run.\n"}
 
 func main() {
+	status, err := execute()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		status = 1
+	}
+	os.Exit(status)
+}
+
+// execute carries the command line out, and returns the exit status unless there is an error.
+func execute() (status int, err error) {
 	var o options
 	only := flag.String("only", "", "comma-separated experiments; all when empty")
 	flag.IntVar(&o.rounds, "rounds", 5, "rounds of each comparison; the median is quoted")
@@ -99,29 +109,14 @@ func main() {
 	numEnded := flag.Int("bigrun", 0, "write a run of `N` ended jobs to the directory that is the argument, instead")
 	endOfLinks := flag.String("links-end", "", "play the hosts of the experiment links, with files in `DIR`, instead")
 	flag.Parse()
-	if *endOfLinks != "" {
-		if err := playLinks(*endOfLinks); err != nil {
-			fmt.Fprintln(os.Stderr, "bench:", err)
-			os.Exit(1)
-		}
-		return
+	switch {
+	case *endOfLinks != "":
+		return 0, playLinks(*endOfLinks)
+	case *numEnded > 0:
+		return 0, bigRun(flag.Arg(0), *numEnded, 0)
+	case os.Getenv(labEnv) == "":
+		return inLab()
 	}
-	if *numEnded > 0 {
-		if err := bigRun(flag.Arg(0), *numEnded, 0); err != nil {
-			fmt.Fprintln(os.Stderr, "bench:", err)
-			os.Exit(1)
-		}
-		return
-	}
-	if os.Getenv(labEnv) == "" {
-		status, err := inLab()
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "bench:", err)
-			os.Exit(1)
-		}
-		os.Exit(status)
-	}
-	var err error
 	if o.scale <= 0 || o.scale > 1 {
 		err = fmt.Errorf("-scale %v: a number above 0 and up to 1 is wanted", o.scale)
 	} else if o.hosts, err = numbers(*hosts, 4); err == nil {
@@ -139,10 +134,7 @@ func main() {
 		}
 		err = measure(o, &benchmarks, *only, *out)
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
+	return 0, err
 }
 
 // numbers parses a list such as 1,4,16.

@@ -24,10 +24,9 @@ type report struct {
 // conditions describes when and where a measurement that begins now is made.
 func (o options) conditions() string {
 	commit, _ := exec.Command("git", "rev-parse", "--short", "HEAD").Output()
-	kernel, _ := exec.Command("uname", "-sr").Output()
 	return fmt.Sprintf("Measured on %s at commit %s, rounds %d; %s, %d cores, load %.2f at the beginning, %s.",
-		time.Now().UTC().Format("2006-01-02"), strings.TrimSpace(string(commit)), o.rounds,
-		strings.TrimSpace(string(kernel)), runtime.NumCPU(), loadNow(), runtime.Version())
+		time.Now().UTC().Format("2006-01-02"), strings.TrimSpace(string(commit)), o.rounds, kernel(), runtime.NumCPU(),
+		loadNow(), runtime.Version())
 }
 
 // begin begins a section. conditions describes when and where it was measured.

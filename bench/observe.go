@@ -90,16 +90,10 @@ func (l *lab) observeMillion(r *report, dir string) error {
 	s.quiet(time.Second)
 	time.Sleep(10 * time.Second)
 	const span = 30 * time.Second
-	before, _ := readProc(s.cmd.Process.Pid)
-	time.Sleep(span)
-	after, err := readProc(s.cmd.Process.Pid)
-	if err != nil {
-		return err
-	}
+	cpu, _, after, err := s.useOver(span)
 	r.row("memory of that screen", "300 MiB", mib(after.rss)+", at most "+mib(after.peak))
-	r.row("CPU of that screen, idle", "0.8 % of a core",
-		fmt.Sprintf("%.2f %%", 100*(after.cpu-before.cpu).Seconds()/span.Seconds()))
-	return nil
+	r.row("CPU of that screen, idle", "0.8 % of a core", share(cpu, span))
+	return err
 }
 
 // delays returns, for each job, the time from its end until a runview.View shows it. The view is

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,9 +42,8 @@ func loadSamples(file string, scale float64) (*samples, error) {
 	if err != nil {
 		return nil, fmt.Errorf("git describe: %w", err)
 	}
-	kernel, _ := exec.Command("uname", "-sr").Output()
 	s := &samples{file: file, scale: scale, commit: strings.TrimSpace(string(commit)),
-		system: strings.TrimSpace(string(kernel)) + "\t" + runtime.Version()}
+		system: kernel() + "\t" + runtime.Version()}
 	text, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -80,7 +80,7 @@ func (s *samples) add(experiment, of, program string, measured values) error {
 	}
 	now := sample{experiment: experiment, of: of, program: program, commit: s.commit,
 		date: time.Now().UTC().Format("2006-01-02"), load: loadNow(), system: strings.ReplaceAll(s.system, "\t", ", ")}
-	for _, measure := range sortedKeys(measured) {
+	for _, measure := range slices.Sorted(maps.Keys(measured)) {
 		now.measure, now.value = measure, measured[measure]
 		s.list = append(s.list, now)
 		fmt.Fprintf(&text, "%s\t%s\t%s\t%s\t%.6g\t%v\t%s\t%s\t%.2f\t%s\n", experiment, of, program, measure, now.value,
@@ -94,13 +94,10 @@ func (s *samples) add(experiment, of, program string, measured values) error {
 	return errors.Join(err, f.Close())
 }
 
-func sortedKeys(v values) []string {
-	var keys []string
-	for k := range v {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
+// kernel returns the name and the version of the operating system.
+func kernel() string {
+	name, _ := exec.Command("uname", "-sr").Output()
+	return strings.TrimSpace(string(name))
 }
 
 // loadNow returns the load average of the last minute.

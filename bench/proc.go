@@ -83,15 +83,13 @@ func children(pid int) (pids []int) {
 }
 
 // withArg lists the lab's processes whose second argument is arg, which are helpers or supervisors.
-func (l *lab) withArg(arg string) []int {
-	var pids []int
-	for _, p := range progtest.FindProcesses(func(p progtest.Process) bool {
+func (l *lab) withArg(arg string) []progtest.Process { return withArg(arg, labMarks(l.dir)) }
+
+func withArg(arg string, marks []string) []progtest.Process {
+	return progtest.FindProcesses(func(p progtest.Process) bool {
 		args := strings.Split(p.Args, "\x00")
-		return len(args) > 1 && args[1] == arg && isMarked(p, labMarks(l.dir))
-	}) {
-		pids = append(pids, p.PID)
-	}
-	return pids
+		return len(args) > 1 && args[1] == arg && isMarked(p, marks)
+	})
 }
 
 // cancel ends a run through its stop file and waits for the dispatcher.

@@ -55,17 +55,12 @@ func screen(l *lab, r *report) error {
 	time.Sleep(3 * time.Second)
 	dispatcher := owner(s.dir)
 	const span = 30 * time.Second
-	a, _ := readProc(s.cmd.Process.Pid)
-	b, _ := readProc(dispatcher)
-	sent := s.sent()
-	time.Sleep(span)
-	a2, _ := readProc(s.cmd.Process.Pid)
-	b2, _ := readProc(dispatcher)
-	sent = s.sent() - sent
-	share := func(d time.Duration) string { return fmt.Sprintf("%.2f %%", 100*d.Seconds()/span.Seconds()) }
+	before, _ := readProc(dispatcher)
+	cpu, sent, after, _ := s.useOver(span)
+	d, _ := readProc(dispatcher)
 	r.say("Idle at a million jobs, 160x48, over %.0f s: the screen %s of a core and %s resident, "+
-		"its dispatcher %s and %s; %d bytes/s to the terminal (clocks run).",
-		span.Seconds(), share(a2.cpu-a.cpu), mib(a2.rss), share(b2.cpu-b.cpu), mib(b2.rss), sent/int64(span.Seconds()))
+		"its dispatcher %s and %s; %d bytes/s to the terminal (clocks run).", span.Seconds(), share(cpu, span),
+		mib(after.rss), share(d.cpu-before.cpu, span), mib(d.rss), sent/int64(span.Seconds()))
 
 	r.say("Jobs that end all the time (`sleep 0.1` on 4 slots), so that each look, four a second, brings a change:\n")
 	r.table("size", "bytes/s", "screen's CPU of a core")
@@ -87,14 +82,10 @@ func (l *lab) flow(r *report, size [2]int, args ...string) error {
 	defer s.end(l)
 	time.Sleep(5 * time.Second)
 	const span = 20 * time.Second
-	sent := s.sent()
-	p0, _ := readProc(s.cmd.Process.Pid)
-	time.Sleep(span)
-	sent = s.sent() - sent
-	p1, _ := readProc(s.cmd.Process.Pid)
+	cpu, sent, _, err := s.useOver(span)
 	r.row(fmt.Sprintf("%dx%d", size[0], size[1]), fmt.Sprint(sent/int64(span.Seconds())),
-		fmt.Sprintf("%.1f %%", 100*(p1.cpu-p0.cpu).Seconds()/span.Seconds()))
-	return nil
+		fmt.Sprintf("%.1f %%", 100*cpu.Seconds()/span.Seconds()))
+	return err
 }
 
 // owner returns the pid of the dispatcher of a run.
@@ -103,7 +94,7 @@ func owner(dir string) int {
 		PID int `json:"pid"`
 	}
 	if b, err := os.ReadFile(filepath.Join(dir, "owner")); err == nil {
-		json.NewDecoder(strings.NewReader(string(b))).Decode(&o)
+		json.Unmarshal(b, &o)
 	}
 	return o.PID
 }

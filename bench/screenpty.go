@@ -132,6 +132,21 @@ func (s *watched) press(key string) (first, last time.Duration, ok bool) {
 	return 0, 0, false // the key changes nothing
 }
 
+// useOver returns the CPU time that the screen uses and the bytes that it sends within a time, and its
+// state at the end.
+func (s *watched) useOver(span time.Duration) (cpu time.Duration, sent int64, end proc, err error) {
+	before, _ := readProc(s.cmd.Process.Pid)
+	sent = s.sent()
+	time.Sleep(span)
+	end, err = readProc(s.cmd.Process.Pid)
+	return end.cpu - before.cpu, s.sent() - sent, end, err
+}
+
+// share formats a part of a core.
+func share(cpu, span time.Duration) string {
+	return fmt.Sprintf("%.2f %%", 100*cpu.Seconds()/span.Seconds())
+}
+
 // end quits the screen, ends the run, and kills what is left of both.
 func (s *watched) end(l *lab) {
 	s.cmd.Process.Signal(syscall.SIGTERM)

@@ -20,7 +20,6 @@ import (
 	"dcs-tui/hosts/helper"
 	"dcs-tui/hosts/hosttest"
 	"dcs-tui/hosts/link"
-	"dcs-tui/internal/progtest"
 	"dcs-tui/jobs"
 )
 
@@ -77,21 +76,9 @@ func soak(l *lab, r *report) error {
 		owned.Release()
 		return err
 	}
-	var results atomic.Int64
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for {
-			result, err := running.Next(context.Background())
-			if err != nil {
-				return
-			}
-			running.Ack(result.Seq)
-			results.Add(1)
-		}
-	}()
+	results, ended := acknowledge(running)
 	begin := time.Now()
-	numFaults, samples := l.strike(ended, &results)
+	numFaults, samples := l.strike(ended, results)
 	took := time.Since(begin)
 	if _, err := running.Close(); err != nil {
 		return err
@@ -151,14 +138,8 @@ func killHelpers(s *hosttest.SSHD) {
 
 // helpersOf returns the helpers on a host.
 func helpersOf(s *hosttest.SSHD) (pids []int) {
-	for _, p := range progtest.FindProcesses(func(p progtest.Process) bool {
-		args := strings.Split(p.Args, "\x00")
-		return len(args) > 1 && args[1] == "__host"
-	}) {
-		env, _ := os.ReadFile(p.Dir + "/environ")
-		if strings.Contains("\x00"+string(env), "\x00HOME="+s.Home()+"\x00") {
-			pids = append(pids, p.PID)
-		}
+	for _, p := range withArg("__host", []string{"\x00HOME=" + s.Home() + "\x00"}) {
+		pids = append(pids, p.PID)
 	}
 	return pids
 }
