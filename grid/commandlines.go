@@ -88,8 +88,8 @@ func (p *parser) addJobFaults(err error) {
 		list = joined.Unwrap()
 	}
 	for _, err := range list {
-		var fault *jobs.ParseError
-		if !errors.As(err, &fault) {
+		fault, ok := errors.AsType[*jobs.ParseError](err)
+		if !ok {
 			if len(list) == 1 { // otherwise it reports that there may be more
 				p.wrong.add(0, 0, "%s", strings.TrimPrefix(err.Error(), p.t.File+": "))
 			}
@@ -136,10 +136,8 @@ func (p *parser) columnOf(no int, text string) int {
 
 // checkOptions adds warnings for references in options that are the same for all jobs of a command.
 func (p *parser) checkOptions(l *line, spec *jobs.Spec) {
-	texts := []string{spec.Cwd, spec.Setup, spec.Queue}
-	for _, e := range spec.Env {
-		texts = append(texts, e.Value)
-	}
+	texts := append(text.Each(spec.Env, func(e jobs.EnvVar) string { return e.Value }),
+		spec.Cwd, spec.Setup, spec.Queue)
 	for _, text := range texts {
 		for _, r := range references(text) {
 			if _, ok := p.known[r.name]; ok {

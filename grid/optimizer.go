@@ -144,8 +144,8 @@ func (o *optimizer) start(known int) error {
 	}
 	o.cmd, o.in, o.out = cmd, in, bufio.NewScanner(out)
 	o.out.Buffer(nil, maxProposal)
-	minimize := !o.search.Maximize
-	line := optimizerLine{Do: "start", Trials: o.search.Trials, Minimize: &minimize, Seed: o.search.Seed, Known: known}
+	line := optimizerLine{Do: "start", Trials: o.search.Trials, Minimize: new(!o.search.Maximize), Seed: o.search.Seed,
+		Known: known}
 	for i := range o.params {
 		p := &o.params[i]
 		s := spaceParam{Name: p.Name, Values: p.Values}

@@ -36,8 +36,7 @@ func (p *parser) parseWhere(l *line, from int) {
 }
 
 func (p *parser) addFilterError(f filter, err error) {
-	var e *query.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*query.Error](err); ok {
 		p.wrong.at(f.line, f.from+e.Pos, "%s", e.Message)
 	}
 }

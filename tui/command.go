@@ -66,7 +66,7 @@ func findCommand(name string) *command {
 	return nil
 }
 
-func commandNames() []string { return mapSlice(commands, func(c command) string { return c.name }) }
+func commandNames() []string { return text.Each(commands, func(c command) string { return c.name }) }
 
 func quoted(s string) string { return fmt.Sprintf("%q", text.Clean(s, 40)) }
 
@@ -107,7 +107,7 @@ func (m *model) hostNames() []string {
 	if m.snap == nil {
 		return nil
 	}
-	return mapSlice(m.snap.Hosts, func(h live.Host) string { return h.Name })
+	return text.Each(m.snap.Hosts, func(h live.Host) string { return h.Name })
 }
 
 // checkHost returns an error if the run has no host of that name.
@@ -121,14 +121,6 @@ func (m *model) checkHost(name string) error {
 	}
 	return query.Unknown("host", name, known)
 }
-
-var sortNames = func() []string {
-	var names []string
-	for s := range runview.Sorts {
-		names = append(names, s.String())
-	}
-	return names
-}()
 
 // init breaks an initialization cycle: a command opens the help, which lists the commands.
 func init() { commands = commandTable() }
@@ -161,7 +153,7 @@ func commandTable() []command {
 		{name: "filter", args: "[TEXT]", help: "show only jobs that match; without text: all",
 			do: (*model).commandFilter},
 		{name: "select", args: "[FILTER]", help: "select all jobs that match", do: (*model).commandSelect},
-		{name: "sort", args: "COLUMN [asc|desc]", help: "sort by " + strings.Join(sortNames, ", "),
+		{name: "sort", args: "COLUMN [asc|desc]", help: "sort by " + strings.Join(runview.SortNames(), ", "),
 			words: (*model).sortWords, do: (*model).commandSort},
 		{name: "view", args: "NAME", help: "show jobs, hosts, failed, results or events",
 			words: func(*model) []string { return viewNames() }, do: (*model).commandView},
@@ -349,7 +341,7 @@ func (m *model) commandSelect(arg string) (tea.Cmd, error) {
 func (m *model) commandSort(arg string) (tea.Cmd, error) {
 	f := strings.Fields(arg)
 	if len(f) == 0 || len(f) > 2 {
-		return nil, errors.New("sort by one of " + strings.Join(sortNames, ", "))
+		return nil, errors.New("sort by one of " + strings.Join(runview.SortNames(), ", "))
 	}
 	if way := f[len(f)-1]; len(f) == 2 && way != "asc" && way != "desc" {
 		return nil, fmt.Errorf("unknown direction %s: use asc or desc", quoted(way))
@@ -357,20 +349,19 @@ func (m *model) commandSort(arg string) (tea.Cmd, error) {
 	if p := m.results; m.focus() == pane(p) && p.hasTable {
 		return nil, p.commandSort(f[0], len(f) == 2 && f[1] == "desc")
 	}
-	for s := range runview.Sorts {
-		if s.String() == f[0] {
-			reverse := len(f) == 2 && (f[1] == "desc") != highestFirst(s)
-			l := m.focusedList()
-			l.sort, l.reverse = s, reverse
-			return nil, nil
-		}
+	i := slices.Index(runview.SortNames(), f[0])
+	if i < 0 {
+		return nil, query.Unknown("column", f[0], runview.SortNames())
 	}
-	return nil, query.Unknown("column", f[0], sortNames)
+	l := m.focusedList()
+	l.sort = runview.Sort(i)
+	l.reverse = len(f) == 2 && (f[1] == "desc") != highestFirst(l.sort)
+	return nil, nil
 }
 
 // sortWords returns the columns that the focused list can be sorted by.
 func (m *model) sortWords() []string {
-	names := sortNames
+	names := runview.SortNames()
 	if p := m.results; m.focus() == pane(p) && p.hasTable {
 		names = columnNames(p.tableColumns())
 		if p.groups.isShown {
@@ -380,7 +371,7 @@ func (m *model) sortWords() []string {
 	return append(slices.Clip(names), "asc", "desc")
 }
 
-func viewNames() []string { return mapSlice(tabNames[:], strings.ToLower) }
+func viewNames() []string { return text.Each(tabNames[:], strings.ToLower) }
 
 func (m *model) commandView(arg string) (tea.Cmd, error) {
 	for i, n := range viewNames() {

@@ -65,14 +65,8 @@ func (c *confirmation) draw(m *model, w, h int) []string {
 		answer = "type " + styleBold.Render(text.Thousands(c.requiredNumber)) + " and " + m.keyName("enter") +
 			" to do it, esc: no   " + c.typed
 	}
-	var out []string
-	for _, l := range m.wrap(m.clean(c.title), w-2) {
-		out = append(out, " "+styleBold.Render(l))
-	}
-	for _, l := range m.wrap(m.clean(c.text), w-2) {
-		out = append(out, " "+styleWarn.Render(l))
-	}
-	out = out[:min(len(out), max(0, h-1))] // the answer is always visible
+	out := append(m.wrapStyled(m.clean(c.title), &styleBold, w), m.wrapStyled(m.clean(c.text), &styleWarn, w)...)
+	out = firstLines(out, h-1) // the answer is always visible
 	return append(out, " "+answer+styleCursor.Render(" "))
 }
 
@@ -226,11 +220,7 @@ func (p *questionModal) reply(m *model, text string) tea.Cmd {
 }
 
 func (p *questionModal) draw(m *model, w, h int) []string {
-	var out []string
-	for _, l := range m.wrap(m.glyphs.question+" "+m.clean(p.q.Text), w-2) {
-		out = append(out, " "+styleBold.Render(l))
-	}
-	out = out[:min(len(out), max(1, h-2))]
+	out := firstLines(m.wrapStyled(m.glyphs.question+" "+m.clean(p.q.Text), &styleBold, w), max(1, h-2))
 	typed := " " + p.text.draw(m, w-2)
 	if p.q.Secret {
 		typed = " " + styleCursor.Render(" ") + styleFaint.Render(" (what is typed is not shown)")

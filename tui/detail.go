@@ -106,13 +106,14 @@ func (p *detailPane) detailLines(m *model, w int) []string {
 		whole("name", detail.Row.Title)
 	}
 	whole("command", detail.Command)
-	clean("params", strings.Join(mapSlice(detail.Row.Params,
+	clean("params", strings.Join(text.Each(detail.Row.Params,
 		func(p jobs.Param) string { return p.Name + "=" + p.Value }), "  "))
 	add("state", m.stateLine(&detail.Row))
 	add("asks for", m.clean(requirementsText(detail)))
 	add("limits", m.clean(m.limitsText(detail)))
 	clean("setup", detail.Setup)
-	clean("env", strings.Join(mapSlice(detail.Env, func(e jobs.EnvVar) string { return e.Name + "=" + e.Value }), "  "))
+	env := text.Each(detail.Env, func(e jobs.EnvVar) string { return e.Name + "=" + e.Value })
+	clean("env", strings.Join(env, "  "))
 	clean("after", detail.After().String())
 	clean("in", detail.Cwd)
 	if detail.File != "" {

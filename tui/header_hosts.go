@@ -156,9 +156,9 @@ func (m *model) hostsByState() string {
 // shortNames returns the last two digits of the hosts' names, or as much as is needed to
 // distinguish them.
 func (m *model) shortNames() []string {
-	names := mapSlice(m.hostNames(), m.clean)
+	names := text.Each(m.hostNames(), m.clean)
 	if len(names) <= 3 { // there is enough space
-		return mapSlice(names, func(s string) string { return m.cut(s, 16) + " " })
+		return text.Each(names, func(s string) string { return m.cut(s, 16) + " " })
 	}
 	var out []string
 	for _, short := range []func(string) string{
@@ -167,7 +167,7 @@ func (m *model) shortNames() []string {
 		func(s string) string { return ansi.TruncateWc(s, 1, "") + lastDigits(s, 4) },
 		func(s string) string { return s },
 	} {
-		out = mapSlice(names, func(s string) string { return m.cut(short(s), 8) })
+		out = text.Each(names, func(s string) string { return m.cut(short(s), 8) })
 		if sorted := slices.Sorted(slices.Values(out)); len(slices.Compact(sorted)) == len(out) {
 			break
 		}

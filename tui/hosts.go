@@ -61,7 +61,7 @@ func (p *hostsPane) hosts(m *model) (hosts []*live.Host, names []string) {
 	if p.troubleFirst {
 		slices.SortStableFunc(hosts, func(a, b *live.Host) int { return urgency(b) - urgency(a) })
 	}
-	return hosts, mapSlice(hosts, func(h *live.Host) string { return h.Name })
+	return hosts, text.Each(hosts, func(h *live.Host) string { return h.Name })
 }
 
 // onSnapshot detects that the host under the cursor has gone from the run or from the filter.
@@ -390,7 +390,8 @@ func hostField(name string) (*query.Field[*live.Host], error) {
 		}
 		return f, nil
 	}
-	return nil, fmt.Errorf("%w; quotes make it a text", query.Unknown("column", name, mapSlice(known, strings.ToLower)))
+	err := query.Unknown("column", name, text.Each(known, strings.ToLower))
+	return nil, fmt.Errorf("%w; quotes make it a text", err)
 }
 
 // moveToHost moves the cursor to a host and clears the filter.

@@ -74,7 +74,6 @@ func (p *inputLine) key(m *model, msg tea.KeyPressMsg) tea.Cmd {
 	return p.notifyChange(m, before)
 }
 
-// notifyChange handles a change of the text.
 func (p *inputLine) notifyChange(m *model, before string) tea.Cmd {
 	if text := p.text.String(); p.onChange != nil && text != before {
 		return p.onChange(m, text)
@@ -203,7 +202,7 @@ func (p *inputLine) hintLine(m *model, w int) string {
 		chosen = -1
 	}
 	var b strings.Builder
-	all := strings.Join(mapSlice(words, m.clean), "  ")
+	all := strings.Join(text.Each(words, m.clean), "  ")
 	if chosen > 0 && width(all) > w-4 { // the words begin with the chosen one
 		words, chosen = words[chosen:], 0
 		b.WriteString(m.glyphs.ellipsis + " ")
@@ -354,6 +353,13 @@ type filterDue struct {
 	line *inputLine
 }
 
+func (d filterDue) apply(m *model) tea.Cmd {
+	if m.modal == modal(d.line) && d.line.text.String() == d.text {
+		d.list.setFilter(d.text)
+	}
+	return nil
+}
+
 // openFilter opens the filter line. The list is filtered during typing.
 func (m *model) openFilter(l *jobList) tea.Cmd {
 	line := &inputLine{prompt: " /", text: newEditableText(l.filter), history: &m.jobs.filters, filteredList: l}
@@ -374,19 +380,7 @@ func (m *model) openFilter(l *jobList) tea.Cmd {
 	return nil
 }
 
-func (d filterDue) apply(m *model) tea.Cmd {
-	if m.modal == modal(d.line) && d.line.text.String() == d.text {
-		d.list.setFilter(d.text)
-	}
-	return nil
-}
-
-func (l *jobList) setFilter(text string) {
-	text = strings.TrimSpace(text)
-	if text != l.filter {
-		l.filter = text
-	}
-}
+func (l *jobList) setFilter(text string) { l.filter = strings.TrimSpace(text) }
 
 // currentFilterError returns the error of the filter if the list is still that of another filter.
 func (l *jobList) currentFilterError() string {
@@ -452,7 +446,7 @@ func (m *model) completeFilter(before string) (int, []string) {
 	if i := strings.IndexByte(word, '='); i > 0 {
 		key := word[:i+1]
 		if values := map[string][]string{"state=": stateWords, "host=": m.hostNames()}[key]; values != nil {
-			known = mapSlice(values, func(value string) string { return key + value })
+			known = text.Each(values, func(value string) string { return key + value })
 		}
 	}
 	return start, startingWith(known, word)

@@ -153,11 +153,7 @@ func isKey(name string) bool {
 // setKeys gives keys to an entry instead of its own.
 func (o *Options) setKeys(name string, value any) error {
 	if findKey(name) == nil {
-		var known []string
-		for _, e := range keyTable {
-			known = append(known, e.name)
-		}
-		return query.Unknown("key", name, known)
+		return query.Unknown("key", name, text.Each(keyTable, func(e keyEntry) string { return e.name }))
 	}
 	list, ok := value.(string)
 	keys := strings.Fields(list)

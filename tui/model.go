@@ -474,8 +474,7 @@ func (m *model) handleAnswer(q action.Request, answer *runview.Answer, err error
 
 // showActionError shows why an action was not carried out.
 func (m *model) showActionError(what string, err error) {
-	var refused *runview.Refused
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*runview.Refused](err); ok {
 		m.showError(refused.Why)
 		return
 	}

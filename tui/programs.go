@@ -26,10 +26,8 @@ func (m *model) copyText(what, msg string) tea.Cmd {
 	if len(msg) > maxCopied {
 		what = "the beginning of " + what
 	}
-	lines := strings.Split(strings.TrimRight(prefix(msg, maxCopied), "\n"), "\n")
-	for i, l := range lines {
-		lines[i] = text.Clean(l, 0)
-	}
+	lines := text.Each(strings.Split(strings.TrimRight(prefix(msg, maxCopied), "\n"), "\n"),
+		func(line string) string { return text.Clean(line, 0) })
 	m.showMessage("copied " + what + ": " + m.cut(m.clean(lines[0]), 200))
 	return tea.SetClipboard(strings.Join(lines, "\n"))
 }
@@ -113,7 +111,6 @@ func (r outsideEnded) apply(m *model) tea.Cmd {
 	return nil
 }
 
-// openShell opens a shell on a host.
 func (m *model) openShell(host string) tea.Cmd {
 	if m.opt.Shell == nil || host == "" {
 		m.showError("there is no host to open a shell on")

@@ -58,7 +58,7 @@ func (g *groupsView) commonValues(t *runview.Table) []string {
 	if t == nil || t.Groups == nil {
 		return nil
 	}
-	return mapSlice(t.Groups.Rows, func(row []string) string {
+	return text.Each(t.Groups.Rows, func(row []string) string {
 		return strings.Join(row[:min(len(g.by), len(row))], "\x00")
 	})
 }
@@ -68,7 +68,7 @@ func (g *groupsView) update(m *model, t *runview.Table) {
 	g.widths = make([]int, len(t.Groups.Columns))
 	for i := range g.widths {
 		g.widths[i] = m.maxTextWidth(16,
-			mapSlice(t.Groups.Rows, func(row []string) string { return textAt(row, i) })...)
+			text.Each(t.Groups.Rows, func(row []string) string { return textAt(row, i) })...)
 	}
 	keys := g.commonValues(t)
 	if g.pinned && g.moveToKey(keys) {
@@ -306,7 +306,7 @@ func resultCommands() []command {
 }
 
 func columnNames(columns []runview.TableColumn) []string {
-	return mapSlice(columns, func(c runview.TableColumn) string { return c.Name })
+	return text.Each(columns, func(c runview.TableColumn) string { return c.Name })
 }
 
 func (m *model) bestWords() []string {

@@ -108,11 +108,12 @@ func hangingIndent(head string, lines []string) []string {
 
 // errorLines returns the lines of an error that replaces a result.
 func (m *model) errorLines(text string, w int) []string {
-	lines := m.wrap(m.sign(runview.Failed)+" "+m.clean(text), w-2)
-	for i, l := range lines {
-		lines[i] = " " + styleBad.Render(l)
-	}
-	return lines
+	return m.wrapStyled(m.sign(runview.Failed)+" "+m.clean(text), &styleBad, w)
+}
+
+// wrapStyled returns the lines of a text in a style, indented by one cell.
+func (m *model) wrapStyled(s string, style *textStyle, w int) []string {
+	return text.Each(m.wrap(s, w-2), func(line string) string { return " " + style.Render(line) })
 }
 
 // cellText makes a text from outside safe for a cell of w cells. It processes only what can be
@@ -131,15 +132,6 @@ func (m *model) maxTextWidth(most int, texts ...string) (w int) {
 
 // plainText removes the styles from a text.
 func plainText(s string) string { return ansi.Strip(s) }
-
-// mapSlice returns f of each element of a list.
-func mapSlice[T, R any](list []T, f func(T) R) []R {
-	out := make([]R, len(list))
-	for i, x := range list {
-		out[i] = f(x)
-	}
-	return out
-}
 
 // textIf returns a text, or "".
 func textIf(is bool, text string) string {

@@ -67,10 +67,7 @@ func (a *app) whyNotHost(run *rundir.Run, table *jobs.Table, q *action.Request) 
 		return "", err
 	}
 	list, _ := inv.With(table.Inventory, nil)
-	var names []string
-	for _, h := range list {
-		names = append(names, h.Name)
-	}
+	names := text.Each(list, func(h *hosts.Host) string { return h.Name })
 	_, isInstance := table.Instances[q.Host]
 	isKnown := isInstance || slices.Contains(names, q.Host)
 	switch {

@@ -200,11 +200,7 @@ func shellCommand(run *rundir.Run, host string) (*exec.Cmd, error) {
 
 // shellWords quotes words for a shell and joins them with spaces.
 func shellWords(words []string) string {
-	var quoted []string
-	for _, w := range words {
-		quoted = append(quoted, text.ShellWord(text.Line(w)))
-	}
-	return strings.Join(quoted, " ")
+	return strings.Join(text.Each(words, func(w string) string { return text.ShellWord(text.Line(w)) }), " ")
 }
 
 // sshConfigOf returns the ssh configuration of the run; "" is the user's default.

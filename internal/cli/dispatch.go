@@ -28,8 +28,7 @@ import (
 // becomeOwner takes the run over. If another dispatcher owns the run, the error names the owner.
 func (a *app) becomeOwner(dir *rundir.Run, force bool) (*run.Owned, error) {
 	owned, err := run.Take(context.Background(), dir, force, func(msg string) { a.con.Line(text.Line(msg)) })
-	var taken *journal.OwnedError
-	if errors.As(err, &taken) {
+	if taken, ok := errors.AsType[*journal.OwnedError](err); ok {
 		return nil, inUseError(dir, taken.Owner)
 	}
 	if err != nil {

@@ -275,10 +275,7 @@ func (f *fetchJSON) lines(run *rundir.Run) (lines []string) {
 // listAttempts lists the first attempts of a list.
 func listAttempts(ids []jobs.AttemptID) string {
 	const most = 5
-	var names []string
-	for _, id := range ids[:min(len(ids), most)] {
-		names = append(names, id.String())
-	}
+	names := text.Each(ids[:min(len(ids), most)], jobs.AttemptID.String)
 	if more := len(ids) - most; more > 0 {
 		return strings.Join(names, ", ") + " and " + text.Plural(more, "more attempt")
 	}

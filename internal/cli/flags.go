@@ -403,11 +403,8 @@ func (q *queueFlags) check(queues []string) error {
 
 // queueList returns the names of queues for a message.
 func queueList(queues []string) string {
-	names := slices.Clone(queues)
-	for i, q := range names {
-		names[i] = text.Line(cmp.Or(q, "one without a name"))
-	}
-	return text.List(names, 10)
+	name := func(q string) string { return text.Line(cmp.Or(q, "one without a name")) }
+	return text.List(text.Each(queues, name), 10)
 }
 
 // keptFlags are the flags of run that run.toml keeps among its options, for resume. Other settings

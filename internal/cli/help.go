@@ -145,8 +145,8 @@ func typedName(args []string, flag, value string) string {
 // unknownFlagAdvice returns what to use instead of a flag of GNU parallel, if the command runs jobs,
 // or the flag of the command that was probably meant. It returns "" for other errors.
 func unknownFlagAdvice(cmd *cobra.Command, err error) string {
-	var unknown *pflag.NotExistError
-	if !errors.As(err, &unknown) {
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
 		return ""
 	}
 	name := unknown.GetSpecifiedName()

@@ -140,11 +140,7 @@ func namedHosts(inv *hosts.Inventory, names []string) (list []*hosts.Host, err e
 
 // hostNames returns the names of some of the hosts.
 func hostNames(hs []*hosts.Host) string {
-	var names []string
-	for _, h := range hs {
-		names = append(names, text.Line(h.Name))
-	}
-	return text.List(names, maxNamedHosts)
+	return text.List(text.Each(hs, func(h *hosts.Host) string { return text.Line(h.Name) }), maxNamedHosts)
 }
 
 // reachableHosts returns the hosts of an inventory and, for each provider, an instance that

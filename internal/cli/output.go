@@ -88,8 +88,7 @@ func (p *resultPrinter) Print(r *results.Result) error {
 	if !p.inOrder || r.Job < p.nextJob {
 		return p.printNow(r)
 	}
-	own := *r
-	p.held[r.Job] = &own
+	p.held[r.Job] = new(*r)
 	for p.held[p.nextJob] != nil {
 		r := p.held[p.nextJob]
 		delete(p.held, p.nextJob)
@@ -180,10 +179,7 @@ func (p *resultPrinter) readOutput(r *results.Result, f func(piece []byte, size 
 
 // tagOf returns the tag of --tag for each line of a job's output.
 func tagOf(r *results.Result) string {
-	var values []string
-	for _, v := range r.Params {
-		values = append(values, v.Value)
-	}
+	values := text.Each(r.Params, func(p jobs.Param) string { return p.Value })
 	return cmp.Or(strings.Join(values, " "), r.Name, r.Command)
 }
 

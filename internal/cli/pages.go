@@ -236,10 +236,7 @@ dcs-tui help query`
 
 // helpWords returns the words for which help shows a page.
 func (a *app) helpWords(root *cobra.Command) []string {
-	words := []string{"pages"}
-	for _, p := range a.helpPages(root) {
-		words = append(words, p.name)
-	}
+	words := append(text.Each(a.helpPages(root), func(p helpPage) string { return p.name }), "pages")
 	slices.Sort(words)
 	return words
 }

@@ -288,14 +288,7 @@ func (a *app) resultColumns(run *rundir.Run, asked []*metrics.Metric) []*metrics
 	if err != nil {
 		a.warn("%v", err)
 	}
-	for _, c := range asked {
-		if i := slices.IndexFunc(columns, func(o *metrics.Metric) bool { return o.Name == c.Name }); i >= 0 {
-			columns[i] = c
-		} else {
-			columns = append(columns, c)
-		}
-	}
-	return columns
+	return metrics.Merge(columns, asked...)
 }
 
 // printTable prints the table. Notes about it go to standard error.
@@ -381,11 +374,8 @@ func readResultTable(ctx context.Context, run *rundir.Run, table *jobs.Table, ro
 	return results.NewTable(in), found.Notes, nil
 }
 
-func metricNames(columns []*metrics.Metric) (names []string) {
-	for _, c := range columns {
-		names = append(names, c.Name)
-	}
-	return names
+func metricNames(columns []*metrics.Metric) []string {
+	return text.Each(columns, func(c *metrics.Metric) string { return c.Name })
 }
 
 // courseWidth is the number of steps of the course of a search that are shown.

@@ -152,16 +152,14 @@ dcs-tui help jobs`,
 	root.SetHelpCommandGroupID("More:")
 	root.SetCompletionCommandGroupID("More:")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		var bad *pflag.InvalidValueError
-		if errors.As(err, &bad) {
+		if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 			err = fmt.Errorf("--%s: %w", typedName(a.args, bad.GetFlag().Name, bad.GetValue()), bad.Unwrap())
 		}
 		p := text.Errorf("%s", firstLine(err.Error()))
 		if advice := unknownFlagAdvice(cmd, err); advice != "" {
 			return p.WithAdvice("%s", advice)
 		}
-		var advised *text.Error
-		if errors.As(err, &advised) && advised.Advice != "" {
+		if advised, ok := errors.AsType[*text.Error](err); ok && advised.Advice != "" {
 			return p.WithAdvice("%s", advised.Advice)
 		}
 		return p.WithAdvice("%s --help lists the options", cmd.CommandPath())
@@ -214,8 +212,7 @@ func (a *app) printError(err error) {
 		}
 		lines = append(lines, prefix+text.Line(l))
 	}
-	var p *text.Error
-	if errors.As(err, &p) && p.Advice != "" {
+	if p, ok := errors.AsType[*text.Error](err); ok && p.Advice != "" {
 		lines = append(lines, "  "+text.Line(p.Advice))
 	}
 	a.con.Status("")
@@ -312,11 +309,14 @@ const (
 	exitCanceled = 130 // canceled
 )
 
-// exitCodes describes the exit codes in the help and in the manual.
-var exitCodes = []struct {
+// exitMeaning describes an exit code.
+type exitMeaning struct {
 	code int
 	text string
-}{
+}
+
+// exitCodes describes the exit codes in the help and in the manual.
+var exitCodes = []exitMeaning{
 	{exitOK, "all jobs succeeded"},
 	{exitFailed, "some did not"},
 	{exitUsage, "error in usage or configuration"},
@@ -326,10 +326,7 @@ var exitCodes = []struct {
 }
 
 func exitHelp() string {
-	var texts []string
-	for _, c := range exitCodes {
-		texts = append(texts, fmt.Sprintf("%d %s", c.code, c.text))
-	}
+	texts := text.Each(exitCodes, func(c exitMeaning) string { return fmt.Sprintf("%d %s", c.code, c.text) })
 	return "Exit codes: " + strings.Join(texts, ", ") + "."
 }
 
@@ -362,8 +359,7 @@ func withCode(code int, err error) error { return &codeError{err, code} }
 // errorCode returns the exit code of an error. Errors without a code were found before anything
 // was started.
 func errorCode(err error) int {
-	var c *codeError
-	if errors.As(err, &c) {
+	if c, ok := errors.AsType[*codeError](err); ok {
 		return c.code
 	}
 	return exitUsage

@@ -110,10 +110,7 @@ func completeRuns(_ *cobra.Command, args []string, prefix string) ([]string, cob
 	if err != nil || strings.Contains(prefix, "/") {
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	}
-	var names []string
-	for _, r := range runs {
-		names = append(names, r.Name)
-	}
+	names := text.Each(runs, func(r rundir.Entry) string { return r.Name })
 	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
@@ -218,16 +215,12 @@ const findProgram = `p=; for d in "$1" "dcs-runs/$1"; do if [ -O "$d/owner" ]; t
 // sshArgs returns the command line that runs the program on a host with these arguments. The login
 // shell there parses the last word.
 func sshArgs(host, run string, args []string, terminal bool) []string {
-	words := []string{"exec", "/bin/sh", "-c", hosts.ShellQuote(findProgram), hosts.ShellQuote(host),
-		hosts.ShellQuote(run)}
-	for _, arg := range args {
-		words = append(words, hosts.ShellQuote(arg))
-	}
+	words := text.Each(slices.Concat([]string{findProgram, host, run}, args), hosts.ShellQuote)
 	argv := []string{"ssh"}
 	if terminal {
 		argv = append(argv, "-t")
 	}
-	return append(argv, host, strings.Join(words, " "))
+	return append(argv, host, "exec /bin/sh -c "+strings.Join(words, " "))
 }
 
 // setUpArguments has the flags of a command listed in the order of their definition. It adds
@@ -295,10 +288,7 @@ func completeHostNames(inventory func(*app) (*hosts.Inventory, error)) ([]string
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	var names []string
-	for _, h := range inv.Hosts {
-		names = append(names, h.Name)
-	}
+	names := text.Each(inv.Hosts, func(h *hosts.Host) string { return h.Name })
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 

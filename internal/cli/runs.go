@@ -235,9 +235,7 @@ func (p *pruneFlags) candidates(args []string) (dirs []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, e := range found[min(p.keep, len(found)):] {
-			dirs = append(dirs, e.Dir)
-		}
+		dirs = text.Each(found[min(p.keep, len(found)):], func(e rundir.Entry) string { return e.Dir })
 	}
 	for _, name := range args {
 		dir, err := rundir.Find(rundir.Base, name)

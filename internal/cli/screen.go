@@ -248,8 +248,7 @@ func (a *app) drawScreen(s *runScreen, keys *os.File, o tui.Options) (last *runv
 	o.Shell = func(host string) (*exec.Cmd, error) { return shellCommand(s.run, host) }
 	last, err = tui.Run(o)
 	endGuard()
-	var crash *tui.Crash
-	if errors.As(err, &crash) { // a report of the defect needs the stack
+	if crash, ok := errors.AsType[*tui.Crash](err); ok { // a report of the defect needs the stack
 		for line := range strings.Lines(crash.Stack) {
 			a.con.Line(text.Line(strings.TrimRight(line, "\n")))
 		}

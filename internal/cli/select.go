@@ -224,9 +224,8 @@ func completeWhere(_ *cobra.Command, _ []string, prefix string) ([]string, cobra
 			words = append(words, before+"state="+st.String())
 		}
 	} else {
-		for _, column := range []string{"state", "exit", "signal", "host", "name", "queue"} {
-			words = append(words, before+column+"=")
-		}
+		words = text.Each([]string{"state", "exit", "signal", "host", "name", "queue"},
+			func(column string) string { return before + column + "=" })
 	}
 	return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }

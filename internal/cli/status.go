@@ -211,8 +211,7 @@ func (r *runState) json(now time.Time) *statusJSON {
 	}
 	s.Instances = countInstances(r.Table)
 	if r.IsDispatched() {
-		owner := r.Owner.String()
-		s.Owner, s.Problem = &owner, r.Owner.Problem
+		s.Owner, s.Problem = new(r.Owner.String()), r.Owner.Problem
 		if state := r.State(); state != nil {
 			s.Standby, s.NextSlot = state.Standby, state.NextSlot
 		}
@@ -279,8 +278,8 @@ func (r *runState) hosts() []hostStatus {
 			h.hostCapacity = &hostCapacity{l.Slots, l.Usable, l.Cores, l.Load, l.Busy, l.Ours}
 		}
 		if w, ok := r.HostEvents[name]; ok && r.IsDispatched() {
-			at := w.At.Time().UTC()
-			h.Last, h.LastAt, h.lastUp = w.Text, &at, w.ReasonKind == jobs.ReasonHostUp
+			h.Last, h.LastAt = w.Text, new(w.At.Time().UTC())
+			h.lastUp = w.ReasonKind == jobs.ReasonHostUp
 		}
 		list = append(list, h)
 	}

@@ -70,6 +70,15 @@ func editDistance(a, b string) int {
 	return row[len(b)]
 }
 
+// Each returns a text for each element of a list.
+func Each[T any](list []T, f func(T) string) []string {
+	texts := make([]string, len(list))
+	for i, x := range list {
+		texts[i] = f(x)
+	}
+	return texts
+}
+
 // List joins names. If there are more than limit+1, it names limit and counts the others: "a, b and 3
 // more".
 func List(names []string, limit int) string {

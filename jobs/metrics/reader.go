@@ -211,6 +211,19 @@ func Declared(settings *rundir.Settings) ([]*Metric, error) {
 	return columns, nil
 }
 
+// Merge returns the metrics of a list and more, each of which replaces one of the same name.
+func Merge(list []*Metric, more ...*Metric) []*Metric {
+	list = slices.Clone(list)
+	for _, c := range more {
+		if i := slices.IndexFunc(list, func(o *Metric) bool { return o.Name == c.Name }); i >= 0 {
+			list[i] = c
+		} else {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
 // Locations returns the common data of a run's results: the run, the directories of its hosts, and
 // which outputs are in the run directory.
 func Locations(run *rundir.Run) *results.RunInfo {

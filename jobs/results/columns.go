@@ -43,10 +43,7 @@ func NewTable(in TableInput) *Table {
 	s.solved = func(i int) bool { return list.State(i) == jobs.Succeeded }
 
 	params := paramColumns(list, in.Params)
-	var taken []string
-	for _, c := range params {
-		taken = append(taken, c.Name)
-	}
+	taken := namesOf(params)
 	var metrics []Column
 	for k, name := range in.Names {
 		name = uniqueName(taken, name, "result.")

@@ -155,12 +155,10 @@ func (s *Table) findFold(name string) int {
 // onScreen maps the shorter names on the screen to facts.
 var onScreen = map[string]string{"id": "job", "time": elapsedColumn, "cpu": "cpu_seconds", "mem": "max_rss_bytes"}
 
-func (s *Table) names() []string {
-	names := make([]string, len(s.Columns))
-	for i, c := range s.Columns {
-		names[i] = c.Name
-	}
-	return names
+func (s *Table) names() []string { return namesOf(s.Columns) }
+
+func namesOf(columns []Column) []string {
+	return text.Each(columns, func(c Column) string { return c.Name })
 }
 
 // FindColumns parses a list of names, such as "C,acc".

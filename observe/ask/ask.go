@@ -332,8 +332,7 @@ func (t *Trace) OnRecord(r *jobs.Record) {
 		}
 		t.Priorities[r.Priority] = true
 	case r.Kind == jobs.KindHost:
-		slots := r.Slot // the record is reused
-		t.Slots = &slots
+		t.Slots = new(r.Slot) // the record is reused
 	case ended && r.Kind == jobs.KindJob:
 		t.Affected = append(t.Affected, r.Job)
 	}

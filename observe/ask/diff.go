@@ -227,8 +227,7 @@ func optionsChanged(old, now *jobs.Spec) (c jobs.Change, kept []string) {
 	setIfChanged(&c.Slots, old.Slots, now.Slots)
 	setIfChanged(&c.GPUs, old.GPUs, now.GPUs)
 	if !slices.Equal(old.Tags, now.Tags) {
-		tags := append([]string{}, now.Tags...)
-		c.Tags = &tags
+		c.Tags = new(append([]string{}, now.Tags...))
 	}
 	was, is := optionTexts(old), optionTexts(now)
 	for _, key := range []string{"retry_delay", "tokens", "deadline", "est", "env", "cwd", "setup", "on_lost",

@@ -413,8 +413,7 @@ func EventOf(epoch int, r *jobs.Record) *EventJSON {
 	}
 	switch r.Kind {
 	case jobs.KindLaunching, jobs.KindRunning:
-		state := jobs.Running
-		e.State, e.Attempt = &state, r.Attempt().String()
+		e.State, e.Attempt = new(jobs.Running), r.Attempt().String()
 	case jobs.KindForgiven:
 		e.Attempt = r.Attempt().String()
 	case jobs.KindExited, jobs.KindLost, jobs.KindSuperseded, jobs.KindCanceled:
@@ -422,8 +421,7 @@ func EventOf(epoch int, r *jobs.Record) *EventJSON {
 	case jobs.KindJob:
 		e.State = &r.Next
 	case jobs.KindRound, jobs.KindEdited:
-		state := jobs.Queued
-		e.State = &state
+		e.State = new(jobs.Queued)
 	}
 	return e
 }

@@ -147,8 +147,7 @@ func (v *View) Read(ctx context.Context, r Read) (*Piece, error) {
 	var a *jobs.Attempt // read before the output, so that the output of an ended attempt is whole
 	var there string
 	if at := v.table.Attempt(r.Attempt); at != nil {
-		copied := *at
-		a, there = &copied, v.place.HostDirs[at.Host]
+		a, there = new(*at), v.place.HostDirs[at.Host]
 	}
 	conn := v.link.conn
 	v.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -244,11 +245,7 @@ func (l *list) keyOf(by Sort, now time.Time) func(*row) uint64 {
 	case SortPriority:
 		return func(r *row) uint64 { return uint64(int64(r.priority) - math.MinInt32) }
 	case SortQueue:
-		queues := make([]string, len(l.options))
-		for i, o := range l.options {
-			queues[i] = o.Queue
-		}
-		rank := ranks(queues)
+		rank := ranks(text.Each(l.options, func(o *jobs.Options) string { return o.Queue }))
 		return func(r *row) uint64 { return rank[r.options] }
 	case SortMemory:
 		return func(r *row) uint64 {

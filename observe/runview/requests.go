@@ -10,6 +10,7 @@ import (
 
 	"dcs-tui/dispatch/socket"
 	"dcs-tui/hosts"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/live"
@@ -35,10 +36,7 @@ func ResolveRequest(q action.Request, t *jobs.Table, s *live.State) (*action.Req
 	}
 	// Without s, the dispatcher reports an unknown host.
 	if q.IsOnHost() && q.Do != action.AddHost && s != nil && hostIn(s, q.Host) == nil {
-		var names []string
-		for i := range s.Hosts {
-			names = append(names, s.Hosts[i].Name)
-		}
+		names := text.Each(s.Hosts, func(h live.Host) string { return h.Name })
 		return nil, &Refused{Why: hosts.UnknownText(q.Host, names)}
 	}
 	return &q, nil

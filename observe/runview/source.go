@@ -81,8 +81,11 @@ const (
 	Sorts // number of columns
 )
 
-var sortNames = [...]string{"age", "id", "state", "host", "try", "time", "progress", "name", "priority", "queue",
+var sortNames = [Sorts]string{"age", "id", "state", "host", "try", "time", "progress", "name", "priority", "queue",
 	"memory"}
+
+// SortNames returns the words of all columns, in their order.
+func SortNames() []string { return sortNames[:] }
 
 // String returns the word in the header of the list and in `:sort`.
 func (s Sort) String() string {

@@ -226,15 +226,11 @@ func formatForPeople(c *results.Column, v query.Value) string {
 
 // group computes one row for each group of jobs that matches all queries.
 func (m *madeTable) group(s *results.Table, ask *TableQuery, having []*query.Query) error {
-	var measured []string
-	for _, i := range s.Metrics() {
-		measured = append(measured, s.Columns[i].Name)
-	}
+	measured := text.Each(s.Metrics(), func(column int) string { return s.Columns[column].Name })
 	g, notes, err := s.Group(results.Grouping{By: ask.Group, Metrics: measured[:min(len(measured), MaxTableNames)],
 		Measures: results.AllMeasures(),
 		MinSize:  ask.MinSize, Where: having, Started: true})
-	var wrong *query.Error
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*query.Error](err); ok {
 		m.table.Page.Wrong = wrong.Error()
 		if g, notes, err = s.Group(results.Grouping{By: ask.Group}); err == nil {
 			g = g.Keep(func(int) bool { return false })

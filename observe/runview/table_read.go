@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/results"
@@ -119,8 +120,7 @@ func (t *tables) addResults(ids []jobs.ID) {
 		c := *j
 		c.Attempts = slices.Clone(j.Attempts)
 		for i, a := range c.Attempts {
-			copied := *a
-			c.Attempts[i] = &copied
+			c.Attempts[i] = new(*a)
 		}
 		over = append(over, c)
 	}
@@ -196,22 +196,16 @@ func (t *tables) metricsOf(asked []string) *tableMetrics {
 	if f := t.metrics; f != nil && slices.Equal(f.asked, asked) {
 		return f
 	}
-	f, columns := &tableMetrics{asked: asked}, slices.Clone(t.v.opt.Metrics)
-	for _, text := range asked {
-		c, err := metrics.Parse(text)
+	f, columns := &tableMetrics{asked: asked}, t.v.opt.Metrics
+	for _, word := range asked {
+		c, err := metrics.Parse(word)
 		if err != nil {
 			f.wrong = err.Error()
 			continue
 		}
-		if i := slices.IndexFunc(columns, func(o *metrics.Metric) bool { return o.Name == c.Name }); i >= 0 {
-			columns[i] = c
-		} else {
-			columns = append(columns, c)
-		}
+		columns = metrics.Merge(columns, c)
 	}
-	for _, c := range columns {
-		f.names = append(f.names, c.Name)
-	}
+	f.names = text.Each(columns, func(c *metrics.Metric) string { return c.Name })
 	if t.v.opt.Outputs != nil && len(columns) > 0 {
 		f.reader = t.v.opt.Outputs(columns)
 		f.reader.Fetch = metrics.NewFetch(hosts.MaxChunk,
