@@ -163,7 +163,6 @@ func million(l *lab, r *report) error {
 	return nil
 }
 
-// byteCount counts the bytes that are written to it.
 type byteCount int64
 
 func (n *byteCount) Write(b []byte) (int, error) {

@@ -31,7 +31,6 @@ type event struct {
 	Reason  string // why it failed
 }
 
-// drive starts the driver of a program.
 func (c *contest) drive(p *program, args ...string) (*driver, error) {
 	names := make([]string, len(c.sshd))
 	for i := range names {
@@ -85,7 +84,6 @@ func (d *driver) read(out io.Reader) {
 // driverLimit is how long a driver may take for its next event.
 const driverLimit = 4 * time.Minute
 
-// await returns the next event with a name.
 func (d *driver) await(name string) (event, error) {
 	limit := time.After(driverLimit)
 	for {

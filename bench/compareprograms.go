@@ -9,7 +9,6 @@ import (
 	"strings"
 )
 
-// program is one of the programs that are compared.
 type program struct {
 	name    string
 	row     string // its name and version in the table
@@ -80,7 +79,6 @@ func (c *contest) xargsVersion(*program) (string, error) {
 	return version, err
 }
 
-// firstLine returns the first line that a command prints.
 func firstLine(command ...string) (string, error) {
 	out, err := exec.Command(command[0], command[1:]...).Output()
 	line, _, _ := strings.Cut(string(out), "\n")

@@ -93,7 +93,6 @@ const (
 	tableEnds   = "<!-- end of make compare -->\n"
 )
 
-// replaceTable returns a page with another table.
 func replaceTable(page, table string) (string, error) {
 	before, rest, hasBegin := strings.Cut(page, tableBegins)
 	_, after, hasEnd := strings.Cut(rest, tableEnds)
@@ -103,7 +102,6 @@ func replaceTable(page, table string) (string, error) {
 	return before + tableBegins + strings.TrimSpace(table) + "\n" + tableEnds + after, nil
 }
 
-// writeTable replaces the table in a file.
 func writeTable(path, table string) error {
 	old, err := os.ReadFile(path)
 	if err != nil {

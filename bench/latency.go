@@ -121,7 +121,6 @@ func converse(cmd *exec.Cmd, n int, line string,
 	return d, cmd.Wait()
 }
 
-// firstInstant returns the time that the first attempt of a job printed.
 func firstInstant(runDir string, id jobs.ID) (time.Time, error) {
 	b, err := os.ReadFile(jobs.AttemptFile(runDir, jobs.AttemptID{Job: id, N: 1}, jobs.FileOut))
 	if err != nil {

@@ -112,7 +112,6 @@ func fleetLinks(l *lab, r *report) error {
 	return errors.Join(err, cerr)
 }
 
-// countingConnector counts connections.
 type countingConnector struct {
 	hosts.Connector
 	numTried, numUp atomic.Int64

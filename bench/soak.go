@@ -110,7 +110,6 @@ func soak(l *lab, r *report) error {
 	return nil
 }
 
-// hostPrograms builds the programs for hosts.
 func (l *lab) hostPrograms() (fs.FS, error) {
 	dir := filepath.Join(l.dir, "programs")
 	if out, err := exec.Command("scripts/host-programs", dir).CombinedOutput(); err != nil {

@@ -9,7 +9,6 @@ import (
 	"dcs-tui/jobs"
 )
 
-// command is a command line.
 type command struct {
 	line    int
 	text    []piece

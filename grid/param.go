@@ -136,7 +136,6 @@ func (p *parser) isParam(l *line) bool {
 	return false
 }
 
-// parseParam parses the line of a parameter.
 func (p *parser) parseParam(l *line) {
 	end := strings.IndexByte(l.text, ']')
 	name := l.text[1:end]
@@ -190,7 +189,6 @@ const maxParams = 1000
 // maxValue keeps NAME=value below the limit of Linux for an argument, 128 KiB.
 const maxValue = 127 << 10
 
-// checkValues checks the values of a parameter.
 func (p *parser) checkValues(param *Param) {
 	for v := range param.values.written() {
 		if len(v) > maxValue {

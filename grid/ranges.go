@@ -130,7 +130,6 @@ func looksLikeRange(s string) bool {
 	return ok && (isNumber(a) || a == "" && isNumber(b))
 }
 
-// parseEnds parses a..b.
 func parseEnds(s string) (a, b jobs.Decimal, err error) {
 	from, to, _ := strings.Cut(s, "..")
 	switch {

@@ -270,7 +270,6 @@ func (p *parser) checkTrial() {
 // errLearns is what Jobs yields for a search that learns.
 var errLearns = errors.New("the trials of this search depend on results: they are not known before it runs")
 
-// yieldTrials yields the jobs of a search.
 func (t *Template) yieldTrials(yield func(*jobs.Spec, error) bool) {
 	s := t.Search
 	if s.Learns() {

@@ -229,7 +229,6 @@ func (m *model) undoCancel() tea.Cmd {
 	return m.startAction(action.Request{Do: action.Requeue, Jobs: which, Why: "undo"})
 }
 
-// clearSelectionAfter clears the selection after an action on it.
 func (m *model) clearSelectionAfter(q action.Request) {
 	switch q.Do {
 	case action.Cancel, action.Requeue, action.Edit:
@@ -290,7 +289,6 @@ func (m *model) openEdit(id jobs.ID) tea.Cmd {
 	})
 }
 
-// setCommand sets the new command of a job.
 func (m *model) setCommand(id jobs.ID, old, command string) (tea.Cmd, error) {
 	switch {
 	case strings.TrimSpace(command) == "":

@@ -28,7 +28,6 @@ type command struct {
 	do    func(m *model, arg string) (tea.Cmd, error)
 }
 
-// openCommand opens the command line.
 func (m *model) openCommand(text string) tea.Cmd {
 	m.modal = &inputLine{
 		prompt: " :", text: newEditableText(text), history: &m.jobs.commands, complete: (*model).completeCommand,
@@ -37,7 +36,6 @@ func (m *model) openCommand(text string) tea.Cmd {
 	return nil
 }
 
-// runCommand executes a line.
 func (m *model) runCommand(line string) (tea.Cmd, error) {
 	name, arg, _ := strings.Cut(strings.TrimSpace(strings.TrimLeft(line, ": \t")), " ")
 	if name == "" {

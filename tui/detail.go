@@ -23,7 +23,6 @@ type detailPane struct {
 	detail *runview.Detail // nil: not known yet
 }
 
-// openDetail shows the details of a job.
 func (m *model) openDetail(id jobs.ID) tea.Cmd {
 	p := &detailPane{job: id}
 	p.viewer.text = p.detailLines
@@ -182,7 +181,6 @@ func (m *model) limitsText(detail *runview.Detail) string {
 // prefix returns the first n bytes of a text.
 func prefix(s string, n int) string { return s[:min(len(s), n)] }
 
-// attemptLines returns the lines of one attempt.
 func (m *model) attemptLines(a *runview.Attempt, w int) []string {
 	style := styleFaint
 	switch {

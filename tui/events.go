@@ -105,7 +105,6 @@ func (p *eventsPane) cursorPosition(events *runview.Events) int {
 	return slices.IndexFunc(events.Lines, func(l runview.Event) bool { return l.Seq == p.cursor })
 }
 
-// moveTo moves the cursor to a loaded event.
 func (p *eventsPane) moveTo(events *runview.Events, at int) {
 	p.cursorRow = at
 	p.cursor = events.Lines[at].Seq

@@ -182,7 +182,6 @@ func (m *model) resumeKeys() []binding {
 	)
 }
 
-// allFailedJobs returns the jobs of all causes.
 func (m *model) allFailedJobs() jobs.Ranges {
 	var which jobs.Ranges
 	for i := range m.snap.Groups {

@@ -152,7 +152,6 @@ func isPartial(heat *runview.Heat, row, col int) bool {
 	return row < len(heat.Basis) && col < len(heat.Basis[row]) && heat.Basis[row][col] != ""
 }
 
-// heatCellText returns the number in a cell.
 func (p *resultsPane) heatCellText(m *model, row, col int) string {
 	if text := p.table.Heat.Cells[row][col]; text != "" {
 		return m.cut(m.cellText(text, heatNumberWidth), heatNumberWidth)

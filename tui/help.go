@@ -83,7 +83,6 @@ func (m *model) helpKeys() []helpRow {
 	return out
 }
 
-// helpCommands returns the commands of the command line.
 func helpCommands() []helpRow {
 	out := []helpRow{{name: "Commands"}}
 	for _, c := range commands {

@@ -190,7 +190,6 @@ func formatWholePercent(part, whole time.Duration) string {
 	return itoa(int(math.Round(100*float64(part)/float64(whole)))) + "%"
 }
 
-// drawTimeline draws the cells of a slot.
 func (m *model) drawTimeline(cells []timelineCell) string {
 	var b, part strings.Builder
 	var style *textStyle

@@ -415,7 +415,6 @@ func (p *hostsPane) openFilter(m *model) tea.Cmd {
 	return nil
 }
 
-// hostColumn is a column of the list of hosts.
 type hostColumn = column[*live.Host]
 
 // columns returns the columns for w cells. Remaining space goes to the history of the slots, then

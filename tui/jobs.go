@@ -94,7 +94,6 @@ func (s *columnNeeds) update(m *model, rows []runview.Row) {
 	}
 }
 
-// jobColumn is a column of a list of jobs.
 type jobColumn = column[*runview.Row]
 
 // columns returns the columns for w cells, without the marks.

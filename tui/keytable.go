@@ -131,7 +131,6 @@ func (o *Options) isKeyChosen(key string) bool {
 	return false
 }
 
-// namedKeys are the names of keys that are no character.
 var namedKeys = strings.Fields("enter tab esc space backspace delete insert up down left right home end pgup pgdown")
 
 // isKey reports whether a name is one that Bubble Tea gives to a key. It has the letters of a

@@ -44,7 +44,6 @@ type jobList struct {
 	filterError, filterErrorOf string // error of a filter, and that filter; its page was not used
 }
 
-// fullFilter returns the complete filter.
 func (l *jobList) fullFilter() string {
 	if l.baseFilter == "" {
 		return l.filter
@@ -285,7 +284,6 @@ func (l *jobList) filterAndOrder(m *model) string {
 	return m.describeList(l.filter, "sort:"+l.sort.String()+" "+m.sortArrow(l.sort, l.reverse), l.page)
 }
 
-// jobListKeys returns the keys for a job of a list.
 func jobListKeys() []binding {
 	return withGroup("Jobs",
 		key("open", "detail", "details of a job: command, attempts with reasons, files",
@@ -294,7 +292,6 @@ func jobListKeys() []binding {
 	)
 }
 
-// listKeys returns the keys for a list of jobs.
 func (l *jobList) listKeys(selectAll, nextSort func(*model) tea.Cmd) []binding {
 	return append(withGroup("List",
 		key("find", "filter", "filter the list while you type", func(m *model) tea.Cmd { return m.openFilter(l) }),
@@ -410,7 +407,6 @@ func (s *selection) toggle(id jobs.ID) {
 	s.set(slices.Concat(s.which[:i], parts, s.which[i+1:])) // a new slice: an action may still use the old one
 }
 
-// add adds jobs.
 func (s *selection) add(more jobs.Ranges) { s.set(jobs.Union(s.which, more)) }
 
 func (s *selection) set(which jobs.Ranges) { s.which, s.n = which, which.Count() }

@@ -280,7 +280,6 @@ func (m *model) selectedOrCurrent() jobs.Ranges {
 
 var _ tea.Model = (*model)(nil)
 
-// jobName returns the name of a job for a sentence.
 func jobName(id jobs.ID) string { return "job " + itoa(int(id)) }
 
 // reply is a message that runs in the screen's goroutine.

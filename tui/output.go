@@ -57,7 +57,6 @@ type outputPane struct {
 	search      *search // in progress; nil: none
 }
 
-// outputFile is a file of an attempt.
 type outputFile struct {
 	id   jobs.AttemptID
 	file jobs.File
@@ -73,7 +72,6 @@ func newOutputPane(id jobs.ID, fixed bool) *outputPane {
 	return &outputPane{job: id, stays: fixed, file: jobs.FileOut, follow: true, targetOffset: -1}
 }
 
-// openOutput shows the output of a job.
 func (m *model) openOutput(id jobs.ID) tea.Cmd {
 	p := newOutputPane(id, true)
 	if r, ok := m.currentJob(); ok && r.ID == id {
@@ -181,7 +179,6 @@ func (p *outputPane) keys() []binding {
 	), moveKeys(func() int { return p.h - 1 }, move)...)
 }
 
-// streamName returns the name of a stream for people.
 func streamName(f jobs.File) string {
 	if f == jobs.FileErr {
 		return "stderr"
@@ -331,7 +328,6 @@ func (p *outputPane) linesFrom(m *model, at rowPart, h int) []string {
 	return firstLines(out, h)
 }
 
-// markMatches highlights the matches of the search.
 func (p *outputPane) markMatches(l string) string {
 	if p.searchText == "" || strings.Contains(l, "\x1b") {
 		return l

@@ -320,7 +320,6 @@ func (p *outputPane) startSearch(up bool, from int64) {
 	p.readSoon()
 }
 
-// endSearch cancels the search.
 func (p *outputPane) endSearch() {
 	if p.search != nil {
 		p.search = nil

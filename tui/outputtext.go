@@ -53,7 +53,6 @@ func (e *excerpt) add(from int64, data []byte) {
 	e.findRows()
 }
 
-// findRows finds the rows.
 func (e *excerpt) findRows() {
 	e.rows = e.rows[:0]
 	for at := 0; at < len(e.data); {
@@ -161,7 +160,6 @@ func expandRow(b []byte, clean func(string) string, colors bool) string {
 	return out.String()
 }
 
-// resetSGR resets all colors.
 const resetSGR = "\x1b[m"
 
 // isSGR reports whether a control sequence only sets colors and similar attributes: ESC [ numbers

@@ -225,7 +225,6 @@ func (p *resultsPane) tableColumns() []runview.TableColumn {
 	return p.table.Columns
 }
 
-// columnsOfRole returns the columns of a role.
 func (p *resultsPane) columnsOfRole(role results.Role) (names []string) {
 	for _, c := range p.tableColumns() {
 		if c.Role == role {

@@ -70,7 +70,6 @@ func (p *resultsPane) paramColumns(m *model) []jobColumn {
 	return all
 }
 
-// paramCell returns the cell of one parameter.
 func paramCell(name string) func(*model, *runview.Row, int) (string, *textStyle) {
 	return func(m *model, r *runview.Row, w int) (string, *textStyle) {
 		for i := range r.Params {
@@ -173,7 +172,6 @@ func (m *model) metricText(text string, w int) string {
 	return m.cut(text, w)
 }
 
-// bestCell marks the best row.
 func (p *resultsPane) bestCell(m *model, r *runview.Row, w int) (string, *textStyle) {
 	if p.table != nil && r.ID == p.table.Best {
 		return "best", &styleGood
@@ -181,7 +179,6 @@ func (p *resultsPane) bestCell(m *model, r *runview.Row, w int) (string, *textSt
 	return "", nil
 }
 
-// markOrder marks the column that orders the rows.
 func (p *resultsPane) markOrder(m *model, all []jobColumn) {
 	for i := range all {
 		if c := &all[i]; c.name == cmp.Or(p.sortColumn, "job") {

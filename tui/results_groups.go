@@ -200,7 +200,6 @@ func (p *resultsPane) groupSortColumns() []string {
 	return names
 }
 
-// showGroups shows the groups.
 func (p *resultsPane) showGroups(m *model) tea.Cmd {
 	if len(p.groups.by) == 0 {
 		p.groups.by = p.defaultGroup()

@@ -42,14 +42,12 @@ type Options struct {
 	Shell func(host string) (*exec.Cmd, error)
 }
 
-// endSignals are the signals that end the screen.
 var endSignals = []os.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT}
 
 // Run shows the screen until the user leaves it or a signal arrives. It restores the terminal, and
 // returns the newest snapshot, which may be nil.
 func Run(o Options) (*runview.Snapshot, error) { return runModel(newModel(o, time.Now)) }
 
-// runModel runs the screen of a model.
 func runModel(m *model) (*runview.Snapshot, error) {
 	o := &m.opt
 	ctx, cancel := context.WithCancel(context.Background())
@@ -120,7 +118,6 @@ func (k keyboard) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// programOptions returns the options of Bubble Tea.
 func (o *Options) programOptions(ctx context.Context) []tea.ProgramOption {
 	// Bubble Tea wakes up for each frame, even if it is unchanged: 60 frames per second would take
 	// half of the cost of an idle screen. With 25, a key is answered 20 ms later on average, and at

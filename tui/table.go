@@ -32,7 +32,6 @@ func firstVisible(top, at, n, h int) int {
 	return max(0, min(top, n-h))
 }
 
-// drawRows draws the visible rows of n rows.
 func (v *viewport) drawRows(n int, draw func(i int) string) []string {
 	var out []string
 	for i := v.top; i < min(n, v.top+v.h); i++ {
@@ -197,7 +196,6 @@ func pageColumns[R any](s *columnPages, all []column[R], stay, w int) []column[R
 	}
 }
 
-// keys returns the keys that turn the pages.
 func (s *columnPages) keys(is func(*model) bool) []binding {
 	turn := func(by int) func(*model) tea.Cmd { return screenAction(func() { s.page += by }) }
 	return []binding{
@@ -248,7 +246,6 @@ func rowLine[R any](m *model, cols []column[R], r R, cursor, picked, focused boo
 	return l.String()
 }
 
-// align returns a text in the cells of a column.
 func (c *column[R]) align(m *model, text string) string {
 	if c.alignRight {
 		return m.padLeft(text, c.w)
@@ -342,7 +339,6 @@ func applyChoices[R any](c *columnChoices, all []column[R]) []column[R] {
 	return keep
 }
 
-// recordShown records which columns are visible.
 func recordShown[R any](c *columnChoices, cols []column[R]) []column[R] {
 	c.shown = map[string]bool{}
 	for _, col := range cols {

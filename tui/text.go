@@ -141,7 +141,6 @@ func textIf(is bool, text string) string {
 	return ""
 }
 
-// nonEmpty returns the texts that are not empty.
 func nonEmpty(texts ...string) []string {
 	return slices.DeleteFunc(texts, func(s string) bool { return s == "" })
 }

@@ -25,7 +25,6 @@ func (v *viewer) visibleRows() int { return v.h }
 
 func (v *viewer) scroll(_ *model, by int) { v.top = max(0, min(v.top+by, len(v.lines)-v.h)) }
 
-// draw returns the visible lines.
 func (v *viewer) draw(m *model, w, h int) []string {
 	v.lines, v.h = v.text(m, w), h
 	v.scroll(m, 0)

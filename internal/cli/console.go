@@ -37,7 +37,6 @@ type console struct {
 
 const maxHeldLines = 200
 
-// newConsole returns a console that writes to a file.
 func newConsole(f file) *console {
 	tty := isTerminal(f) && os.Getenv("TERM") != "dumb"
 	return &console{

@@ -78,7 +78,6 @@ type dispatchSession struct {
 	heldHostTexts []runview.HostText // to print before the next line, grouped
 }
 
-// newDispatchSession returns a session for a run with these flags.
 func (a *app) newDispatchSession(flags *runFlags, inv *hosts.Inventory, env []jobs.EnvVar) *dispatchSession {
 	session := &dispatchSession{app: a, flags: flags, inv: inv, replied: make(chan struct{}, 1),
 		hostEvents: map[string]runview.HostEvent{}, progressAt: time.Now()}
@@ -280,7 +279,6 @@ func (d *dispatchSession) printResult(r *results.Result) {
 	}
 }
 
-// handlePrintError handles an error of printing results.
 func (d *dispatchSession) handlePrintError(err error) {
 	switch {
 	case err == nil:
@@ -371,7 +369,6 @@ func (a *app) notifyStarter(run *rundir.Run) {
 // dispatcherLogFile has the messages of a dispatcher without a terminal.
 const dispatcherLogFile = "dispatcher.log"
 
-// openDispatcherLog opens dispatcher.log of the run.
 func openDispatcherLog(run *rundir.Run) (*os.File, error) {
 	f, err := run.OpenFile(rundir.AppendFlags, dispatcherLogFile)
 	if err != nil {

@@ -143,7 +143,6 @@ func (f *runFlags) addSlotFlags(fs *pflag.FlagSet) {
 	endGroup(fs, "How much runs at once")
 }
 
-// addHostsFlag adds the flag that names the inventory.
 func addHostsFlag(fs *pflag.FlagSet, file *string) {
 	fs.StringVar(file, "hosts", "", "inventory `FILE` (default: ./hosts.toml, else ~/.config/dcs-tui/hosts.toml, "+
 		"else /etc/dcs-tui/hosts.toml, else this machine)")

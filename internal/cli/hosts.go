@@ -138,7 +138,6 @@ func namedHosts(inv *hosts.Inventory, names []string) (list []*hosts.Host, err e
 	return list, nil
 }
 
-// hostNames returns the names of some of the hosts.
 func hostNames(hs []*hosts.Host) string {
 	return text.List(text.Each(hs, func(h *hosts.Host) string { return text.Line(h.Name) }), maxNamedHosts)
 }

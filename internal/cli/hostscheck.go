@@ -251,7 +251,6 @@ func badLines(out *console, g *runview.HostGroup, width int, fingerprints map[st
 	return lines
 }
 
-// usableLines describes a usable host.
 func usableLines(out *console, result *hosts.CheckResult, width int) []string {
 	h, b := result.Hello, result.Heartbeat
 	name := fmt.Sprintf("%-*s", width, text.Line(result.Host.Name))

@@ -48,7 +48,6 @@ dcs-tui hosts init --from machines.txt --check=false`,
 	return cmd
 }
 
-// initHost is a host of hosts init.
 type initHost struct {
 	*hosts.Host
 	body    string // its lines in the inventory, except the name

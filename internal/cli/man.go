@@ -84,7 +84,6 @@ func (r *roff) item(label, placeholder, text string) {
 	r.text(text)
 }
 
-// manPage returns the manual page of a command.
 func manPage(cmd *cobra.Command) string {
 	var r roff
 	name := manName(cmd)

@@ -147,7 +147,6 @@ func tableRow(cells []string, widths []int) (rows []string) {
 	return rows
 }
 
-// cells returns the cells of a row of a table.
 func (p *pagePrinter) cells(row string) []string {
 	var cells []string
 	for rest := strings.TrimSuffix(strings.TrimPrefix(row, "|"), "|") + "|"; rest != ""; {

@@ -131,7 +131,6 @@ func (a *app) nameOfFile(root *cobra.Command) func(file string) string {
 	return func(file string) string { return names[file] }
 }
 
-// listPages returns a list of the pages.
 func (a *app) listPages(root *cobra.Command) string {
 	var b strings.Builder
 	b.WriteString("# Pages\n\n`dcs-tui help NAME` shows a page.\n")

@@ -98,7 +98,6 @@ func (a *app) sendRequests(ctx context.Context, run *rundir.Run, table *jobs.Tab
 	return sent, nil
 }
 
-// dialRun is an ask.Dial.
 func dialRun(ctx context.Context, run *rundir.Run, owner *journal.Owner) (ask.Conn, error) {
 	return dialSocket(ctx, run, owner)
 }
@@ -346,7 +345,6 @@ func (a *app) priorityActions(ctx context.Context, state *runState, args []strin
 	return []action.Request{{Do: action.Priority, Jobs: jobs.RangesOf(ids), Priority: int(n)}}, err
 }
 
-// hostActions parses the names of hosts.
 func hostActions(do action.Name, names []string) (actions []action.Request, err error) {
 	if len(names) == 0 {
 		return nil, text.Errorf("no hosts were given").WithAdvice("dcs-tui status RUN lists them")

@@ -383,7 +383,6 @@ func (f *runFlags) findStandbys(inv *hosts.Inventory) error {
 	return nil
 }
 
-// checkStandby checks the flags of resume --standby.
 func (f *runFlags) checkStandby() error {
 	switch {
 	case f.standby && f.force:

@@ -219,12 +219,10 @@ func (a *app) printError(err error) {
 	a.con.Line(lines...)
 }
 
-// warn prints a warning.
 func (a *app) warn(format string, args ...any) {
 	a.con.Line(a.con.Paint(yellow, "warning: ") + text.Line(fmt.Sprintf(format, args...)))
 }
 
-// warnAll prints warnings.
 func (a *app) warnAll(warnings []string) {
 	for _, w := range warnings {
 		a.warn("%s", w)
@@ -309,7 +307,6 @@ const (
 	exitCanceled = 130 // canceled
 )
 
-// exitMeaning describes an exit code.
 type exitMeaning struct {
 	code int
 	text string
@@ -330,7 +327,6 @@ func exitHelp() string {
 	return "Exit codes: " + strings.Join(texts, ", ") + "."
 }
 
-// exitCode returns the exit code of a run.
 func exitCode(s run.State) int {
 	switch s {
 	case run.Succeeded:

@@ -39,7 +39,6 @@ type runEntry struct {
 	line string // its progress, for people; not cleaned
 }
 
-// readRunEntry reads a run for a list.
 func readRunEntry(found rundir.Entry) *runEntry {
 	e := &runEntry{runJSON: runJSON{V: 1, Run: found.Name}, Dir: found.Dir, Made: found.Made.UTC()}
 	if abs, err := filepath.Abs(found.Dir); err == nil {
@@ -51,7 +50,6 @@ func readRunEntry(found rundir.Entry) *runEntry {
 	return e
 }
 
-// read reads the run.
 func (e *runEntry) read(dir string) error {
 	run, err := rundir.Open(dir)
 	if err != nil {
@@ -340,13 +338,11 @@ func dirOfChoice(id string) string {
 	return filepath.Join(rundir.Base, id)
 }
 
-// listFlags are the flags of runs list.
 type listFlags struct {
 	limit     int
 	all, json bool
 }
 
-// runRunsList prints the list of runs.
 func (a *app) runRunsList(flags listFlags) error {
 	entries, older, err := runsHere(flags.limit)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// packCmd is runs pack.
 func (a *app) packCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "pack RUN...",

@@ -188,7 +188,6 @@ func (a *app) matchingJobs(ctx context.Context, run *rundir.Run, t *jobs.Table,
 	return which, nil
 }
 
-// queriedNames returns the names of the columns that filters name.
 func queriedNames(filters []*query.Query) []string {
 	names := []string{}
 	for _, f := range filters {

@@ -187,7 +187,6 @@ type statusJSON struct {
 	Input rundir.InputState `json:"input,omitempty"`
 }
 
-// progress returns the progress of the run.
 func (r *runState) progress() *runview.RunProgress {
 	p := runview.ProgressOf(r.Table, r.Reader)
 	p.Requests = r.Requests

@@ -45,7 +45,6 @@ func (s *summary) exitCode() int {
 	return exitCode(s.State)
 }
 
-// print prints the summary.
 func (s *summary) print(code int) {
 	if s.InputErr != nil {
 		s.app.printError(text.Errorf("%w",
@@ -265,7 +264,6 @@ func (s *summary) hostsWithoutFiles() (hosts []string) {
 	return hosts
 }
 
-// nextLine suggests a command.
 func (a *app) nextLine(command, text string) string {
 	return "  " + a.con.Paint(bold, "dcs-tui "+command) + "  " + text
 }

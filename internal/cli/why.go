@@ -92,7 +92,6 @@ func noJobError(run *rundir.Run, id jobs.ID, n int) error {
 // queryTimeout bounds a query to a dispatcher.
 const queryTimeout = 30 * time.Second
 
-// openView opens a view of a run for a command.
 func (a *app) openView(run *rundir.Run, o runview.Options) (*runview.View, error) {
 	v := runview.Open(run, o)
 	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)

@@ -82,7 +82,6 @@ type openedFile struct {
 	written time.Time // zero: not known
 }
 
-// openFile opens a regular file.
 func openFile(d rundir.Disk, path string, flag int) (openedFile, error) {
 	f, err := d.OpenFile(path, flag, 0o600)
 	if errors.Is(err, syscall.ELOOP) {

@@ -24,7 +24,6 @@ func estimateOf(v *Value) estimate {
 	return estimate{v.Number, math.Abs(v.Number)*epsilon + math.SmallestNonzeroFloat64}
 }
 
-// calculateEstimate returns the estimate of a calculation.
 func calculateEstimate(op string, a, b estimate) estimate {
 	var r estimate
 	switch op {
@@ -67,7 +66,6 @@ type exact struct {
 	inf float64
 }
 
-// exactOf returns a number as it is written.
 func exactOf(v *Value) exact {
 	if math.IsNaN(v.Number) || math.IsInf(v.Number, 0) {
 		return exact{inf: v.Number}

@@ -37,7 +37,6 @@ func (t *writer) numFixed(widths []int) int {
 	return min(n, len(t.columns))
 }
 
-// writePage writes some of the columns.
 func (t *writer) writePage(columns []int, widths []int, numbers []bool) {
 	var line strings.Builder
 	for row := -1; row < t.s.Len(); row++ {

@@ -142,7 +142,6 @@ func Cause(state jobs.JobState, reason string, o *jobs.Outcome) string {
 	return fmt.Sprintf("exit %d", o.Exit)
 }
 
-// failureKinds are the results of FailureKind.
 var failureKinds = []string{"exit", "signal", "timeout", "start", "files", "disk", "processes", "memory"}
 
 // FailureKind returns the kind of a failure, by which queries select it.

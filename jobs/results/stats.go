@@ -30,7 +30,6 @@ var measureNames = [measures]string{"count", "mean", "sd", "min", "max", "median
 // String returns the word in the heading and on the command line.
 func (m Measure) String() string { return measureNames[m] }
 
-// typeOf returns the type of the measure of a column.
 func (m Measure) typeOf(c *Column) query.Type {
 	if m == Count {
 		return query.NumberType

@@ -94,7 +94,6 @@ func (e *Entry) Made() time.Time {
 // directory, because a copied run has the same id.
 var entryName = regexp.MustCompile(`^\d{8}T\d{6}Z\.([a-z0-9]{1,40})\.[0-9a-f]{16}$`)
 
-// nameOf returns the name of the file of a run.
 func nameOf(run *rundir.Run) (string, error) {
 	hash := sha256.Sum256([]byte(run.Dir))
 	name := run.Settings.Created.UTC().Format(timeLayout) + "." + run.UID() + "." + hex.EncodeToString(hash[:8])

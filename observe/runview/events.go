@@ -62,7 +62,6 @@ func (l *eventLine) sentence() string {
 	return l.text
 }
 
-// window returns the newest events of the log.
 func (e *eventLog) window(w *EventsWindow) *Events {
 	v := new(Events)
 	fits, err := parseEvents(w.Filter)

@@ -48,7 +48,6 @@ type vocabulary struct {
 	metrics []string // declared metrics: the table has them, the list of jobs does not
 }
 
-// addParams adds the parameters of a job.
 func (v *vocabulary) addParams(s *jobs.Spec) {
 	for k, p := range s.Params() {
 		name := p.Name
@@ -140,7 +139,6 @@ func phasesMeant(word string) (func(candidate) bool, error) {
 	return func(c candidate) bool { return set[c.r.phase] }, nil
 }
 
-// stateOf returns the state of jobs in a phase.
 var stateOf = [Phases]jobs.JobState{
 	Ending: jobs.Running, Running: jobs.Running, Away: jobs.Running, Sent: jobs.Running,
 	Retry: jobs.Queued, Queued: jobs.Queued, Waits: jobs.Queued,

@@ -23,7 +23,6 @@ type groups struct {
 	upkeep // refreshes shown
 }
 
-// group is one group of failures.
 type group struct {
 	results.Failure
 	count int

@@ -53,7 +53,6 @@ func (l *list) init(declared []*metrics.Metric) {
 	}
 }
 
-// hostNumber returns the number of a host.
 func (l *list) hostNumber(s string) uint16 {
 	n, ok := l.nameOf[s]
 	if !ok {
@@ -67,7 +66,6 @@ func (l *list) hostNumber(s string) uint16 {
 	return n
 }
 
-// optionsOf returns the number of the options of a job.
 func (l *list) optionsOf(s *jobs.Spec) uint32 {
 	o := cmp.Or(s.Options, jobs.NoOptions)
 	n, ok := l.optionsAt[o]

@@ -176,7 +176,6 @@ func sortIDs(l *list, ids []uint32, by Sort, reverse bool, now time.Time) []uint
 	return ids
 }
 
-// sortBy sorts ids by a key of their rows.
 func sortBy(l *list, ids []uint32, reverse bool, key func(*row) uint64) {
 	sortByKey(ids, false, func(id uint32) uint64 {
 		k := key(&l.rows[id-1])
@@ -360,7 +359,6 @@ func (l *list) hardnessOf(r *row) uint32 {
 	return l.hardness[r.options]
 }
 
-// sortQueue computes the queue.
 func (v *View) sortQueue() {
 	l := &v.queue
 	ids := l.ids[:0]

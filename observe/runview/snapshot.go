@@ -122,7 +122,6 @@ func (v *View) job(id jobs.ID) *jobs.Job {
 	return &jobs.Job{Spec: s, Round: 1, Priority: int32(s.Priority)}
 }
 
-// remakeRow remakes the row of a job.
 func (v *View) remakeRow(id jobs.ID) {
 	j := v.reader.Job(v.table, id)
 	if j == nil {
@@ -310,7 +309,6 @@ func failureOf(p Phase, j *jobs.Job, a *jobs.Attempt) (f results.Failure, counte
 	return results.FailureOf(state, reason, a.Outcome), counted
 }
 
-// detail returns all details of a job.
 func (v *View) detail(id jobs.ID) *Detail {
 	j := v.job(id)
 	if j == nil {

@@ -149,7 +149,6 @@ func (v *View) status() (RunStatus, string) {
 	return status, joined("; ", over, f.left, f.missing)
 }
 
-// joined joins the texts that are not empty.
 func joined(sep string, texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), sep)
 }

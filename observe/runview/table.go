@@ -124,7 +124,6 @@ type tables struct {
 	changes int           // of done and metrics
 }
 
-// tableRequest is a request for a table.
 type tableRequest struct {
 	ask       TableQuery // the query without its window
 	asked     time.Time

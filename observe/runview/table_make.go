@@ -177,7 +177,6 @@ func isVarying(s *results.Table, column int) bool {
 	return false
 }
 
-// sortRows sorts the rows as requested.
 func sortRows(s *results.Table, ask *TableQuery) (*results.Table, error) {
 	switch {
 	case ask.By != "":

@@ -106,7 +106,6 @@ func (d *finishedJobs) compact() {
 	}
 }
 
-// addResults adds the results of some jobs.
 func (t *tables) addResults(ids []jobs.ID) {
 	var over []jobs.Job
 	v, d := t.v, &t.done

@@ -419,7 +419,6 @@ func (v *View) remoteAttempts() (ids []jobs.AttemptID) {
 	return ids
 }
 
-// jobSet is a set of jobs.
 type jobSet struct {
 	bits []uint64
 	ids  []jobs.ID
