@@ -34,9 +34,6 @@ type inputSource struct {
 // + links its source to the previous one.
 var separators = []string{":::", ":::+", "::::", "::::+"}
 
-// stdinName stands for standard input among the files with values.
-const stdinName = "-"
-
 // CutArguments cuts the words of a command line before the first separator. rest is nil if there is
 // none.
 func CutArguments(words []string) (before, rest []string) {
@@ -87,10 +84,10 @@ func (a *Arguments) addSources(separator string, values []string, stdin io.Reade
 		return nil
 	}
 	for _, file := range values {
-		if file == stdinName && a.hasRead {
+		if file == Stdin && a.hasRead {
 			return errors.New("standard input (-) can be one source of values only")
 		}
-		a.hasRead = a.hasRead || file == stdinName
+		a.hasRead = a.hasRead || file == Stdin
 		lines, err := readValueLines(file, stdin)
 		if err != nil {
 			return err
@@ -102,7 +99,7 @@ func (a *Arguments) addSources(separator string, values []string, stdin io.Reade
 
 // readValueLines reads a file with one value per line.
 func readValueLines(file string, stdin io.Reader) ([]string, error) {
-	if file != stdinName {
+	if file != Stdin {
 		f, err := os.Open(file)
 		if err != nil {
 			return nil, fmt.Errorf("read values: %w", err)

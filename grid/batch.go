@@ -24,8 +24,8 @@ type Batch struct {
 	Queues  []string     // of the jobs, in the order of their first jobs
 }
 
-// stdinFile stands for standard input among files.
-const stdinFile = "-"
+// Stdin is the name of standard input among files.
+const Stdin = "-"
 
 // parameterLine matches a line with the values of a parameter, which distinguishes a template from
 // a list of commands.
@@ -126,7 +126,7 @@ func queueNames(files []string) []string {
 	names := make([]string, len(files))
 	count := map[string]int{}
 	for i, file := range files {
-		if file != stdinFile {
+		if file != Stdin {
 			base := filepath.Base(file)
 			names[i] = clean(cmp.Or(strings.TrimSuffix(base, filepath.Ext(base)), base))
 			count[names[i]]++

@@ -29,10 +29,15 @@ func (m *model) openDetail(id jobs.ID) tea.Cmd {
 	if r, ok := m.currentJob(); ok && r.ID == id {
 		p.row = r
 	}
-	m.extraZoomed = m.extraZoomed && m.lowerFocused
-	m.extra, m.lowerFocused = p, true
+	m.showBelow(p)
 	p.onSnapshot(m)
 	return nil
+}
+
+// showBelow opens a pane under the view and focuses it.
+func (m *model) showBelow(p pane) {
+	m.extraZoomed = m.extraZoomed && m.lowerFocused
+	m.extra, m.lowerFocused = p, true
 }
 
 func (p *detailPane) onSnapshot(m *model) {

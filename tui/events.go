@@ -34,7 +34,7 @@ func (p *eventsPane) filterAndOrder(m *model) string {
 		s = "all records"
 	}
 	if p.filter != "" {
-		s += "  /" + m.cut(m.clean(p.filter), 24)
+		s += "  /" + m.cutCell(p.filter, 24)
 	}
 	if events := p.loadedEvents(m); p.cursor == 0 || events == nil {
 		s += "  following"

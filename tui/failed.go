@@ -171,7 +171,7 @@ func (k failedKey) describe(m *model) string {
 	if k.job > 0 {
 		return jobName(k.job)
 	}
-	return strings.TrimSpace(m.cut(m.cellText(k.text+" "+k.last, 40), 40))
+	return strings.TrimSpace(m.cutCell(k.text+" "+k.last, 40))
 }
 
 func (p *failedPane) textToCopy(m *model) (what, text string) {
@@ -223,7 +223,7 @@ func (p *failedPane) lineText(m *model, l failedLine, w int) string {
 		right = append(right, styleWarn.Render(m.sign(runview.Retry)+" "+text.Thousands(group.Tries)+" retrying"))
 	}
 	if len(group.Hosts) > 0 {
-		right = append(right, "on "+m.cut(m.clean(strings.Join(group.Hosts, " ")), max(8, w/4)))
+		right = append(right, "on "+m.cutCell(strings.Join(group.Hosts, " "), max(8, w/4)))
 	}
 	tail := strings.Join(right, "  ")
 	if width(tail) > w/2 || w < 60 {

@@ -55,7 +55,7 @@ func (m *model) runRow() string {
 	)
 	// If space is short, drop the laboratory first, then the wide gaps, the name, and the finished
 	// jobs.
-	name, lab := m.clean(m.snap.Run.Name), m.cut(m.clean(m.snap.Run.Lab), max(8, m.w/6))
+	name, lab := m.clean(m.snap.Run.Name), m.cutCell(m.snap.Run.Lab, max(8, m.w/6))
 	between, all := "   ", numbers[:4]
 	room := func() int { return m.w - 4 - width(live) - width(strings.Join(all, between)) }
 	left := styleBold.Render(m.cut(name, max(10, m.w/4))) + "  " + lab + "  "

@@ -135,9 +135,8 @@ func (p *resultsPane) drawHeat(m *model, w, h int, focused bool) []string {
 	for len(out) < h-2 {
 		out = append(out, "")
 	}
-	here := " " + m.cut(m.cellText(heat.Down, 30), 30) + "=" + m.cut(m.cellText(heat.Rows[v.cursorRow], 30), 30) + " " +
-		m.cut(m.cellText(heat.Across, 30), 30) + "=" +
-		m.cut(m.cellText(heat.Columns[v.cursorColumn], 30), 30) + ": " +
+	here := " " + m.cutCell(heat.Down, 30) + "=" + m.cutCell(heat.Rows[v.cursorRow], 30) + " " +
+		m.cutCell(heat.Across, 30) + "=" + m.cutCell(heat.Columns[v.cursorColumn], 30) + ": " +
 		styleBold.Render(p.heatCellText(m, v.cursorRow, v.cursorColumn))
 	if isPartial(heat, v.cursorRow, v.cursorColumn) {
 		here += " " + partialMark + " of " + heat.Basis[v.cursorRow][v.cursorColumn]
@@ -154,7 +153,7 @@ func isPartial(heat *runview.Heat, row, col int) bool {
 
 func (p *resultsPane) heatCellText(m *model, row, col int) string {
 	if text := p.table.Heat.Cells[row][col]; text != "" {
-		return m.cut(m.cellText(text, heatNumberWidth), heatNumberWidth)
+		return m.cutCell(text, heatNumberWidth)
 	}
 	return "-"
 }
@@ -194,11 +193,11 @@ func (p *resultsPane) pivotColumns() []string {
 // heatTitle describes the heat map and its shades.
 func (p *resultsPane) heatTitle(m *model, w int) string {
 	heat := p.table.Heat
-	left := " " + styleBold.Render(m.cut(m.cellText(heat.Metric, 40), 40)) + ": " +
-		m.cut(m.cellText(heat.Down, 30), 30) + " down, " + m.cut(m.cellText(heat.Across, 30), 30) + " across"
+	left := " " + styleBold.Render(m.cutCell(heat.Metric, 40)) + ": " +
+		m.cutCell(heat.Down, 30) + " down, " + m.cutCell(heat.Across, 30) + " across"
 	for _, c := range p.table.Columns {
 		if c.Vary && c.Name != heat.Down && c.Name != heat.Across {
-			left += ", over " + m.cut(m.cellText(c.Name, 30), 30)
+			left += ", over " + m.cutCell(c.Name, 30)
 		}
 	}
 	if slices.ContainsFunc(heat.Basis, func(row []string) bool {
@@ -214,8 +213,8 @@ func (p *resultsPane) heatTitle(m *model, w int) string {
 		shade, style := m.shade(level)
 		scale.WriteString(style.Render(shade))
 	}
-	return m.justify(left, "  "+m.cut(m.cellText(heat.Min, heatNumberWidth), heatNumberWidth)+" "+scale.String()+" "+
-		m.cut(m.cellText(heat.Max, heatNumberWidth), heatNumberWidth)+" ", w)
+	return m.justify(left, "  "+m.cutCell(heat.Min, heatNumberWidth)+" "+scale.String()+" "+
+		m.cutCell(heat.Max, heatNumberWidth)+" ", w)
 }
 
 // heatHeading returns the values across, each over its column. If they do not fit, it returns the
@@ -225,7 +224,7 @@ func (p *resultsPane) heatHeading(m *model, label, cell, columns int, numbered b
 	head := "  " + m.fit(m.cellText(heat.Down, label), label)
 	if numbered {
 		for _, text := range heat.Columns[left : left+columns] {
-			head += "  " + m.padLeft(m.cut(m.cellText(text, cell-2), cell-2), cell-2)
+			head += "  " + m.padLeft(m.cutCell(text, cell-2), cell-2)
 		}
 		return styleBold.Render(head)
 	}

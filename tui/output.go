@@ -77,8 +77,7 @@ func (m *model) openOutput(id jobs.ID) tea.Cmd {
 	if r, ok := m.currentJob(); ok && r.ID == id {
 		p.row = r
 	}
-	m.extraZoomed = m.extraZoomed && m.lowerFocused
-	m.extra, m.lowerFocused = p, true
+	m.showBelow(p)
 	return nil
 }
 

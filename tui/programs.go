@@ -28,7 +28,7 @@ func (m *model) copyText(what, msg string) tea.Cmd {
 	}
 	lines := text.Each(strings.Split(strings.TrimRight(prefix(msg, maxCopied), "\n"), "\n"),
 		func(line string) string { return text.Clean(line, 0) })
-	m.showMessage("copied " + what + ": " + m.cut(m.clean(lines[0]), 200))
+	m.showMessage("copied " + what + ": " + m.cutCell(lines[0], 200))
 	return tea.SetClipboard(strings.Join(lines, "\n"))
 }
 

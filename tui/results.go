@@ -263,7 +263,7 @@ func nextWord(words []string, now string) string {
 
 func (p *resultsPane) filterAndOrder(m *model) string {
 	sorted := func(by string, reverse bool) string {
-		return textIf(by != "", "sort:"+m.cut(m.clean(by), 20)+" "+m.ascendingArrow(reverse))
+		return textIf(by != "", "sort:"+m.cutCell(by, 20)+" "+m.ascendingArrow(reverse))
 	}
 	switch g := &p.groups; {
 	case !p.hasTable:
@@ -301,7 +301,7 @@ func (p *resultsPane) noteLines(m *model, w int) []string {
 		if t.Best != 0 {
 			which = " " + jobName(t.Best)
 		}
-		msg := "best " + m.clean(p.best) + ":" + which + " " + m.cut(m.clean(t.Value), 30)
+		msg := "best " + m.clean(p.best) + ":" + which + " " + m.cutCell(t.Value, 30)
 		if t.Ties > 0 {
 			msg += ", and " + text.Thousands(t.Ties) + " more with the same"
 		}

@@ -59,7 +59,7 @@ func (p *resultsPane) paramColumns(m *model) []jobColumn {
 		if c.Role != results.Param {
 			continue
 		}
-		col := jobColumn{heading: m.cut(m.cellText(c.Name, paramWidth), paramWidth), name: c.Name, sort: runview.Sorts,
+		col := jobColumn{heading: m.cutCell(c.Name, paramWidth), name: c.Name, sort: runview.Sorts,
 			rank: optionalRank, w: max(3, p.widths[c.Name]), cell: paramCell(c.Name)}
 		if p.varied[c.Name] || len(p.varied) == 0 {
 			some++
@@ -134,7 +134,7 @@ func (p *resultsPane) metricColumns(m *model) []jobColumn {
 	var all []jobColumn
 	for i, name := range p.columnsOfRole(results.Metric) {
 		w := p.widths["="+name]
-		col := jobColumn{heading: m.cut(m.cellText(name, metricWidth-1), metricWidth-1), name: name,
+		col := jobColumn{heading: m.cutCell(name, metricWidth-1), name: name,
 			sort: runview.Sorts, rank: min(i, maxRank), w: min(w, metricWidth), maxExtra: max(0, w-metricWidth),
 			alignRight: true}
 		if slices.ContainsFunc(p.metrics,

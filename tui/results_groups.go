@@ -127,7 +127,7 @@ func (p *resultsPane) groupColumns(m *model, w int) []column[int] {
 		}})
 	}
 	for i, c := range t.Columns {
-		head := m.cut(m.cellText(c.Name, 20), 20)
+		head := m.cutCell(c.Name, 20)
 		col := column[int]{heading: head, alignRight: i >= len(g.by), w: width(head),
 			cell: func(m *model, row, w int) (string, *textStyle) {
 				var style *textStyle

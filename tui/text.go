@@ -122,6 +122,9 @@ func (m *model) cellText(s string, w int) string {
 	return m.clean(prefix(s, 16*w+16)) // maximum length of a letter with its accents in bytes
 }
 
+// cutCell shortens a text from outside to at most w cells.
+func (m *model) cutCell(s string, w int) string { return m.cut(m.cellText(s, w), w) }
+
 // maxTextWidth returns the width of the widest text in cells, but not more than most.
 func (m *model) maxTextWidth(most int, texts ...string) (w int) {
 	for _, text := range texts {
