@@ -104,8 +104,18 @@ func (r *objectReader) readText() []byte {
 	return r.text
 }
 
-// readNumber sets n to the next value, a whole number.
-func readNumber[T ~int | ~int64](r *objectReader, n *T) {
+// readString sets s to the value of the next member, a text, if that has the name.
+func (r *objectReader) readString(name string, s *string) {
+	if r.has(name) {
+		*s = string(r.readText())
+	}
+}
+
+// readNumber sets n to the value of the next member, a whole number, if that has the name.
+func readNumber[T ~int | ~int64](r *objectReader, name string, n *T) {
+	if !r.has(name) {
+		return
+	}
 	token, err := r.decoder.ReadToken()
 	if err != nil || token.Kind() != '0' {
 		r.failed = true

@@ -137,8 +137,7 @@ func badJSON(text []byte, err error) error {
 	if _, why := Ambiguous(string(text)); why != "" {
 		return fmt.Errorf("the line is not valid JSON: %s", why)
 	}
-	var bad *jsontext.SyntacticError
-	if errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		return fmt.Errorf("the line is not valid JSON at byte %d: %w", bad.ByteOffset+1, bad.Err)
 	}
 	return fmt.Errorf("the line is not valid JSON: %w", err)

@@ -89,62 +89,39 @@ func (r *Record) setOldReasonKind() {
 // readUsual reads a record with the members that most records have, and reports whether it was one.
 func (reader *RecordReader) readUsual(b []byte, r *Record) bool {
 	return readObject(b, func(o *objectReader) {
-		if o.has("k") {
-			r.Kind = Kind(reader.intern(o.readText()))
-		}
-		if o.has("t") {
-			readNumber(o, &r.At)
-		}
-		if o.has("j") {
-			readNumber(o, &r.Job)
-		}
-		if o.has("n") {
-			readNumber(o, &r.N)
-		}
-		if o.has("h") {
-			r.Host = reader.intern(o.readText())
-		}
-		if o.has("slot") {
-			readNumber(o, &r.Slot)
-		}
+		reader.readText(o, "k", (*string)(&r.Kind))
+		readNumber(o, "t", &r.At)
+		readNumber(o, "j", &r.Job)
+		readNumber(o, "n", &r.N)
+		reader.readText(o, "h", &r.Host)
+		readNumber(o, "slot", &r.Slot)
 		if o.has("next") {
 			o.failed = r.Next.UnmarshalText(o.readText()) != nil || o.failed
 		}
-		if o.has("seq") {
-			readNumber(o, &r.Seq)
-		}
+		readNumber(o, "seq", &r.Seq)
 		if o.has("o") {
 			r.Outcome = new(Outcome)
 			o.readMembers(func(o *objectReader) { reader.readOutcome(o, r.Outcome) })
 		}
-		if o.has("started") {
-			readNumber(o, &r.Started)
-		}
+		readNumber(o, "started", &r.Started)
 	})
 }
 
 // readOutcome reads the members of an outcome.
 func (reader *RecordReader) readOutcome(m *objectReader, o *Outcome) {
-	if m.has("exit") {
-		readNumber(m, &o.Exit)
-	}
-	if m.has("signal") {
-		o.Signal = reader.intern(m.readText())
-	}
-	if m.has("started") {
-		readNumber(m, &o.Started)
-	}
-	if m.has("ended") {
-		readNumber(m, &o.Ended)
-	}
-	if m.has("cpu_ns") {
-		readNumber(m, &o.CPU)
-	}
-	if m.has("max_rss") {
-		readNumber(m, &o.MaxRSSBytes)
-	}
-	if m.has("last_line") {
-		o.LastLine = reader.intern(m.readText())
+	readNumber(m, "exit", &o.Exit)
+	reader.readText(m, "signal", &o.Signal)
+	readNumber(m, "started", &o.Started)
+	readNumber(m, "ended", &o.Ended)
+	readNumber(m, "cpu_ns", &o.CPU)
+	readNumber(m, "max_rss", &o.MaxRSSBytes)
+	reader.readText(m, "last_line", &o.LastLine)
+}
+
+// readText sets s to the value of the next member, a text, if that has the name.
+func (reader *RecordReader) readText(o *objectReader, name string, s *string) {
+	if o.has(name) {
+		*s = reader.intern(o.readText())
 	}
 }
 

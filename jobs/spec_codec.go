@@ -143,21 +143,13 @@ func (r *SpecReader) readAny(b []byte) (*Spec, error) {
 func (r *SpecReader) readUsual(b []byte) *Spec {
 	s, command, labels, after := &Spec{Options: NoOptions}, false, Labels{}, Dependencies(nil)
 	if !readObject(b, func(o *objectReader) {
-		if o.has("id") {
-			readNumber(o, &s.ID)
-		}
-		if o.has("line") {
-			readNumber(o, &s.Line)
-		}
+		readNumber(o, "id", &s.ID)
+		readNumber(o, "line", &s.Line)
 		if o.has("command") {
 			s.Command, command = string(o.readText()), true
 		}
-		if o.has("name") {
-			s.Name = string(o.readText())
-		}
-		if o.has("key") {
-			labels.key = string(o.readText())
-		}
+		o.readString("name", &s.Name)
+		o.readString("key", &labels.key)
 		switch {
 		case !o.has("params"):
 		case r.withoutParams:
@@ -180,12 +172,8 @@ func (r *SpecReader) readUsual(b []byte) *Spec {
 
 func readParam(o *objectReader) (p Param) {
 	o.readMembers(func(o *objectReader) {
-		if o.has("name") {
-			p.Name = string(o.readText())
-		}
-		if o.has("value") {
-			p.Value = string(o.readText())
-		}
+		o.readString("name", &p.Name)
+		o.readString("value", &p.Value)
 	})
 	return p
 }
