@@ -73,14 +73,10 @@ func (o *TakeOptions) owner(epoch int) (*Owner, error) {
 // up to StaleAfter.
 func Take(ctx context.Context, r *rundir.Run, opt TakeOptions) (*Journal, *jobs.Table, *Report, error) {
 	j, t, report, err := take(ctx, r, opt)
-	if err != nil {
-		var owned *OwnedError
-		if !errors.As(err, &owned) {
-			err = fmt.Errorf("cannot take over the run %s: %w", r.Name(), err)
-		}
-		return nil, nil, nil, err
+	if _, owned := errors.AsType[*OwnedError](err); err != nil && !owned {
+		err = fmt.Errorf("cannot take over the run %s: %w", r.Name(), err)
 	}
-	return j, t, report, nil
+	return j, t, report, err
 }
 
 func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *jobs.Table, _ *Report, err error) {

@@ -119,13 +119,21 @@ func Replace(d Disk, path string, content []byte) error {
 func replace(d Disk, path string, content []byte, token string) error {
 	dir, base := filepath.Split(path)
 	tmp := filepath.Join(dir, "."+base+"."+token)
-	if err := WriteNew(d, tmp, content); err != nil {
-		return errors.Join(err, removeIfThere(d, tmp))
-	}
-	if err := d.Rename(tmp, path); err != nil {
-		return errors.Join(err, removeIfThere(d, tmp))
+	if err := install(d, tmp, path, WriteNew(d, tmp, content)); err != nil {
+		return err
 	}
 	return d.SyncDir(filepath.Dir(path))
+}
+
+// install renames tmp to path. If err is not nil, or after another error, it removes tmp.
+func install(d Disk, tmp, path string, err error) error {
+	if err == nil {
+		err = d.Rename(tmp, path)
+	}
+	if err != nil {
+		return errors.Join(err, removeIfThere(d, tmp))
+	}
+	return nil
 }
 
 // IsFull reports whether err means that no byte or no file more may be stored.

@@ -96,13 +96,7 @@ func ReplaceVolatile(d Disk, path, tmp string, content []byte, check func() erro
 	if err == nil && check != nil {
 		err = check()
 	}
-	if err == nil {
-		err = d.Rename(tmp, path)
-	}
-	if err != nil {
-		return errors.Join(err, removeIfThere(d, tmp))
-	}
-	return nil
+	return install(d, tmp, path, err)
 }
 
 // FileReader reads files of this machine that jobs write. A read may hang as long as its file

@@ -141,11 +141,10 @@ func IsRequestName(name string) bool {
 // request was withdrawn. Other errors may be temporary.
 func (r *Run) ReadRequest(name string) (*action.Request, error) {
 	text, err := r.readChecked(r.Path(RequestsDir, name+requestSuffix), action.MaxRequest)
-	var ignored *ignoredError
-	switch {
-	case errors.As(err, &ignored):
+	if ignored, ok := errors.AsType[*ignoredError](err); ok {
 		return nil, &RefusedError{name, ignored.why}
-	case err != nil:
+	}
+	if err != nil {
 		return nil, err
 	}
 	return DecodeRequest(name, text)

@@ -3,6 +3,7 @@ package rundir
 import (
 	"errors"
 	"io/fs"
+	"slices"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
@@ -30,28 +31,17 @@ func (r *Run) WaitingRequests(table *jobs.Table) (list []*action.Request, err er
 		}
 	}
 	target := action.Target{IsFinished: r.hasEnded(table, list)}
-	for i := 0; i < len(list); {
-		if e := list[i].EffectOn(target); e == action.IsRefused || e == action.IsFulfilled {
-			list = append(list[:i], list[i+1:]...)
-		} else {
-			i++
-		}
-	}
-	return list, nil
+	return slices.DeleteFunc(list, func(q *action.Request) bool {
+		e := q.EffectOn(target)
+		return e == action.IsRefused || e == action.IsFulfilled
+	}), nil
 }
 
 // hasEnded reports whether nothing can give the run jobs to run any more.
 func (r *Run) hasEnded(table *jobs.Table, waiting []*action.Request) bool {
 	input, err := r.ReadInput()
-	if err != nil || input.State == InputOpen || table.Unfinished() > 0 {
-		return false
-	}
-	for _, q := range waiting {
-		if q.AddsJobs() {
-			return false
-		}
-	}
-	return true
+	return err == nil && input.State != InputOpen && table.Unfinished() == 0 &&
+		!slices.ContainsFunc(waiting, (*action.Request).AddsJobs)
 }
 
 // UndispatchedTarget returns the state of a run that nobody dispatches. The table has its stored

@@ -104,8 +104,7 @@ func decodeSettings(b []byte) (*Settings, error) {
 	a := new(Settings)
 	found, err := toml.Decode(string(b), a)
 	if err != nil {
-		var bad toml.ParseError
-		if errors.As(err, &bad) {
+		if bad, ok := errors.AsType[toml.ParseError](err); ok {
 			return nil, fmt.Errorf("line %d: %s", bad.Position.Line, bad.Message)
 		}
 		return nil, err
