@@ -1,19 +1,12 @@
 package dispatch
 
-import (
-	"maps"
-	"sync"
-)
+import "sync"
 
 // answers holds the requests whose answers are durable. It is safe for concurrent use.
 type answers struct {
 	mu      sync.Mutex
 	names   map[string]bool
 	changed chan struct{} // closed and replaced when further answers are durable
-}
-
-func newAnswers(earlier map[string]bool) *answers {
-	return &answers{names: maps.Clone(earlier), changed: make(chan struct{})}
 }
 
 func (a *answers) add(names []string) {

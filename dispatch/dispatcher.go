@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"sync"
 
@@ -48,7 +49,7 @@ func Start(cfg Config) (*Dispatcher, error) {
 		done:      make(chan struct{}),
 		finished:  make(chan struct{}),
 		results:   newCompletions(),
-		answers:   newAnswers(cfg.Table.Requests),
+		answers:   &answers{names: maps.Clone(cfg.Table.Requests), changed: make(chan struct{})},
 		files:     rundir.NewFileReader(rundir.Within(cfg.RunDir)),
 		returns:   newReturns(),
 		signals:   newSignals(),

@@ -22,8 +22,7 @@ const maxEpochsAhead = 1 << 20
 
 // checkedFence replaces a FencedError whose epoch is not possible by a Broken error.
 func (a *agent) checkedFence(err error) error {
-	var fenced *hosts.FencedError
-	if errors.As(err, &fenced) && (fenced.By <= a.epoch() || fenced.By-a.epoch() > maxEpochsAhead) {
+	if fenced, ok := errors.AsType[*hosts.FencedError](err); ok && (fenced.By <= a.epoch() || fenced.By-a.epoch() > maxEpochsAhead) {
 		return &hosts.Error{Host: a.name, Class: hosts.Broken,
 			Err: fmt.Errorf("it claims to serve the dispatcher of epoch %d, but this is epoch %d", fenced.By,
 				a.epoch())}
@@ -34,8 +33,8 @@ func (a *agent) checkedFence(err error) error {
 // checkFenceClaim returns the event for the core about a host whose link has ended. If the host
 // claims that another dispatcher has taken the run over, the run directory is checked.
 func (e *engine) checkFenceClaim(ev sched.HostDown) sched.HostDown {
-	var fenced *hosts.FencedError
-	if !errors.As(ev.Err, &fenced) {
+	fenced, ok := errors.AsType[*hosts.FencedError](ev.Err)
+	if !ok {
 		return ev
 	}
 	e.fenceClaims[ev.Host] = fenced.By

@@ -172,8 +172,10 @@ func (r *Loop) Flushed(now sched.Time, err error) Out {
 		return Out{}
 	}
 	r.isWriting = false
-	var fenced interface{ FencedBy() int }
-	if errors.As(err, &fenced) {
+	if fenced, ok := errors.AsType[interface {
+		error
+		FencedBy() int
+	}](err); ok {
 		r.Fence()
 		return Out{FencedBy: fenced.FencedBy()}
 	}

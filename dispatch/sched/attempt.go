@@ -181,8 +181,9 @@ func (c *Core) launch(id jobs.ID, h *host) {
 	h.outbox.urgent = h.outbox.urgent || h.freeSlots() > 0
 	f.gpus = h.takeGPUs(f.wantGPUs)
 	h.addUse(f, 1)
+	earlierRuns := numAttempts(j, func(a *jobs.Attempt) bool { return a != j.Last() && !a.NeverRan() })
 	h.outbox.launch = append(h.outbox.launch, LaunchItem{Attempt: a, Spec: j.Spec, Mem: f.mem, GPUs: f.gpus,
-		Timeout: grownLimit(c.timeout(j.Spec), c.cfg.TimeoutGrowth, j), Restart: numEarlierRuns(j)})
+		Timeout: grownLimit(c.timeout(j.Spec), c.cfg.TimeoutGrowth, j), Restart: earlierRuns})
 }
 
 // numAttempts returns how many attempts of this round meet a condition.
@@ -193,11 +194,6 @@ func numAttempts(j *jobs.Job, condition func(*jobs.Attempt) bool) (n int) {
 		}
 	}
 	return n
-}
-
-// numEarlierRuns returns how many attempts of the job ran before its newest one in this round.
-func numEarlierRuns(j *jobs.Job) int {
-	return numAttempts(j, func(a *jobs.Attempt) bool { return a != j.Last() && !a.NeverRan() })
 }
 
 // progress is the latest progress that a running job reported.
@@ -229,49 +225,43 @@ func (p *progress) remaining(age time.Duration) (d forecast.Distribution, ok boo
 	return forecast.OfProgress(p.doneShare, p.age.Seconds(), age.Seconds())
 }
 
-// An attempt that was given up as lost may come back, because its host was only unreachable. Its
-// outcome counts if the job has no result in this round yet.
-
-// handleLateOutcome handles the outcome of an attempt that was given up as lost. It counts if the
-// job has no result in this round yet.
+// handleLateOutcome handles the outcome of an attempt that was given up as lost and comes back, because
+// its host was only unreachable. It counts if the job has no result in this round yet.
 func (c *Core) handleLateOutcome(a *jobs.Attempt, slot int, o *jobs.Outcome) {
 	news := c.orphaned[a.ID]
 	j := c.table.Job(a.ID.Job)
 	c.chargeLateOutcome(a, j, o)
 	c.settleOrphan(a.ID)
-	if j.State.Terminal() || a.Round != j.Round || o.Stopped {
+	if why := c.whyNotCounted(j, a, o); why != "" {
 		if news {
 			c.logf(a.Host, a.ID.Job, "%s, given up as lost, has ended on %s; it does not count: its job %s",
-				a.ID, a.Host, whyNotCounted(j, a))
+				a.ID, a.Host, why)
 		}
 		return
 	}
 	r := jobs.Record{Kind: jobs.KindExited, Job: a.ID.Job, N: a.ID.N, Host: a.Host, Slot: slot, Outcome: o}
-	switch {
-	case o.OK():
+	if o.OK() {
 		r.Next = jobs.Succeeded
-	case c.isCancelPending(r.Job):
-		if news {
-			c.logf(a.Host, a.ID.Job,
-				"%s, given up as lost, has ended on %s; it does not count: its job is being canceled", a.ID, a.Host)
-		}
-		return
-	default:
+	} else {
 		c.completeFailure(&r, j, c.hostOf(a.Host, a.Machine))
 	}
 	c.recordEnd(r, c.hostOf(a.Host, a.Machine), o)
 }
 
 // whyNotCounted explains why the outcome of a lost attempt does not count, as a continuation of
-// "its job".
-func whyNotCounted(j *jobs.Job, a *jobs.Attempt) string {
+// "its job". It returns "" if it counts.
+func (c *Core) whyNotCounted(j *jobs.Job, a *jobs.Attempt, o *jobs.Outcome) string {
 	switch {
 	case j.State.Terminal():
 		return j.State.Clause() + " already"
 	case a.Round != j.Round:
 		return "was requeued or changed since"
+	case o.Stopped:
+		return "has another attempt, and this one was stopped"
+	case !o.OK() && c.isCancelPending(a.ID.Job):
+		return "is being canceled"
 	}
-	return "has another attempt, and this one was stopped"
+	return ""
 }
 
 // stopReturned stops an attempt that came back and is not needed, and reports that once.

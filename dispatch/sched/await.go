@@ -55,13 +55,9 @@ func (c *Core) awaitOf(f *inFlight, newest answers) await {
 	return a
 }
 
-// text describes an await as a continuation of a sentence about attempts. they is "it" or "they".
-func (a await) text(now time.Duration, they string) string {
-	verb := "are queued"
-	if they == "it" {
-		verb = "is queued"
-	}
-	again := fmt.Sprintf("%s %s again in %s", they, verb, text.Span(max(0, a.until-now)))
+// text describes an await as a continuation of a sentence about n attempts.
+func (a await) text(now time.Duration, n int) string {
+	again := text.Verb(n, "it is", "they are") + " queued again in " + text.Span(max(0, a.until-now))
 	switch a.kind {
 	case awaitForever:
 		return "without a limit (on_lost=wait)"
@@ -78,7 +74,7 @@ func (a await) text(now time.Duration, they string) string {
 // awaitText describes, for one job, how long it waits for its silent host and how to end the wait.
 func (c *Core) awaitText(now Time, f *inFlight) string {
 	a := c.awaitOf(f, c.newestAnswers())
-	text := a.text(now.Mono, "it")
+	text := a.text(now.Mono, 1)
 	switch {
 	case a.kind == awaitForever || a.kind == awaitAlive:
 		text = "it waits for it " + text
@@ -132,12 +128,8 @@ func (c *Core) Awaited(now Time) (v AwaitView) {
 		return v
 	}
 	v.HasLimit = longest.kind != awaitAlive && longest.kind != awaitForever
-	they := "they"
-	if v.Attempts == 1 {
-		they = "it"
-	}
 	v.Text = fmt.Sprintf("%s %s for %s, which cannot be reached: %s", text.Plural(v.Attempts, "attempt"),
-		text.Verb(v.Attempts, "waits", "wait"), listNames(v.Hosts), longest.text(now.Mono, they))
+		text.Verb(v.Attempts, "waits", "wait"), listNames(v.Hosts), longest.text(now.Mono, v.Attempts))
 	return v
 }
 
@@ -156,13 +148,9 @@ func listNames(names []string) string {
 // removed.
 func (c *Core) silentText(h *host) string {
 	a := c.longestAwait(h, c.newestAnswers())
-	they := "they"
-	if h.numOpen == 1 {
-		they = "it"
-	}
-	msg := a.text(c.now.Mono, they)
+	msg := a.text(c.now.Mono, h.numOpen)
 	if a.kind == awaitAlive || a.kind == awaitForever {
-		msg = fmt.Sprintf("%s %s %s; dcs-tui requeue ends the wait", they, text.Verb(h.numOpen, "waits", "wait"), msg)
+		msg = fmt.Sprintf("%s %s; dcs-tui requeue ends the wait", text.Verb(h.numOpen, "it waits", "they wait"), msg)
 	}
 	return fmt.Sprintf("it cannot be reached, so its %s may still run there: %s",
 		text.Plural(h.numOpen, "attempt"), msg)

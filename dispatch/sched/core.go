@@ -148,7 +148,12 @@ func New(cfg Config, t *jobs.Table, inv *hosts.Inventory) *Core {
 			toKill:       make(map[jobs.AttemptID]bool),
 			stillRunning: make(map[jobs.AttemptID]bool),
 		},
-		queue:        newQueue(),
+		queue: queue{
+			classes:       make(map[classKey]*class),
+			timerAt:       make(map[jobs.ID]time.Duration),
+			avoidanceOver: make(map[jobs.ID]bool),
+			tried:         make(map[jobs.ID]bool),
+		},
 		dependencies: after.New(t),
 		allQueues:    allQueues{stats: make(map[string]*queueStats)},
 		hybrid:       hasLocalAndRemote(hs),

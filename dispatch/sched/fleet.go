@@ -261,7 +261,7 @@ func (c *Core) endVisits() {
 	kept := f.visiting[:0]
 	for _, h := range f.visiting {
 		switch {
-		case c.needsVisit(h):
+		case h.reserved != nil || c.isOverdue(h): // it depends on other hosts or on the queue
 			h.touch()
 		case c.isHoldUnreported(h) && !h.isHeld:
 			h.isHeld = true
@@ -276,12 +276,6 @@ func (c *Core) endVisits() {
 	clear(f.visiting[len(kept):])
 	f.visiting = kept
 	c.summarize()
-}
-
-// needsVisit reports whether the host must be visited in every Step, because what happens there
-// depends on other hosts or on the queue.
-func (c *Core) needsVisit(h *host) bool {
-	return h.reserved != nil || c.isOverdue(h)
 }
 
 // summarize updates the totals and the tree for the hosts that have changed.
@@ -353,12 +347,6 @@ func (c *Core) summaryOf(h *host) hostSummary {
 	s.wakeAt = c.nextWake(h)
 	s.visitAt = min(s.wakeAt, c.nextVisit(h))
 	return s
-}
-
-// hasFreeSlots reports whether any host has a free slot.
-func (c *Core) hasFreeSlots() bool {
-	c.summarize()
-	return c.nodes[1].space > 0
 }
 
 // withSpace yields the hosts that have free slots, in the order of the inventory.

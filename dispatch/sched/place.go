@@ -94,7 +94,8 @@ func (c *Core) hasFreeSlot() bool {
 	if c.slots.used >= c.slots.limit && c.isSlotLimitBinding() || c.isLaunchDelayed() {
 		return false
 	}
-	return c.hasFreeSlots()
+	c.summarize()
+	return c.nodes[1].space > 0
 }
 
 // HasUsableSlot reports whether a slot that may be used is idle.

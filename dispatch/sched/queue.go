@@ -55,11 +55,6 @@ type queue struct {
 	tried map[jobs.ID]bool
 }
 
-func newQueue() queue {
-	return queue{classes: make(map[classKey]*class), timerAt: make(map[jobs.ID]time.Duration),
-		avoidanceOver: make(map[jobs.ID]bool), tried: make(map[jobs.ID]bool)}
-}
-
 func (q *queue) grow(n int) {
 	if more := n - len(q.states); more > 0 {
 		q.states = append(q.states, make([]queueState, more)...)

@@ -105,30 +105,6 @@ func durationOfSeconds(s float64) time.Duration {
 	return time.Duration(min(max(s, 0), most) * float64(time.Second))
 }
 
-// Estimate returns an upper estimate of a job's run time: its user's estimate, or the mean and two
-// standard deviations of its queue. It is 0 if that is not known.
-func (c *Core) Estimate(id jobs.ID) time.Duration {
-	j := c.table.Job(id)
-	if j == nil {
-		return 0
-	}
-	if f := c.inFlightOf(j); f != nil && f.started {
-		d, _ := f.expectedRunTime(f.age(c.now.Mono))
-		return d
-	}
-	if j.Spec.Estimate > 0 {
-		return j.Spec.Estimate
-	}
-	s := 0.0
-	if st := c.stats[j.Spec.Queue]; st != nil {
-		s, _ = st.Estimate(0)
-	}
-	return durationOfSeconds(s)
-}
-
-// NumStragglers returns the number of attempts that are stragglers.
-func (c *Core) NumStragglers() int { return c.numStragglers }
-
 // inFlightOf returns the newest open attempt of a job, or nil.
 func (c *Core) inFlightOf(j *jobs.Job) *inFlight {
 	for _, a := range slices.Backward(j.Attempts) {
