@@ -85,9 +85,8 @@ func boundHeartbeat(m *Heartbeat) {
 	m.LockedGPUs, m.PartGPUs = boundedGPUs(m.LockedGPUs), boundedParts(m.PartGPUs)
 	m.Files, m.Owner.Who = boundedText(m.Files), boundedText(m.Owner.Who)
 	boundSharing(m.Sharing)
-	m.Uptime, m.FSDelay, m.Suspended = max(
-		m.Uptime, 0,
-	), min(max(m.FSDelay, 0), maxWait), min(max(m.Suspended, 0), maxWait)
+	m.Uptime = max(m.Uptime, 0)
+	m.FSDelay, m.Suspended = min(max(m.FSDelay, 0), maxWait), min(max(m.Suspended, 0), maxWait)
 	m.MemFree, m.DiskFree = min(max(m.MemFree, -1), maxMem), min(max(m.DiskFree, -1), maxDisk)
 	m.Running, m.Buffered = min(max(m.Running, 0), maxCount), min(max(m.Buffered, 0), maxCount)
 }
@@ -102,10 +101,8 @@ func boundSharing(s *Sharing) {
 	s.Users = s.Users[:min(len(s.Users), MaxSharedUsers)]
 	for i := range s.Users {
 		u := &s.Users[i]
-		u.Name, u.Slots, u.Want, u.GPUs = boundedText(
-			u.Name,
-		), boundedSlot(u.Slots), boundedSlot(u.Want), boundedGPUs(u.GPUs)
-		u.Memory = min(max(u.Memory, 0), maxMem)
+		u.Name, u.Slots, u.Want = boundedText(u.Name), boundedSlot(u.Slots), boundedSlot(u.Want)
+		u.GPUs, u.Memory = boundedGPUs(u.GPUs), min(max(u.Memory, 0), maxMem)
 		u.Runs, u.OwnRuns = boundedNames(u.Runs), boundedNames(u.OwnRuns)
 	}
 }

@@ -227,17 +227,11 @@ func parseQuietTimes(items []string) (list []Quiet, err error) {
 
 // parseFactor accepts a number from 1 to 100, as --straggler-factor does.
 func parseFactor(v any) (float64, error) {
-	f, ok := v.(float64)
-	if n, whole := v.(int64); whole {
-		f, ok = float64(n), true
+	f, err := decimal(v)
+	if err == nil && !(f >= 1 && f <= 100) {
+		err = fmt.Errorf("must be a number from 1 to 100, not %v", f)
 	}
-	switch {
-	case !ok:
-		return 0, wrongKind(v, "a number without quotes")
-	case !(f >= 1 && f <= 100):
-		return 0, fmt.Errorf("must be a number from 1 to 100, not %v", f)
-	}
-	return f, nil
+	return f, err
 }
 
 func parseOwner(s string) (string, error) {

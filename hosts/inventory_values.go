@@ -104,18 +104,23 @@ func numberType(at func(*draft) *int, low, high int) keyType {
 // decimalType returns the type of a number that is not negative.
 func decimalType(at func(*draft) *float64, mayBeZero bool) keyType {
 	return fieldType(at, func(v any) (float64, error) {
-		f, ok := v.(float64)
-		if n, whole := v.(int64); whole {
-			f, ok = float64(n), true
+		f, err := decimal(v)
+		if err == nil && (math.IsNaN(f) || math.IsInf(f, 0) || f < 0 || f == 0 && !mayBeZero) {
+			err = fmt.Errorf("must be a positive number, not %v", f)
 		}
-		if !ok {
-			return 0, wrongKind(v, "a number without quotes")
-		}
-		if math.IsNaN(f) || math.IsInf(f, 0) || f < 0 || f == 0 && !mayBeZero {
-			return 0, fmt.Errorf("must be a positive number, not %v", f)
-		}
-		return f, nil
+		return f, err
 	})
+}
+
+// decimal returns a number with or without a point.
+func decimal(v any) (float64, error) {
+	switch n := v.(type) {
+	case float64:
+		return n, nil
+	case int64:
+		return float64(n), nil
+	}
+	return 0, wrongKind(v, "a number without quotes")
 }
 
 // boolType returns the type of a yes or no. It sets the field to whether the value equals when.

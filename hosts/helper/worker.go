@@ -172,8 +172,7 @@ func (w *worker) whyEnded(err error) error {
 	w.mu.Lock()
 	bye := w.sentBye
 	w.mu.Unlock()
-	var exit *hosts.ExitError
-	if bye && errors.As(err, &exit) && *exit == (hosts.ExitError{}) {
+	if exit, ok := errors.AsType[*hosts.ExitError](err); ok && bye && *exit == (hosts.ExitError{}) {
 		return nil
 	}
 	return err

@@ -37,42 +37,34 @@ const usualFiles = 1024
 func measureCapacity(slots func(cores int) int) capacity {
 	c := capacity{cores: runtime.NumCPU(), machineCores: machineCores(), memory: readMachineMemory()}
 	if c.cores < c.machineCores {
-		c.limits = append(c.limits, hosts.CapacityLimit{
-			Kind:  hosts.CapacityOfCPUs,
-			Value: float64(c.cores),
-			Of:    float64(c.machineCores),
-		})
+		c.addLimit(hosts.CapacityOfCPUs, float64(c.cores), float64(c.machineCores))
 	}
 	groups := openControlGroups()
 	if quota := groups.cpuQuota(); quota < float64(c.cores) {
 		c.cores = max(1, int(quota))
-		c.limits = append(c.limits, hosts.CapacityLimit{
-			Kind:  hosts.CapacityOfCPUTime,
-			Value: quota,
-			Of:    float64(c.machineCores),
-		})
+		c.addLimit(hosts.CapacityOfCPUTime, quota, float64(c.machineCores))
 	}
 	if limit, left := memoryLimit(groups.dirs("memory")); limit < c.memory.total {
-		c.limits = append(c.limits, hosts.CapacityLimit{
-			Kind:  hosts.CapacityOfMemory,
-			Value: float64(limit),
-			Of:    float64(c.memory.total),
-		})
+		c.addLimit(hosts.CapacityOfMemory, float64(limit), float64(c.memory.total))
 		c.memory = c.memory.within(limit, left)
 	}
 	needed := float64(slots(c.cores) * jobProcesses)
 	if limit := groups.processLimit(); limit < needed {
-		c.limits = append(c.limits, hosts.CapacityLimit{Kind: hosts.CapacityOfProcesses, Value: limit})
+		c.addLimit(hosts.CapacityOfProcesses, limit, 0)
 	}
 	var r unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NPROC, &r) == nil && isUserLimited() && float64(r.Cur) < needed {
-		c.limits = append(c.limits, hosts.CapacityLimit{Kind: hosts.CapacityOfUserProcesses, Value: float64(r.Cur)})
+		c.addLimit(hosts.CapacityOfUserProcesses, float64(r.Cur), 0)
 	}
 	// The Go runtime has raised the soft limit to the hard one, and jobs get the soft limit back.
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &r) == nil && r.Max < usualFiles {
-		c.limits = append(c.limits, hosts.CapacityLimit{Kind: hosts.CapacityOfFiles, Value: float64(r.Max)})
+		c.addLimit(hosts.CapacityOfFiles, float64(r.Max), 0)
 	}
 	return c
+}
+
+func (c *capacity) addLimit(kind hosts.CapacityKind, value, of float64) {
+	c.limits = append(c.limits, hosts.CapacityLimit{Kind: kind, Value: value, Of: of})
 }
 
 // hidesProcesses reports whether we do not see processes of other users: /proc is mounted with

@@ -54,8 +54,8 @@ func (h *helper) checkSpool() error {
 		dirHelpers + "/" + h.recordName(): h.register,
 		fileMachine + h.open.Host:         func() error { _, err := h.machineID(); return err },
 	} {
-		if _, err := stat(h.spool.path(name)); !errors.Is(err, fs.ErrNotExist) || h.open.Check && name == fileMachine+
-			h.open.Host {
+		isSkipped := h.open.Check && name == fileMachine+h.open.Host
+		if _, err := stat(h.spool.path(name)); isSkipped || !errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err := write(); err != nil && !h.hasEnded() {
