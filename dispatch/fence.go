@@ -22,7 +22,8 @@ const maxEpochsAhead = 1 << 20
 
 // checkedFence replaces a FencedError whose epoch is not possible by a Broken error.
 func (a *agent) checkedFence(err error) error {
-	if fenced, ok := errors.AsType[*hosts.FencedError](err); ok && (fenced.By <= a.epoch() || fenced.By-a.epoch() > maxEpochsAhead) {
+	fenced, ok := errors.AsType[*hosts.FencedError](err)
+	if ok && (fenced.By <= a.epoch() || fenced.By-a.epoch() > maxEpochsAhead) {
 		return &hosts.Error{Host: a.name, Class: hosts.Broken,
 			Err: fmt.Errorf("it claims to serve the dispatcher of epoch %d, but this is epoch %d", fenced.By,
 				a.epoch())}
