@@ -101,7 +101,7 @@ func (a *app) runResume(cmd *cobra.Command, flags *runFlags, args []string) erro
 	if err != nil {
 		return err
 	}
-	keepHeapSmall()
+	keepHeapSmall(tablePercent)
 	var owned *run.Owned
 	if flags.standby {
 		owned, err = a.standBy(runDir, flags, inv)

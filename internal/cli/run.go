@@ -146,6 +146,10 @@ func (a *app) argumentsSource(flags *runFlags, command string) (jobSource, error
 // smallHeapJobs is the number of jobs of a file from which on the dispatcher keeps its heap small.
 const smallHeapJobs = 100_000
 
+// loadPercent is the percentage for keepHeapSmall while jobs are read and not packed yet, when the heap is
+// largest, and for the dispatcher of many jobs.
+const loadPercent = 10
+
 // filesSource returns the jobs of files and templates for a new run. Each of several files is a
 // queue of its own. A single template is run as by dcs-tui grid.
 func (a *app) filesSource(flags *runFlags, files []string) (jobSource, error) {
@@ -158,7 +162,7 @@ func (a *app) filesSource(flags *runFlags, files []string) (jobSource, error) {
 		a.con.Line(text.Line(files[0]) + " is a template: its jobs are created as by dcs-tui grid")
 		return a.gridSource(template, files[0], g)
 	}
-	undo := keepHeapSmall()
+	undo := keepHeapSmall(loadPercent)
 	batch, err := a.readBatch(g, files, len(files) > 1)
 	if err != nil {
 		return jobSource{}, err

@@ -193,7 +193,7 @@ type runScreen struct {
 }
 
 func (a *app) openScreen(run *rundir.Run) *runScreen {
-	keepHeapSmall()
+	keepHeapSmall(tablePercent)
 	s := &runScreen{app: a, run: run}
 	o := a.viewOptions(run)
 	o.Act = s.actUndispatched

@@ -90,21 +90,24 @@ func (a *app) openState(args []string) (*runState, error) {
 	return state, a.updateState(state)
 }
 
-// keepHeapSmall makes the garbage collector run often, until undo is called. Nearly all memory of a
-// command, a screen, or a dispatcher of many jobs is a table without pointers, which is cheap to
-// collect. At the default of 100, its heap with a million jobs would be twice as large as necessary.
-// Users who set GOGC decide for themselves.
-func keepHeapSmall() (undo func()) {
+// tablePercent is the percentage for keepHeapSmall where nearly all memory is a table without pointers,
+// which is cheap to collect.
+const tablePercent = 25
+
+// keepHeapSmall makes the garbage collector run often, until undo is called: when the heap has grown by a
+// percentage. At the default of 100, the heap of a command, a screen, or a dispatcher of many jobs would
+// be twice as large as necessary. Users who set GOGC decide for themselves.
+func keepHeapSmall(percent int) (undo func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
 	}
-	percent := debug.SetGCPercent(25)
-	return func() { debug.SetGCPercent(percent) }
+	before := debug.SetGCPercent(percent)
+	return func() { debug.SetGCPercent(before) }
 }
 
 // newRunState returns the state of a run that has not been read yet. Its table is packed.
 func newRunState(run *rundir.Run) *runState {
-	keepHeapSmall()
+	keepHeapSmall(tablePercent)
 	return &runState{Reader: journal.NewReader(run, journal.Follow(run).Packed()),
 		HostEvents: map[string]runview.HostEvent{}}
 }
