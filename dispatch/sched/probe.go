@@ -12,10 +12,15 @@ import (
 // probeInterval is the delay before a host is asked again about an attempt of unknown fate.
 const probeInterval = 5 * time.Second
 
+// maxUnknownWhys bounds the reasons for which it is reported, over one link, that a host does not know the
+// fate of an attempt.
+const maxUnknownWhys = 5
+
 // probing holds the probes that a host has not answered.
 type probing struct {
 	orphans         []jobs.AttemptID // attempts given up as lost, whose fate the host may know
 	unknownAttempts []jobs.AttemptID // attempts whose fate the host did not know
+	unknownWhys     []string         // reasons of the host over this link that were reported
 	probeAt         time.Duration    // when to ask about unknownAttempts again; 0: not planned
 }
 
@@ -38,7 +43,7 @@ func (c *Core) probeAll(h *host) {
 			h.outbox.withdraw = append(h.outbox.withdraw, id)
 		}
 	}
-	h.unknownAttempts, h.probeAt = nil, 0
+	h.unknownAttempts, h.unknownWhys, h.probeAt = nil, nil, 0
 }
 
 func (c *Core) probeUnknownAttempts(h *host) {
@@ -85,6 +90,11 @@ func (c *Core) handleProbed(h *host, p *hosts.ProbedJob) {
 	}
 	switch p.Answer {
 	case hosts.Unknown:
+		if p.Why != "" && len(h.unknownWhys) < maxUnknownWhys && !slices.Contains(h.unknownWhys, p.Why) {
+			h.unknownWhys = append(h.unknownWhys, p.Why)
+			c.logf(h.spec.Name, p.Attempt.Job, "it is not known what became of attempt %s on %s: %s; it is asked again",
+				p.Attempt, h.spec.Name, p.Why)
+		}
 		if h.linked && (f != nil || a.State == jobs.AttemptLost) {
 			if len(h.unknownAttempts) > 2*(h.numOpen+len(h.orphans)) {
 				c.pruneUnknownAttempts(h)

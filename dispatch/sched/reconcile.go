@@ -85,6 +85,7 @@ type listing struct {
 	listAt    time.Duration // when to request the list again; 0: not planned
 	listWhy   string        // why its last list was incomplete; "": it was complete
 	unclear   bool          // the current list has an attempt that cannot be read
+	damaged   bool          // its last list lacks what is in a damaged pack
 	// Lists that were requested over this link and have not ended. Others do not count.
 	listsAwaited int
 }
@@ -213,6 +214,9 @@ func (c *Core) reconcile() {
 		if !h.listed {
 			all, by = false, max(by, h.listUntil)
 		}
+		if h.damaged { // its jobs may have results: a person must decide
+			by = max(by, c.now.Mono+probeInterval)
+		}
 	}
 	if c.now.Mono < by {
 		c.reconcileUntil = by
@@ -311,10 +315,14 @@ func (e HostListed) apply(c *Core) {
 	if !e.Msg.Last || c.table.Damaged && !e.Msg.All {
 		return
 	}
-	h.listed = why == ""
+	h.listed, h.damaged = why == "", e.Msg.Damaged
 	if !h.listed {
 		if h.listWhy != why {
-			c.logf(h.spec.Name, 0, "%s could not list all its attempts of this run: %s", h.spec.Name, why)
+			advice := ""
+			if h.damaged && c.table.Damaged {
+				advice = "; nothing is launched until it is put right, or moved away if such jobs may run again"
+			}
+			c.logf(h.spec.Name, 0, "%s could not list all its attempts of this run: %s%s", h.spec.Name, why, advice)
 		}
 		h.listAt = c.now.Mono + probeInterval
 	}

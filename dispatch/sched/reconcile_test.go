@@ -130,6 +130,19 @@ func TestIncompleteListIsRequestedAgain(t *testing.T) {
 	want(t, "then", launchedOn(s.reportList("a", "", hosts.Dead, nil, true), "a"), "1.1")
 }
 
+// TestDamagedPackStopsLaunching checks that nothing is launched after damage to the journal while a host
+// says that a pack is damaged, too: jobs without records may have run. It does not matter how long that
+// takes (promise 1).
+func TestDamagedPackStopsLaunching(t *testing.T) {
+	s := damagedStage(t, Config{}, 1, testHost("a", 1), testHost("b", 1))
+	s.up("a", "b")
+	s.step(HostListed{"a", &hosts.Listed{Last: true, All: true, Damaged: true, Why: "000.x.zip is damaged"}})
+	s.reportList("b", "", hosts.Dead, nil, true)
+	o := s.wait(10*time.Minute, "a", "b")
+	want(t, "launched", launchedOn(o, "a")+launchedOn(o, "b"), "")
+	want(t, "once it is put right", launchedOn(s.reportList("a", "", hosts.Dead, nil, true), "a"), "1.1")
+}
+
 // TestCancelOutlivesDamage checks that a job does not run if a user canceled it and the record of
 // its launch was lost (K9).
 func TestCancelOutlivesDamage(t *testing.T) {

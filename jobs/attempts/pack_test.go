@@ -237,9 +237,7 @@ func TestPacksThatNobodyMadeAreIgnored(t *testing.T) {
 		"file before the beginning": func(path string) error {
 			return os.WriteFile(path, archiveAt(-1000), 0o600)
 		},
-		"pipe":      func(path string) error { return syscall.Mkfifo(path, 0o600) },
-		"link":      func(path string) error { return os.Symlink("/dev/zero", path) },
-		"directory": func(path string) error { return os.Mkdir(path, 0o700) },
+		"link": func(path string) error { return os.Symlink("/dev/zero", path) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
@@ -256,6 +254,73 @@ func TestPacksThatNobodyMadeAreIgnored(t *testing.T) {
 				t.Errorf("found %d attempts, %v", found, err)
 			}
 		})
+	}
+}
+
+// TestWhatIsNoFileIsNoPack checks that a pipe and a directory with the name of a pack are no damage.
+func TestWhatIsNoFileIsNoPack(t *testing.T) {
+	p := newPlace(t)
+	p.exit(attemptID(1, 1), "h", jobs.Outcome{})
+	must(t, syscall.Mkfifo(filepath.Join(p.dir, "attempts", "000.aaaaaaaaaaaa.zip"), 0o600))
+	must(t, os.Mkdir(filepath.Join(p.dir, "attempts", "000.bbbbbbbbbbbb.zip"), 0o700))
+	if got := seen(t, rundir.OS, p.dir); strings.Count(got, "h ") != 1 {
+		t.Errorf("found %s", got)
+	}
+}
+
+// TestNoDamageHidesAPackedAttempt checks that a pack of which any byte was changed, or any part of the end
+// was cut off, shows the outcomes of all its attempts or is reported as damaged. Otherwise an attempt
+// whose record is lost, too, would count as never started, and its job would run again.
+func TestNoDamageHidesAPackedAttempt(t *testing.T) {
+	p := newPlace(t)
+	for job := 1; job <= 2; job++ {
+		p.exit(attemptID(job, 1), "h", jobs.Outcome{Exit: job})
+		must(t, os.WriteFile(jobs.AttemptFile(p.dir, attemptID(job, 1), jobs.FileErr), []byte("error\n"), 0o600))
+	}
+	if n, err := (&attempts.Packer{Disk: rundir.OS, Dir: p.dir, Run: run, May: all}).Pack("000"); n != 2 || err != nil {
+		t.Fatalf("packed %d, %v", n, err)
+	}
+	packs, err := filepath.Glob(filepath.Join(p.dir, "attempts", "000.*.zip"))
+	must(t, err)
+	whole, err := os.ReadFile(packs[0])
+	must(t, err)
+	exits := func() (sum int, err error) {
+		err = attempts.EachFate(rundir.WithPacks(rundir.WithoutPacks(rundir.OS)), p.dir, run, "h", nil,
+			func(f attempts.Fate) error {
+				if f.State == attempts.Finished {
+					sum += f.Outcome.Exit << (4 * f.Attempt.Job)
+				}
+				return nil
+			})
+		return sum, err
+	}
+	want, err := exits()
+	must(t, err)
+	found := 0
+	check := func(what string, at int, bad []byte) {
+		must(t, os.WriteFile(packs[0], bad, 0o600))
+		got, err := exits()
+		switch {
+		case errors.Is(err, rundir.ErrDamagedPack):
+			found++
+		case got != want || err != nil:
+			t.Errorf("%s %d: %#x instead of %#x, %v", what, at, got, want, err)
+		}
+	}
+	directory := bytes.Index(whole, []byte("PK\x01\x02"))
+	for at := range whole {
+		if at < directory && at%16 != 0 && testing.Short() {
+			continue // contents have checksums
+		}
+		bad := bytes.Clone(whole)
+		bad[at] ^= []byte{1, 0x20, 0xff}[at%3]
+		check("changed byte", at, bad)
+		if at%16 == 0 {
+			check("cut at", at, whole[:at])
+		}
+	}
+	if found < len(whole)/10 {
+		t.Errorf("damage was found %d times", found)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"maps"
@@ -71,6 +72,7 @@ type packIndex struct {
 type packedFile struct {
 	name     string
 	at, size int64
+	sum      uint32 // IEEE
 	modified time.Time
 }
 
@@ -102,6 +104,7 @@ func (d *packDisk) packs(shardDir string, use func(*packIndex) bool) error {
 		}
 		index, ierr := d.index(filepath.Join(above, name))
 		switch {
+		case isAny(ierr, ErrNotRegular, syscall.EISDIR, syscall.ENXIO): // a socket; none of them was ever a pack
 		case errors.Is(ierr, ErrDamagedPack):
 			damaged = errors.Join(damaged, ierr)
 		case ierr != nil:
@@ -186,7 +189,7 @@ func (d *packDisk) OpenFile(path string, flag int, perm fs.FileMode) (File, erro
 	if err != nil {
 		return nil, err
 	}
-	return &openPacked{pack, io.NewSectionReader(pack, f.at, f.size), f}, nil
+	return &openPacked{pack, io.NewSectionReader(pack, f.at, f.size), f, index.path}, nil
 }
 
 func (d *packDisk) Names(dir string) ([]string, error) {
@@ -228,12 +231,15 @@ func (d *packDisk) stat(path string, plain func(string) (fs.FileInfo, error)) (f
 	return f, nil
 }
 
-// readPackIndex reads the index of a pack. Entries that no dcs-tui writes are left out.
+func isAny(err error, some ...error) bool {
+	return slices.ContainsFunc(some, func(e error) bool { return errors.Is(err, e) })
+}
+
+// readPackIndex reads the index of a pack.
 func readPackIndex(d Disk, path string) (*packIndex, error) {
 	f, err := d.OpenFile(path, os.O_RDONLY, 0)
 	switch {
-	case errors.Is(err, ErrNotRegular), errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.EISDIR),
-		errors.Is(err, syscall.ENXIO): // a socket
+	case errors.Is(err, syscall.ELOOP): // what it leads to may be one
 		return nil, fmt.Errorf("%s %w: %w", path, ErrDamagedPack, err)
 	case err != nil:
 		return nil, err
@@ -268,11 +274,16 @@ func readPackFiles(in *directoryReader, size int64) (map[string]packedFile, erro
 		if err != nil {
 			return nil, err
 		}
-		n := int64(e.UncompressedSize64)
-		if e.Method == zip.Store && e.CompressedSize64 == e.UncompressedSize64 && n >= 0 && n <= size-at &&
-			filepath.Base(e.Name) == e.Name {
-			files[e.Name] = packedFile{e.Name, at, n, e.Modified}
+		// The name is before the content, too. A damaged one must not make an attempt vanish.
+		n, name := int64(e.UncompressedSize64), make([]byte, len(e.Name))
+		if _, err := in.ReadAt(name, at-int64(len(e.Extra)+len(name))); err != nil {
+			return nil, err
 		}
+		if string(name) != e.Name || filepath.Base(e.Name) != e.Name || e.Method != zip.Store ||
+			e.CompressedSize64 != e.UncompressedSize64 || n < 0 || n > size-at {
+			return nil, zip.ErrFormat
+		}
+		files[e.Name] = packedFile{e.Name, at, n, e.CRC32, e.Modified}
 	}
 	return files, nil
 }
@@ -339,7 +350,22 @@ type openPacked struct {
 	pack File
 	*io.SectionReader
 	info packedFile
+	path string // of the pack
 }
+
+// ReadAt checks the content if it is read at once, as that of a status file: what a damaged one shows
+// must not decide about an attempt.
+func (f *openPacked) ReadAt(b []byte, at int64) (int, error) {
+	n, err := f.SectionReader.ReadAt(b, at)
+	isWhole := (err == nil || err == io.EOF) && at == 0 && int64(n) == f.info.size
+	if isWhole && strings.HasSuffix(f.info.name, statusSuffix) && crc32.ChecksumIEEE(b[:n]) != f.info.sum {
+		err = fmt.Errorf("%s %w: %s is damaged", f.path, ErrDamagedPack, f.info.name)
+	}
+	return n, err
+}
+
+// statusSuffix ends the names of status files.
+const statusSuffix = ".status"
 
 func (f *openPacked) Size() (int64, error)               { return f.info.size, nil }
 func (f *openPacked) Stat() (fs.FileInfo, error)         { return f.info, nil }

@@ -5,6 +5,7 @@ package remote
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -283,10 +284,12 @@ func (h *helper) readFate(id jobs.AttemptID) (f attempts.Fate, err error) {
 			return f, nil
 		}
 	}
-	// What is in a pack was recorded before, so a dispatcher asks about it only if its journal has lost that
-	// record. So what a job put into the place of a pack leaves no attempt unknown.
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, rundir.ErrDamagedPack) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		err = nil
+	case errors.Is(err, rundir.ErrDamagedPack):
+		// Its sentinel may be in there, so it must not count as never started.
+		err = fmt.Errorf("%w; put it right, or move it away if such attempts may run again", err)
 	}
 	return f, err
 }
@@ -390,7 +393,7 @@ func (h *helper) listAll(m *hosts.List) {
 	if err = cmp.Or(err, err2); err != nil {
 		piece.Why = err.Error()
 	}
-	piece.Last, piece.All = true, len(m.Jobs) == 0
+	piece.Last, piece.All, piece.Damaged = true, len(m.Jobs) == 0, errors.Is(err, rundir.ErrDamagedPack)
 	h.outbox.send(piece)
 }
 

@@ -49,16 +49,33 @@ func TestHelperReadsPacks(t *testing.T) {
 	}
 }
 
-// TestNoPackLeavesAttemptsUnknown checks that a file that a job put into the place of a pack does not
-// keep a probe from finding that an attempt never started (promise 5).
-func TestNoPackLeavesAttemptsUnknown(t *testing.T) {
+// TestDamagedPackLeavesAttemptsUnknown checks that an attempt does not count as never started while a
+// damaged pack may have its files, and that a list says so (promise 1). What is no file was never a pack.
+func TestDamagedPackLeavesAttemptsUnknown(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
-	must(t, os.WriteFile(filepath.Join(w.runDir, "attempts", "000.AAAA.zip"), []byte("garbage"), 0o600))
+	pack := filepath.Join(w.runDir, "attempts", "000.AAAA.zip")
+	must(t, os.WriteFile(pack, []byte("damaged"), 0o600))
 	must(t, os.Mkdir(filepath.Join(w.runDir, "attempts", "000.BBBB.zip"), 0o700))
 	must(t, unix.Mkfifo(filepath.Join(w.runDir, "attempts", "000.CCCC.zip"), 0o600))
 	must(t, unix.Mknod(filepath.Join(w.runDir, "attempts", "000.DDDD.zip"), unix.S_IFSOCK|0o600, 0))
+	if p := f.probe("17.1"); p.Answer != hosts.Unknown || !strings.Contains(p.Why, pack) {
+		t.Errorf("with a damaged pack: %+v", p)
+	}
+	f.launch(job("18.1", "exit 3"))
+	f.exits("18.1", 3)
+	listed := func() *hosts.Listed {
+		f.send(&hosts.List{Epoch: 1})
+		return await(f, func(m *hosts.Listed) bool { return m.Last })
+	}
+	if m := listed(); len(m.Jobs) != 1 || !m.Damaged || !strings.Contains(m.Why, pack) {
+		t.Errorf("listed with a damaged pack: %+v", m)
+	}
+	must(t, os.Remove(pack))
 	f.answers("17.1", hosts.NeverStarted)
+	if m := listed(); m.Damaged || m.Why != "" {
+		t.Errorf("listed: %+v", m)
+	}
 	f.endRun()
 }
 
