@@ -191,7 +191,7 @@ func (f *Fetcher) fetchAttempt(ctx context.Context, large chan struct{}, host st
 type diskError struct{ err error }
 
 func (e *diskError) Error() string {
-	if NoSpace(e.err) {
+	if rundir.IsFull(e.err) {
 		return fmt.Sprintf("the disk of the run directory is full: %v", e.err)
 	}
 	return fmt.Sprintf("the run directory cannot be written: %v", e.err)

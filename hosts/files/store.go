@@ -15,6 +15,7 @@ import (
 
 	"dcs-tui/hosts/helper"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
 )
 
 // Store keeps contents on a host and makes the directories of jobs. The helper fills it, and
@@ -295,7 +296,7 @@ func makeReturnDirs(dir string, returns jobs.ReturnPatterns) error {
 	defer root.Close()
 	for _, name := range returns.Dirs() {
 		err := root.MkdirAll(name, 0o777)
-		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		if rundir.IsFull(err) {
 			return err
 		}
 	}
@@ -478,11 +479,6 @@ func RemoveAll(dir string) error {
 		return nil
 	})
 	return os.RemoveAll(dir)
-}
-
-// NoSpace reports whether a disk or a quota is full.
-func NoSpace(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 // ErrLeadsOut is the error for a symbolic link that leads out of a job's directory.

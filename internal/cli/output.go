@@ -20,6 +20,7 @@ import (
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/rundir"
 )
 
 // file is an *os.File or an *output.
@@ -214,7 +215,7 @@ func (p *resultPrinter) write(b []byte) error {
 			}
 			return nil
 		}
-		if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
+		if !rundir.IsFull(err) {
 			return err
 		}
 		if !waited {

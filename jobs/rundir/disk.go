@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 )
 
 // Disk holds the file operations of run directories and journals. Tests replace it to make any
@@ -135,9 +134,6 @@ func install(d Disk, tmp, path string, err error) error {
 	}
 	return nil
 }
-
-// IsFull reports whether err means that no byte or no file more may be stored.
-func IsFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
 func removeIfThere(d Disk, path string) error {
 	if err := d.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -98,7 +98,7 @@ func (d osDisk) at(op, path string, f func(dir int, name string, noFollow int) e
 		case no == unix.ESTALE && search != 0:
 			search = 0 // an NFS client asks its server when a directory is opened for reading
 		default:
-			return &fs.PathError{Op: op, Path: path, Err: no}
+			return ExplainFull(&fs.PathError{Op: op, Path: path, Err: no}, filepath.Dir(path))
 		}
 	}
 }
@@ -318,13 +318,20 @@ func (f osFile) Size() (int64, error) {
 	return info.Size(), nil
 }
 
-func (f osFile) Sync() error { return platform.SyncData(f.File) }
+func (f osFile) WriteAt(b []byte, at int64) (int, error) {
+	n, err := f.File.WriteAt(b, at)
+	return n, f.explain(err)
+}
+
+func (f osFile) Sync() error { return f.explain(platform.SyncData(f.File)) }
+
+func (f osFile) explain(err error) error { return ExplainFull(err, filepath.Dir(f.Name())) }
 
 // Close ignores EINTR: the descriptor is closed and must not be closed twice, and the data was
 // synced before.
 func (f osFile) Close() error {
 	if err := f.File.Close(); !errors.Is(err, unix.EINTR) {
-		return err
+		return f.explain(err)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/files"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
 )
 
 const (
@@ -155,7 +156,7 @@ func (r *receiver) sendHeartbeatNow() {
 // cannotReceive reports a problem with receiving files, once.
 func (h *helper) cannotReceive(what string, err error) {
 	text := fmt.Sprintf("%s: %v; it is tried again", what, err)
-	if files.NoSpace(err) {
+	if rundir.IsFull(err) {
 		text = fmt.Sprintf("there is no space in %s for the files that jobs get: %v; it is tried again",
 			h.files.store.Dir, err)
 	}

@@ -19,6 +19,7 @@ import (
 	"dcs-tui/hosts/files"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
+	"dcs-tui/jobs/rundir"
 )
 
 // attempt is the attempt that the supervisor runs.
@@ -346,7 +347,7 @@ func (s *slot) wait(pid int, o *jobs.Outcome) {
 
 // refuse releases an attempt that this host could not start. The job is not charged for it.
 func (s *slot) refuse(a *attempt, err error) {
-	r := &report{Kind: repRefused, Attempt: a.id, Why: err.Error()}
+	r := &report{Kind: repRefused, Attempt: a.id, Why: rundir.ExplainFull(err, s.config.Dir).Error()}
 	if taken, ok := errors.AsType[*takenError](err); ok {
 		r.GPUs = taken.devices
 	}
