@@ -10,7 +10,7 @@ var mutations = []mutation{
 			"\tr.isUrgent = false\n\treturn r.batch, true"},
 		{"\tcase r.isWriting || len(r.pending) > 0:\n\t\treturn Out{}\n", ""}}},
 	{name: "a journal that cannot be written stops nothing", file: "dispatch/commit/loop.go", edits: []edit{
-		{"\tif err != nil {\n\t\treturn r.releaseHarmless()\n\t}\n\tclear(r.released)", "\tclear(r.released)"}}},
+		{"\tif err != nil {\n\t\treturn r.releaseHarmless()\n\t}\n\tr.numDurable", "\tr.numDurable"}}},
 	{name: "results are called durable when they are not", file: "dispatch/commit/block.go", edits: []edit{
 		{"\treturn Out{Commands: r.released}\n}", "\treturn Out{Commands: r.released, Durable: true}\n}"}}},
 	{name: "a pause ends when the journal works again", file: "dispatch/commit/block.go", edits: []edit{
