@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dcs-tui/dispatch/sched/halt"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -183,34 +184,31 @@ func (h *host) whyUnfit() string {
 	return ""
 }
 
-// whyNoHosts returns the reasons why nothing was possible, by host, as far as they are known.
+// whyNoHosts describes why nothing was possible. Each reason begins with its host or provider.
 func (c *Core) whyNoHosts() string {
 	var why []string
 	for _, p := range c.provisions.providers {
 		if p.problem != "" {
-			why = append(why, p.problem)
+			why = append(why, p.spec.Name+": "+text.WithoutSubject(p.problem, p.spec.Name))
 		}
 	}
 	if len(c.hosts) == 0 && why == nil {
 		return "there is no host"
 	}
 	for h := range c.everyHost() {
-		if len(why) == maxNamed {
-			break
+		clause := cmp.Or(h.whyUnfit(), "can run none of the jobs that are ready")
+		if !h.isAnswering() || h.removed {
+			clause = h.status().Clause()
 		}
-		switch unfit := h.whyUnfit(); {
-		case !h.linked && h.reason != "":
-			why = append(why, h.reason)
-		case !h.isAnswering() || h.removed:
-			why = append(why, h.spec.Name+" "+h.status().Clause())
-		case unfit != "":
-			why = append(why, h.spec.Name+" "+unfit)
-		default:
-			why = append(why, h.spec.Name+" can run none of the jobs that are ready")
-		}
+		why = append(why, h.spec.Name+" "+clause)
 	}
-	if more := len(c.hosts) + len(c.provisions.providers) - len(why); more > 0 && len(why) > 0 {
-		why = append(why, fmt.Sprintf("and %d more", more))
+	return joinNamed(why)
+}
+
+// joinNamed joins the first maxNamed reasons, and counts the others.
+func joinNamed(why []string) string {
+	if more := len(why) - maxNamed; more > 0 {
+		why = append(why[:maxNamed], fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(why, "; ")
 }

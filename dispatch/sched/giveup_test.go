@@ -35,7 +35,7 @@ func TestGiveUpWhateverTheReason(t *testing.T) {
 			beat: with(func(b *hosts.Heartbeat) { b.DiskFree = 1 << 30 }),
 			ends: "a starts nothing: its free disk space of 1 GiB is below min_disk_free 2 GiB"},
 		{name: "the only host with the tag is away", beat: free, tag: "gpu",
-			ends: "a can run none of the jobs that are ready; gone: no route"},
+			ends: "a can run none of the jobs that are ready; gone is backing off (no route)"},
 		{name: "pause", beat: free, ask: Pause{On: true}},
 		{name: "drained host", beat: free, ask: DrainHost{Host: "a", On: true}},
 		{name: "owner", beat: with(func(b *hosts.Heartbeat) { b.Owner.Who = "somebody works there" })},

@@ -1,8 +1,6 @@
 package sched
 
 import (
-	"fmt"
-	"strings"
 	"time"
 
 	"dcs-tui/dispatch/sched/blame"
@@ -205,7 +203,7 @@ func (h *host) status() jobs.HostStatus {
 	return s
 }
 
-// maxNamed is the number of hosts that WhyStuck names.
+// maxNamed is the number of hosts that a reason names.
 const maxNamed = 3
 
 // WhyStuck explains why no host starts a job although jobs are ready, as a continuation of "nothing
@@ -227,11 +225,7 @@ func (c *Core) WhyStuck() string {
 			wrong = append(wrong, h.spec.Name+" "+h.status().Clause())
 		}
 	}
-	why := append(wrong, asked...)
-	if more := len(why) - maxNamed; more > 0 {
-		why = append(why[:maxNamed], fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(why, "; ")
+	return joinNamed(append(wrong, asked...))
 }
 
 // numBuffered returns how many attempts were sent to the host and are not known to have started.
