@@ -81,6 +81,23 @@ func FuzzUsualObjects(f *testing.F) {
 	})
 }
 
+// TestParametersAreCheckedWithoutBeingRead checks that a reader without parameters finds the same damage
+// as one with them.
+func TestParametersAreCheckedWithoutBeingRead(t *testing.T) {
+	for _, params := range []string{`[]`, `[{"name":"x","value":"1"},{"name":"y","value":"\"a\nb\""}]`,
+		`[{"name":"x"}]`, `[{"value":"1","name":"x"}]`, `[{"name":"x","name":"y"}]`, `[{"name":1}]`,
+		`[{"name":"x","new":1}]`, `[1]`, `[{},]`, `[[]]`, `["x"]`, `{}`, `null`} {
+		t.Run(params, func(t *testing.T) {
+			line := []byte(`{"id":1,"command":"a","params":` + params + `}`)
+			_, want := new(SpecReader).Read(line)
+			got, err := (&SpecReader{withoutParams: true}).Read(line)
+			if (err == nil) != (want == nil) || err == nil && got.Command != "a" {
+				t.Errorf("without parameters: %v; with them: %v", err, want)
+			}
+		})
+	}
+}
+
 // TestRepeatedMemberIsRefused checks that a repeated member is refused, in a usual record too.
 func TestRepeatedMemberIsRefused(t *testing.T) {
 	var r Record

@@ -153,7 +153,7 @@ func (r *SpecReader) readUsual(b []byte) *Spec {
 		switch {
 		case !o.has("params"):
 		case r.withoutParams:
-			o.readValue('[')
+			o.readList(func() { o.readMembers(checkParam) })
 		default:
 			labels.params = make([]Param, 0, 4) // most jobs have no more
 			o.readList(func() { labels.params = append(labels.params, readParam(o)) })
@@ -176,6 +176,15 @@ func readParam(o *objectReader) (p Param) {
 		o.readString("value", &p.Value)
 	})
 	return p
+}
+
+// checkParam reads the members of a parameter like readParam, without their texts.
+func checkParam(o *objectReader) {
+	for _, name := range []string{"name", "value"} {
+		if o.has(name) {
+			o.readValue('"')
+		}
+	}
 }
 
 // readOptions returns the shared options and the dependencies of a job whose stored options are b.
