@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -18,9 +19,8 @@ const packLeast = 250
 // packInterval is how often a dispatcher looks for attempts to pack.
 const packInterval = 2 * time.Second
 
-// packDelay returns how long after an outcome was recorded the files of its attempt may be packed. Tests
-// replace it.
-var packDelay = func(lease time.Duration) time.Duration { return lease }
+// packDelay returns how long after an outcome was recorded the files of its attempt may be packed.
+func (r *Run) packDelay(lease time.Duration) time.Duration { return cmp.Or(r.opts.PackDelay, lease) }
 
 // packFiles moves the files of attempts into packs until the run is over, if the run has at least
 // Options.PackFiles jobs. It may hang with the disk.
@@ -45,7 +45,7 @@ func (r *Run) packFiles() {
 		if err != nil {
 			return // the run is over
 		}
-		wait = min(packInterval, packDelay(packInterval))
+		wait = min(packInterval, r.packDelay(packInterval))
 		if again {
 			wait = 0
 		}
@@ -77,7 +77,7 @@ func (p *packing) turn() (again bool, err error) {
 		}
 		p.offers.Add(attempts.Offer{Attempts: recorded.Attempts, Records: recorded.Records, At: time.Since(p.began)})
 	}
-	f, ok := p.offers.Next(time.Since(p.began), packDelay(now.Lease), now.Durable)
+	f, ok := p.offers.Next(time.Since(p.began), r.packDelay(now.Lease), now.Durable)
 	if !ok || len(f.Attempts) == 0 {
 		return ok, nil
 	}

@@ -16,13 +16,24 @@ import (
 )
 
 // TestLongRunPacksItsFiles checks that a run with enough jobs packs the files of those that have
-// ended while others run, that its outputs can be read all the same, and that a run with fewer jobs
-// packs nothing.
+// ended long enough ago while others run, here or on a host that keeps them itself; that every output can
+// be read before, meanwhile, and after that; and that a run with fewer jobs packs nothing.
 func TestLongRunPacksItsFiles(t *testing.T) {
-	t.Cleanup(run.PackAfter(50 * time.Millisecond))
+	for name, apart := range map[string]bool{"run directory": false, "host": true} {
+		t.Run(name, func(t *testing.T) { testLongRun(t, apart) })
+	}
+}
+
+func testLongRun(t *testing.T, apart bool) {
 	const numJobs = 300
 	dir := t.TempDir()
-	made, r := startNew(t, dir, func(o *run.Options) { o.PackFiles = numJobs })
+	place := filepath.Join(dir, "run") // has the outputs
+	made, r := startNew(t, dir, func(o *run.Options) {
+		o.PackFiles, o.PackDelay = numJobs, 50*time.Millisecond
+		if apart {
+			place = keepOnHost(t, o, place)
+		}
+	})
 	submit := func(command string) {
 		t.Helper()
 		polltest.Must(t, r.Submit(t.Context(), &jobs.Spec{Command: command}))
@@ -38,28 +49,57 @@ func TestLongRunPacksItsFiles(t *testing.T) {
 	for range numJobs - 1 {
 		ack()
 	}
-	if attempts.HasPacks(made.Disk, made.Dir) {
+	if attempts.HasPacks(made.Disk, place) {
 		t.Error("files were packed before there were enough jobs")
 	}
-	gate := filepath.Join(dir, "gate") // a job that opens it would wait for another slot of a busy host
-	submit("while [ ! -e " + gate + " ]; do sleep 0.02; done; echo last")
-	polltest.Until(t, "files are in packs", func() bool { return attempts.HasPacks(made.Disk, made.Dir) })
-	polltest.Must(t, os.WriteFile(gate, nil, 0o600))
-	ack()
-	for id, want := range map[jobs.ID]string{1: "output 1\n", 299: "output 299\n", 300: "last\n"} {
-		out, _, err := r.Output(t.Context(), jobs.AttemptID{Job: id, N: 1}, jobs.FileOut, 0, 100)
+	read := func(id int) {
+		t.Helper()
+		want := fmt.Sprintf("output %d\n", id)
+		out, _, err := r.Output(t.Context(), jobs.AttemptID{Job: jobs.ID(id), N: 1}, jobs.FileOut, 0, 100)
 		if err != nil || string(out) != want {
-			t.Errorf("output of job %d: %q, %v", id, out, err)
+			t.Fatalf("output of job %d: %q, %v", id, out, err)
 		}
 	}
+	gate := filepath.Join(dir, "gate") // a job that opens it would wait for another slot of a busy host
+	submit("while [ ! -e " + gate + " ]; do sleep 0.02; done; echo output 300")
+	numRead := 0
+	polltest.Until(t, "files are in packs", func() bool {
+		read(numRead%(numJobs-1) + 1)
+		numRead++
+		return attempts.HasPacks(made.Disk, place)
+	})
+	polltest.Must(t, os.WriteFile(gate, nil, 0o600))
+	ack()
+	for id := 1; id <= numJobs; id += 13 {
+		read(id)
+	}
+	read(numJobs)
 	r.CloseInput()
 	outcome, err := r.Close()
 	if err != nil || len(outcome.Warnings) > 0 {
 		t.Fatalf("%v %v", outcome, err)
 	}
-	if n, err := run.Pack(made); n == 0 || err != nil {
+	if n, err := run.Pack(made); (n == 0) != apart || err != nil {
 		t.Errorf("packed %d attempts after the end, %v", n, err)
 	}
+	files, err := filepath.Glob(filepath.Join(place, "attempts", "*", "*.status"))
+	if err != nil || len(files) > 3 { // a host makes no pack of three
+		t.Errorf("%d attempts are not in packs, %v", len(files), err)
+	}
+}
+
+// keepOnHost makes the host of a new run keep the outputs in its own directory, which it returns, as if
+// it did not see the run directory.
+func keepOnHost(t *testing.T, o *run.Options, runDir string) (place string) {
+	t.Helper()
+	made, err := rundir.Open(runDir)
+	polltest.Must(t, err)
+	host := o.Inventory.Hosts[0]
+	host.WorkDir = filepath.Join(filepath.Dir(runDir), "work")
+	place = filepath.Join(host.WorkDir, made.UID())
+	polltest.Must(t, os.MkdirAll(place, 0o700))
+	polltest.Must(t, os.WriteFile(filepath.Join(place, "place."+host.Name), []byte("work_dir\n"), 0o600))
+	return place
 }
 
 // TestEndOfRunPacksItsNewestFiles checks that a run with enough jobs packs the files of the jobs

@@ -84,6 +84,9 @@ type Options struct {
 	// PackFiles is the number of jobs from which on a run moves the small files of attempts into packs;
 	// 0: it never does.
 	PackFiles int
+	// PackDelay is how long after its outcome was recorded the files of an attempt stay outside of packs; 0:
+	// as long as a launch of it may be valid. A shorter time is for tests.
+	PackDelay time.Duration
 
 	// OnStart is called when the run is dispatched, before the first message is printed.
 	OnStart func(*Run)
