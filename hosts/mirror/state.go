@@ -128,7 +128,7 @@ const lockFile = ".lock"
 
 // Lock locks the mirror in dir against other processes of this machine.
 func Lock(dir string) (unlock func(), err error) {
-	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := (&rundir.Run{Dir: dir}).OpenFile(os.O_RDWR|os.O_CREATE, lockFile)
 	if err != nil {
 		return nil, err
 	}

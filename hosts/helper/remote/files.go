@@ -94,6 +94,20 @@ func openDir(path string) (int, error) {
 	return openat(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 }
 
+// openDirBelow opens a directory below dir. It follows no symbolic link below dir.
+func openDirBelow(dir string, names ...string) (int, error) {
+	fd, err := openDir(dir)
+	for _, name := range names {
+		if err != nil {
+			break
+		}
+		above := fd
+		fd, err = openat(above, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+		closeFile(above, dir)
+	}
+	return fd, err
+}
+
 // listNames returns all names in a directory.
 func listNames(dir string) ([]string, error) {
 	fd, err := openDir(dir)

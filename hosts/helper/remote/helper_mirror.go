@@ -21,7 +21,7 @@ func serveBallot(out *outbox, o *hosts.Open) {
 	hello := newHello()
 	dir, err := ownRunDir(o)
 	if err == nil {
-		hello.Ballot, err = mirror.Answer(rundir.OS, dir, *o.Ballot)
+		hello.Ballot, err = mirror.Answer(rundir.Within(dir), dir, *o.Ballot)
 	}
 	setError(hello, err)
 	out.send(hello)
@@ -85,12 +85,12 @@ func beginMirror(o *hosts.Open) (*mirror.Receiver, error) {
 		names, _ := listNames(work)
 		for _, name := range names {
 			if old := filepath.Join(work, name); strings.HasPrefix(name, mirror.PrefixDir) &&
-				mirror.IsStale(rundir.OS, old) {
+				mirror.IsStale(rundir.Within(work), old) {
 				removeTree(old) // what stays only takes room
 			}
 		}
 	}
-	r := &mirror.Receiver{Disk: rundir.OS, Dir: dir, OpenMirror: *o.Mirror, Lock: mirror.Lock,
+	r := &mirror.Receiver{Disk: rundir.Within(work), Dir: dir, OpenMirror: *o.Mirror, Lock: mirror.Lock,
 		Start: func() error { return startStandby(dir, o) }, Watched: func() bool { return isWatched(dir) }}
 	return r, r.Begin()
 }

@@ -4,6 +4,7 @@ package remote
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,8 @@ import (
 
 	"dcs-tui/hosts"
 	wire "dcs-tui/hosts/helper"
+	"dcs-tui/hosts/mirror"
+	"dcs-tui/jobs/rundir"
 )
 
 // TestStandbyNeedsTheRunDirectory checks that a host starts no standby if it does not share the run
@@ -46,11 +49,42 @@ func TestMirrorOnTheSameMachine(t *testing.T) {
 	if r.Watched() {
 		t.Error("a standby watches a mirror that is not armed")
 	}
+	checkMirrorFollowsNoLinks(t, r)
 	o.Mirror.Generation = "EEEEFFFFGGGGHHHH"
 	if _, err := beginMirror(o); err != nil {
 		t.Fatal(err)
 	}
 	if names, _ := listNames(filepath.Join(work, "r")); len(names) != 1 {
 		t.Errorf("the older mirror stays: %v", names)
+	}
+}
+
+// checkMirrorFollowsNoLinks checks that nothing is written where a symbolic link leads that somebody has
+// put into a mirror.
+func checkMirrorFollowsNoLinks(t *testing.T, r *mirror.Receiver) {
+	t.Helper()
+	if s := r.Store(&hosts.Store{}); s.Why != "" {
+		t.Fatal(s.Why)
+	}
+	elsewhere := t.TempDir()
+	for _, name := range []string{rundir.JournalDir, rundir.HostsDir, ".lock"} {
+		path := filepath.Join(r.Dir, name)
+		kept := path + ".kept"
+		must(t, errors.Join(os.Rename(path, kept), os.Symlink(filepath.Join(elsewhere, name), path)))
+		if name != ".lock" {
+			must(t, os.Mkdir(filepath.Join(elsewhere, name), 0o700))
+		}
+		s := r.Store(&hosts.Store{Pieces: []hosts.StorePiece{{Name: "journal/000001.jsonl", Bulk: []byte("x")},
+			{Name: "hosts/h.log", Bulk: []byte("x")}}})
+		if !strings.Contains(s.Why, path+" is a symbolic link") {
+			t.Errorf("%s: got %+v", name, s)
+		}
+		must(t, errors.Join(os.Remove(path), os.Rename(kept, path)))
+	}
+	for _, name := range []string{rundir.JournalDir, rundir.HostsDir, ""} {
+		if names, err := listNames(filepath.Join(elsewhere, name)); err != nil || name != "" && len(names) > 0 ||
+			len(names) > 2 {
+			t.Errorf("files where the links lead: %v, %v", names, err)
+		}
 	}
 }

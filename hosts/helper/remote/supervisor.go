@@ -251,12 +251,12 @@ func (s *slot) shard(id jobs.ID) (int, error) {
 	}
 	s.forgetShard()
 	dir := filepath.Join(s.config.Dir, "attempts", name)
-	fd, err := openDir(dir)
+	fd, err := openDirBelow(s.config.Dir, "attempts", name)
 	if errors.Is(err, unix.ENOENT) {
 		if err := makeDirs(dir); err != nil {
 			return -1, err
 		}
-		fd, err = openDir(dir)
+		fd, err = openDirBelow(s.config.Dir, "attempts", name)
 	}
 	if err != nil {
 		return -1, fmt.Errorf("opening %s: %w", dir, err)
