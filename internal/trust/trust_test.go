@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"dcs-tui/internal/account"
-	"dcs-tui/internal/polltest"
 )
 
 const stranger = 54321 // an account without a name
@@ -120,15 +119,16 @@ func TestGroupOfOneUser(t *testing.T) {
 		}
 		return
 	}
-	if os.Geteuid() != 0 {
-		t.Skip("makes users, which needs root")
+	if os.Getenv("TRUST_TEST_ETC") == "" {
+		runWithOwnEtc(t)
+		return
 	}
 	first, second := fmt.Sprintf("dcstrust%da", os.Getpid()), fmt.Sprintf("dcstrust%db", os.Getpid())
 	for _, name := range []string{first, second} {
-		if out, err := exec.Command("useradd", "--no-create-home", "--user-group", name).CombinedOutput(); err != nil {
+		out, err := exec.Command("useradd", "--no-create-home", "--no-log-init", "--user-group", name).CombinedOutput()
+		if err != nil {
 			t.Skipf("useradd: %v: %s", err, out)
 		}
-		defer exec.Command("userdel", "--force", name).Run()
 	}
 	entry, found := account.Lookup("passwd", first)
 	if !found {
@@ -167,13 +167,39 @@ func TestGroupOfOneUser(t *testing.T) {
 	if !accepts(path) {
 		t.Error("a file of a private group is refused")
 	}
-	var out []byte
-	polltest.Until(t, "the second user is a member", func() bool { // another test may have the lock of the accounts
-		out, err = exec.Command("usermod", "-a", "-G", first, second).CombinedOutput()
-		return err == nil
-	}, func() string { return string(out) })
+	if out, err := exec.Command("usermod", "-a", "-G", first, second).CombinedOutput(); err != nil {
+		t.Fatalf("usermod: %v: %s", err, out)
+	}
 	if accepts(path) {
 		t.Error("a file that the group's second member can write is accepted")
+	}
+}
+
+// runWithOwnEtc runs the calling test again in a mount namespace with a copy of /etc, because other
+// programs of this machine need the accounts there, such as the sshd of other tests.
+func runWithOwnEtc(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("makes users, which needs root")
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const noNamespace = 125
+	cmd := exec.Command("unshare", "--mount", "--propagation", "private", "sh", "-c",
+		`cp -a /etc/. "$1" && chmod 755 "$1" && mount --bind "$1" /etc || exit 125
+exec "$2" -test.v -test.run="^$3\$"`,
+		"sh", t.TempDir(), exe, t.Name())
+	cmd.Env = append(os.Environ(), "TRUST_TEST_ETC=own")
+	out, err := cmd.CombinedOutput()
+	switch text := string(out); {
+	case cmd.ProcessState == nil, cmd.ProcessState.ExitCode() == noNamespace:
+		t.Skipf("no mount namespace: %v: %s", err, text)
+	case err != nil:
+		t.Fatalf("%v: %s", err, text)
+	case strings.Contains(text, "--- SKIP"):
+		t.Skip(text)
 	}
 }
 
