@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"dcs-tui/internal/text"
@@ -86,14 +87,32 @@ func (e *runEntry) read(dir string) error {
 }
 
 // listedTable returns the table of a run for a list. If the run has ended, the table may have only
-// counts.
+// counts, and they are stored if they were not: a dispatcher may have been killed before it did that,
+// and an earlier version stored others.
 func listedTable(run *rundir.Run, isDispatched bool) (*jobs.Table, error) {
-	if names, _, err := run.RequestNames(); err == nil && len(names) == 0 && !isDispatched {
+	names, _, err := run.RequestNames()
+	isIdle := err == nil && len(names) == 0 && !isDispatched
+	if isIdle {
 		if t := journal.ReadCounts(run); t != nil {
 			return t, nil
 		}
 	}
-	return replayTable(run)
+	table, err := replayTable(run)
+	if err == nil && isIdle && isOwn(run) && table.Ended && table.Closed.How == jobs.ClosedDone &&
+		table.Closed.Epoch == table.Epoch { // nothing follows that record
+		_ = journal.WriteCounts(run, table) // without them, the journal is replayed again
+	}
+	return table, err
+}
+
+// isOwn reports whether a run belongs to this user. Root writes nothing for another one.
+func isOwn(run *rundir.Run) bool {
+	info, err := os.Stat(run.Dir)
+	if err != nil {
+		return false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Geteuid()
 }
 
 // ref returns the argument that names the run in a command.

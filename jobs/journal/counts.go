@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"math"
 
@@ -35,8 +36,8 @@ func WriteCounts(r *rundir.Run, t *jobs.Table) error {
 	if err != nil {
 		return err
 	}
-	path := r.Path(rundir.CountsFile)
-	return rundir.ReplaceVolatile(r.Disk, path, path+".tmp", append(text, '\n'), nil)
+	unique := r.Path("." + rundir.CountsFile + "." + rand.Text()[:12]) // a list of runs may write it, too
+	return rundir.ReplaceVolatile(r.Disk, r.Path(rundir.CountsFile), unique, append(text, '\n'), nil)
 }
 
 // ReadCounts returns a table that has only counts, or nil if they are not stored or outdated.
