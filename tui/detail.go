@@ -207,8 +207,8 @@ func (m *model) attemptLines(a *runview.Attempt, w int) []string {
 		formatElapsed(a.CPU), formatPeak(a.MaxRSS, text.Size))))
 	add("reason", m.clean(a.Reason))
 	add("stderr", m.cleanRow([]byte(a.Last)))
-	add("files", m.clean(a.Out))
-	add("", m.clean(a.Err))
+	add("output", textIf(!a.Started.IsZero() || a.Result != "", m.logsCommand(a.ID, jobs.FileOut)))
+	add("only in", m.clean(a.Far))
 	return out
 }
 

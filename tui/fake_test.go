@@ -365,8 +365,7 @@ func sampleSnapshot(ask runview.Query) *runview.Snapshot {
 			Line: int(r.ID), Options: &jobs.Options{Cwd: "/nfs/data/proj", File: "jobs.txt"}},
 			Why: fmt.Sprintf("Job %d runs on ws02.", r.ID), Estimate: 2 * time.Hour,
 			Attempts: []runview.Attempt{{ID: jobs.AttemptID{Job: r.ID, N: 1}, Host: "ws02", Slot: 3, Round: 1,
-				State: "running", Started: r.Started,
-				Out: fmt.Sprintf("/nfs/data/proj/dcs-runs/sweep-20260314/attempts/050/%d.1.out", r.ID)}}}
+				State: "running", Started: r.Started}}}
 	}
 	return snap
 }

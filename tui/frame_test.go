@@ -226,12 +226,10 @@ func detailedSample() *fakeSource {
 			a := runview.Attempt{ID: jobs.AttemptID{Job: 50120, N: n + 1}, Host: fmt.Sprintf("ws0%d", n+1), Slot: n + 1,
 				Round: 1 + n/2, State: "exited", Result: "exit 137",
 				Launched: at(-600 + 100*n), Started: at(-599 + 100*n), Ended: at(-592 + 100*n), CPU: 6 * time.Second,
-				MaxRSS: 3 << 30, Last: "Killed", Charged: true,
-				Out: fmt.Sprintf("/nfs/data/proj/dcs-runs/sweep/attempts/050/50120.%d.out",
-					n+1), Err: fmt.Sprintf("/nfs/data/proj/dcs-runs/sweep/attempts/050/50120.%d.err", n+1)}
+				MaxRSS: 3 << 30, Last: "Killed", Charged: true}
 			if n == 0 {
-				a.State, a.Result, a.Reason, a.Charged, a.Out = "lost", "",
-					"its host was given up after 60 s without a heartbeat", false, "ws01:/var/tmp/50120.1.out"
+				a.State, a.Result, a.Reason, a.Charged, a.Far = "lost", "",
+					"its host was given up after 60 s without a heartbeat", false, "ws01:/var/tmp/attempts"
 			}
 			detail.Attempts = append(detail.Attempts, a)
 		}

@@ -139,7 +139,7 @@ func putText(snap *runview.Snapshot, evil, wrong string) {
 		detail.Env = []jobs.EnvVar{{Name: evil, Value: evil}}
 		for i := range detail.Attempts {
 			a := &detail.Attempts[i]
-			a.Host, a.State, a.Result, a.Reason, a.Last, a.Out, a.Err = evil, evil, evil, evil, evil, evil, evil
+			a.Host, a.State, a.Result, a.Reason, a.Last, a.Far = evil, evil, evil, evil, evil, evil
 		}
 	}
 }

@@ -70,7 +70,7 @@ var keyTable = []keyEntry{
 	{"less", "-", "make a job less urgent; give a host one slot fewer"},
 	{"pause", "p", "pause launching, or continue, also after a drain"},
 	{"resume", "R", "without a dispatcher: resume the run, or run again what failed"},
-	{"copy", "y", "copy the command, the path of an output, or the line"},
+	{"copy", "y", "copy the command of a job or of its output, or the line"},
 	{"pager", "E", "open the output in `$PAGER` (`less -R`)"},
 
 	{"follow", "F", "follow the end of an output"},

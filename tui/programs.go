@@ -32,7 +32,7 @@ func (m *model) copyText(what, msg string) tea.Cmd {
 	return tea.SetClipboard(strings.Join(lines, "\n"))
 }
 
-// copyCurrent copies the line under the cursor, the path of the output, or the command of the job.
+// copyCurrent copies the line under the cursor, the command that prints the output, or that of the job.
 func (m *model) copyCurrent() tea.Cmd {
 	p := m.focus()
 	if what, text := p.textToCopy(m); text != "" {
@@ -44,27 +44,19 @@ func (m *model) copyCurrent() tea.Cmd {
 		return nil
 	}
 	return m.withDetail(r.ID, func(m *model, detail *runview.Detail) tea.Cmd {
-		if p, ok := p.(*outputPane); ok && p.source.id.Job == r.ID {
-			if path := outputPath(detail, p.source); path != "" {
-				return m.copyText("the path of the "+streamName(p.file)+" of "+jobName(r.ID), path)
-			}
+		if p, ok := p.(*outputPane); ok && p.source.id.Job == r.ID && p.source.id.N > 0 {
+			return m.copyText("the command that prints the "+streamName(p.file)+" of "+jobName(r.ID),
+				m.logsCommand(p.source.id, p.source.file))
 		}
 		return m.copyText("the command of "+jobName(r.ID), detail.Command)
 	})
 }
 
-// outputPath returns the path of an attempt's output, or "" if it is unknown.
-func outputPath(detail *runview.Detail, s outputFile) string {
-	for _, a := range detail.Attempts {
-		switch {
-		case a.ID != s.id:
-		case s.file == jobs.FileErr:
-			return a.Err
-		default:
-			return a.Out
-		}
-	}
-	return ""
+// logsCommand returns the command that prints an output of an attempt. Unlike the path of its file, it
+// stays valid when the file goes into a pack.
+func (m *model) logsCommand(id jobs.AttemptID, f jobs.File) string {
+	return "dcs-tui logs " + textIf(f == jobs.FileErr, "--err ") + text.ShellWord(m.clean(m.snap.Run.Dir)) + " " +
+		id.String()
 }
 
 // outsideProgram is a program that has the terminal until it ends.
@@ -161,7 +153,7 @@ func (m *model) openOutputInPager() tea.Cmd {
 		m.showError("there is no output to open: no job under the cursor has started")
 		return nil
 	}
-	src, path, temp := m.src, "", ""
+	src, dir, path, temp := m.src, m.snap.Run.Dir, "", ""
 	m.showMessage("reading the output of " + jobName(r.ID) + "; esc gives up")
 	return m.awaitAnswer(&waitModal{onCancel: func() { os.Remove(temp) }}, 3*readTimeout,
 		func(ctx context.Context) reply {
@@ -171,11 +163,9 @@ func (m *model) openOutputInPager() tea.Cmd {
 					want.file = jobs.FileErr
 				}
 			}
-			if snap, err := src.Snapshot(ctx, runview.Query{Focus: want.id.Job}); err == nil && snap.Detail != nil {
-				path = outputPath(snap.Detail, want)
-			}
 			var err error
-			if f, missing := os.Stat(path); missing != nil || !f.Mode().IsRegular() || !filepath.IsAbs(path) {
+			path = jobs.AttemptFile(dir, want.id, want.file)
+			if f, missing := os.Lstat(path); missing != nil || !f.Mode().IsRegular() || !filepath.IsAbs(path) {
 				temp, err = downloadOutput(ctx, src, want)
 				path = temp
 			}
@@ -235,8 +225,8 @@ func (m *model) openPager(path, temp string) tea.Cmd {
 // outsideKeys returns the keys that copy texts and open the pager.
 func (m *model) outsideKeys() []binding {
 	return append(
-		withGroup("Views", key("copy", "", "copy to the clipboard: a job's command, in its output the path of "+
-			"that, elsewhere the line", (*model).copyCurrent).thatActs()),
+		withGroup("Views", key("copy", "", "copy to the clipboard: a job's command, in its output the command "+
+			"that prints it, elsewhere the line", (*model).copyCurrent).thatActs()),
 		withGroup("Jobs", key("pager", "", "its output in $PAGER (less -R)",
 			(*model).openOutputInPager).onlyIf((*model).focusHasJobs).thatActs())...)
 }

@@ -11,6 +11,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"dcs-tui/jobs"
 	"dcs-tui/observe/runview"
 )
 
@@ -51,8 +52,9 @@ func TestCopiedTextIsClean(t *testing.T) {
 	equal(t, copiedText(t, m), "train␛]0;x␇ 1\nsecond", "a command is copied as")
 	shows(t, m, "copied the command of job 50137: train␛]0;x␇ 1")
 	press(t, m, "g l")
-	checkContains(t, copiedText(t, m), "attempts/050/50117.1.out", "copied in the output")
-	shows(t, m, "copied the path of the stdout of job 50117: /nfs/")
+	checkContains(t, copiedText(t, m), "dcs-tui logs /nfs/data/proj/dcs-runs/sweep-20260314 50117.1",
+		"copied in the output")
+	shows(t, m, "copied the command that prints the stdout of job 50117: dcs-tui logs")
 	for key, want := range map[string]string{"2": "ws01  up", "3": "exit 137  Killed",
 		"5": "11:59:30 50120.3 has ended"} {
 		t.Run(key, func(t *testing.T) {
@@ -80,16 +82,13 @@ func outsideProgramOf(t *testing.T, m *model, key string) *outsideProgram {
 func TestOutputOpensInThePager(t *testing.T) {
 	t.Setenv("PAGER", "")
 	t.Setenv("LESS", "")
-	file := filepath.Join(t.TempDir(), "$(touch owned); it's")
-	if err := os.WriteFile(file, []byte("here\n"), 0o600); err != nil {
+	dir := filepath.Join(t.TempDir(), "$(touch owned); it's")
+	file := jobs.AttemptFile(dir, jobs.AttemptID{Job: aRunning, N: 1}, jobs.FileOut)
+	err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("here\n"), 0o600))
+	if err != nil {
 		t.Fatal(err)
 	}
-	out := file
-	src := sampleWith(func(snap *runview.Snapshot) {
-		if snap.Detail != nil {
-			snap.Detail.Attempts[0].Out = out
-		}
-	})
+	src := sampleWith(func(snap *runview.Snapshot) { snap.Run.Dir = dir })
 	src.read = func(r runview.Read) (*runview.Piece, error) {
 		return (&fakeFile{data: []byte("far\n"), over: true}).read(r)
 	}
@@ -101,8 +100,9 @@ func TestOutputOpensInThePager(t *testing.T) {
 	}
 	m.Update(outsideEnded{what: "the pager"})
 
-	out = "ws02:/far/50117.1.out"
-	refresh(t, m)
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
 	if l = outsideProgramOf(t, m, "E"); l == nil {
 		t.Fatal("no pager for an output that only its host has")
 	}

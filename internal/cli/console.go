@@ -16,6 +16,7 @@ import (
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/rundir"
 	"dcs-tui/observe/runview"
 )
 
@@ -290,13 +291,13 @@ func (c *console) JobLine(r *results.Result) string {
 	return strings.Join(parts, "  ")
 }
 
-// jobLogLine returns the path of the standard error of a failed job, and its command if JobLine
-// shows its name instead. It returns "" for other jobs.
-func jobLogLine(r *results.Result) string {
+// jobLogLine returns the command that prints the standard error of a failed job, and the command of the
+// job if JobLine shows its name instead. It returns "" for other jobs.
+func jobLogLine(run *rundir.Run, r *results.Result) string {
 	if r.State != jobs.Failed && r.State != jobs.TimedOut || r.Stderr == "" {
 		return ""
 	}
-	line := "        log " + text.Clean(text.Path(r.Stderr), 0)
+	line := "        log: " + logsCommand(run, r.Attempt, jobs.FileErr)
 	if r.Name != "" {
 		line += "  of " + text.Clean(r.Command, maxTitle)
 	}

@@ -263,7 +263,7 @@ func (d *dispatchSession) printResult(r *results.Result) {
 	if !d.run.IsRepeated(r) {
 		d.printHostNotices()
 		d.app.con.Line(d.app.con.JobLine(r))
-		if line := jobLogLine(r); line != "" {
+		if line := jobLogLine(d.run.Dir(), r); line != "" {
 			d.app.con.Line(line)
 		}
 	} else if !d.flags.json {

@@ -118,6 +118,16 @@ func (f *logsFlags) chooseAttempt(d *runview.Detail) (*runview.Attempt, error) {
 	return nil, nil
 }
 
+// logsCommand returns the command that prints an output of an attempt. Unlike the path of its file, it
+// stays valid when the file goes into a pack, and for what only a host has.
+func logsCommand(run *rundir.Run, id jobs.AttemptID, f jobs.File) string {
+	command := "dcs-tui logs "
+	if f == jobs.FileErr {
+		command += "--err "
+	}
+	return command + refTo(run) + " " + id.String()
+}
+
 // copyLog copies the output of an attempt. With follow, it copies until the attempt has ended.
 func (a *app) copyLog(src runview.Source, run *rundir.Run, at *runview.Attempt, file jobs.File, follow bool,
 	w *logWriter) error {
@@ -127,15 +137,7 @@ func (a *app) copyLog(src runview.Source, run *rundir.Run, at *runview.Attempt, 
 		piece, err := src.Read(ctx, runview.Read{Attempt: at.ID, File: file, Offset: offset, Limit: hosts.MaxChunk})
 		cancel()
 		if err != nil {
-			p := text.Errorf("cannot read the output of %s: %w", at.ID, err)
-			where := at.Out
-			if file == jobs.FileErr {
-				where = at.Err
-			}
-			if host, path, far := strings.Cut(where, ":"); far {
-				p.WithAdvice("%s", hostCommandLine(run, host, "cat", path))
-			}
-			return p
+			return text.Errorf("cannot read the output of %s: %w", at.ID, err)
 		}
 		if piece.Size < offset {
 			a.con.Line(fmt.Sprintf("%s: the output has shrunk from %d to %d bytes, because the job truncated it; "+

@@ -149,8 +149,8 @@ func (p *resultPrinter) addOutput(r *results.Result) {
 	err := p.readOutput(r, func(piece []byte, size int64, _ bool) error {
 		if size > p.maxOutput {
 			r.OutputBytes = size
-			return fmt.Errorf("the output has %d bytes, more than --output-max %s: it is in %s", size,
-				jobs.FormatSize(p.maxOutput), r.Stdout)
+			return fmt.Errorf("the output has %d bytes, more than --output-max %s: %s prints it", size,
+				jobs.FormatSize(p.maxOutput), logsCommand(p.run.Dir(), r.Attempt, jobs.FileOut))
 		}
 		r.Output = append(r.Output, piece...)
 		return nil

@@ -35,7 +35,7 @@ func TestOutputsOfAHostThatKeepsThem(t *testing.T) {
 		}
 	}
 	path := jobs.AttemptFile(b.run.Dir, id, jobs.FileOut)
-	shown := func() string { return lookAt(t, b, Query{Focus: 2}).Detail.Attempts[1].Out }
+	shown := func() string { return lookAt(t, b, Query{Focus: 2}).Detail.Attempts[1].Far }
 	read("there")
 	if _, err := b.Read(t.Context(), Read{Attempt: id, File: jobs.FileErr}); err == nil ||
 		err.Error() != "the output of 2.2 is only on its host: no route" {
@@ -49,7 +49,7 @@ func TestOutputsOfAHostThatKeepsThem(t *testing.T) {
 	read("fetched")
 	b.fetched[id] = true
 	read("fetched")
-	if asked != "ws01 2.2;ws01 2.2;" || shown() != path {
+	if asked != "ws01 2.2;ws01 2.2;" || shown() != "" {
 		t.Errorf("asked %q, shown %q", asked, shown())
 	}
 }

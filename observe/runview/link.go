@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"time"
 
 	"dcs-tui/dispatch/socket"
@@ -12,6 +13,7 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/rundir"
 )
 
 // dialInterval is the time between attempts to connect to a dispatcher.
@@ -188,11 +190,11 @@ func (v *View) output(ctx context.Context, r Read, a *jobs.Attempt, there string
 	return data, size, err
 }
 
-// fileOf returns the path of a file of an attempt. mu is held.
-func (v *View) fileOf(a *jobs.Attempt, f jobs.File) string {
-	dir := v.run.Dir
-	if there := v.place.HostDirs[a.Host]; there != "" && !v.fetched[a.ID] {
-		dir = there
+// farDir returns the host:directory of an attempt's output if only its host has that, or "". mu is held.
+func (v *View) farDir(a *jobs.Attempt) string {
+	there := v.place.HostDirs[a.Host]
+	if there == "" || v.fetched[a.ID] {
+		return ""
 	}
-	return jobs.AttemptFile(dir, a.ID, f)
+	return filepath.Join(there, rundir.AttemptsDir)
 }

@@ -341,7 +341,7 @@ func (v *View) attempt(a *jobs.Attempt) Attempt {
 		x.Result = results.Cause(jobs.Failed, "", o)
 	}
 	if a.Outcome != nil || a.Started != 0 {
-		x.Out, x.Err = v.fileOf(a, jobs.FileOut), v.fileOf(a, jobs.FileErr)
+		x.Far = v.farDir(a)
 	}
 	return x
 }

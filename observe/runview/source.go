@@ -301,7 +301,7 @@ type Attempt struct {
 	MaxRSS   int64  // as in Row
 	Last     string // last line of stderr
 	Charged  bool   // it used up a try
-	Out, Err string // paths; host:path where only the host has them
+	Far      string // host:directory of its output where only the host has that
 }
 
 // Cost is the cost of ending some jobs.

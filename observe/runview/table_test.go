@@ -263,7 +263,7 @@ func TestATableIsReadOnly(t *testing.T) {
 	}
 	d := lookAt(t, b, Query{Focus: 2}).Detail
 	if len(d.Attempts) != 2 || d.Attempts[1].Result != "exit 137" ||
-		!strings.HasPrefix(d.Attempts[1].Out, "ws01:/far/attempts") || !d.Attempts[0].Charged {
+		!strings.HasPrefix(d.Attempts[1].Far, "ws01:/far/attempts") || !d.Attempts[0].Charged {
 		t.Errorf("attempts of job 2: got %+v, want 2, the last one with exit 137 and its place", d.Attempts)
 	}
 	if _, err := b.Read(t.Context(), Read{Attempt: d.Attempts[1].ID, File: jobs.FileErr}); err == nil ||
