@@ -17,6 +17,7 @@ import (
 // Arguments is a command with the values for its placeholders, as GNU parallel writes them, such as
 // gzip -{1} {2} ::: 1 9 ::: a.log b.log.
 type Arguments struct {
+	shell   string // path; "": /bin/sh
 	command []argumentPart
 	raw     bool // the values are commands themselves and are not quoted
 	sources []inputSource
@@ -45,9 +46,9 @@ func CutArguments(words []string) (before, rest []string) {
 
 // ParseArguments returns the Arguments of a command and of the words that follow it, the first of
 // which is a separator. It reads the files that the words name; "-" is stdin. Without a command the
-// values are the commands.
-func ParseArguments(command string, words []string, stdin io.Reader) (*Arguments, error) {
-	a := &Arguments{raw: strings.TrimSpace(command) == ""}
+// values are the commands. shell is the path of the shell that runs them; "" is /bin/sh.
+func ParseArguments(shell, command string, words []string, stdin io.Reader) (*Arguments, error) {
+	a := &Arguments{shell: shell, raw: strings.TrimSpace(command) == ""}
 	for len(words) > 0 {
 		separator := words[0]
 		values, rest := CutArguments(words[1:])

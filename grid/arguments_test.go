@@ -35,7 +35,7 @@ func TestPlaceholdersMeanWhatTheyDoInParallel(t *testing.T) {
 		{"", "::: ls date>f", "ls|date>f"},
 	} {
 		t.Run(c.command+" "+c.words, func(t *testing.T) {
-			a, err := ParseArguments(c.command, strings.Fields(c.words), strings.NewReader("in\n"))
+			a, err := ParseArguments("", c.command, strings.Fields(c.words), strings.NewReader("in\n"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -59,7 +59,7 @@ func TestPlaceholdersMeanWhatTheyDoInParallel(t *testing.T) {
 
 // TestArgumentsBecomeParameters checks that the values become the job's parameters.
 func TestArgumentsBecomeParameters(t *testing.T) {
-	a, err := ParseArguments("echo {2}", strings.Fields("::: a ::: b.c"), nil)
+	a, err := ParseArguments("", "echo {2}", strings.Fields("::: a ::: b.c"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,13 +83,13 @@ func TestInvalidArgumentsAreRefused(t *testing.T) {
 		{"echo", ":::: -", "read values: -:2: the line contains a NUL byte"},
 	} {
 		t.Run(c.command, func(t *testing.T) {
-			_, err := ParseArguments(c.command, strings.Fields(c.words), strings.NewReader("a\nb\x00\n"))
+			_, err := ParseArguments("", c.command, strings.Fields(c.words), strings.NewReader("a\nb\x00\n"))
 			if err == nil || err.Error() != c.want {
 				t.Errorf("ParseArguments(%q, %q) = %v, want %s", c.command, c.words, err, c.want)
 			}
 		})
 	}
-	a, err := ParseArguments("echo", strings.Fields("::: 1 2 3 ::: 1 2 3"), nil)
+	a, err := ParseArguments("", "echo", strings.Fields("::: 1 2 3 ::: 1 2 3"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

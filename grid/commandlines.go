@@ -155,7 +155,7 @@ func (p *parser) check(l *line, used []bool) {
 	for i, r := range refs {
 		spans[i] = []int{r.from, r.to}
 	}
-	around := shell.Enclosures(l.text, spans)
+	around := shell.Enclosures("", l.text, spans)
 	names := p.namesParam(refs)
 	for _, r := range refs {
 		if i, ok := p.known[r.name]; ok && !r.isEscaped() {

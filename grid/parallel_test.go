@@ -163,7 +163,7 @@ func TestCommandsAreThoseOfParallel(t *testing.T) {
 			}
 			want := theirCommands(t, parallel, words)
 			before, sources := CutArguments(words)
-			a, err := ParseArguments(strings.Join(before, " "), sources, nil)
+			a, err := ParseArguments("", strings.Join(before, " "), sources, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -245,12 +245,12 @@ func TestUnsupportedPlaceholdersAreRefused(t *testing.T) {
 		"{choose_k}":    "@where",
 	} {
 		t.Run(placeholder, func(t *testing.T) {
-			_, err := ParseArguments("echo "+placeholder, []string{":::", "a"}, nil)
+			_, err := ParseArguments("", "echo "+placeholder, []string{":::", "a"}, nil)
 			if err == nil || !strings.Contains(err.Error(), placeholder+" in the command") ||
 				!strings.Contains(adviceOf(err), advice) {
 				t.Errorf("echo %s: %v, advice %q; want %q", placeholder, err, adviceOf(err), advice)
 			}
-			a, err := ParseArguments("echo", []string{":::", "a"}, nil)
+			a, err := ParseArguments("", "echo", []string{":::", "a"}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -260,7 +260,7 @@ func TestUnsupportedPlaceholdersAreRefused(t *testing.T) {
 		})
 	}
 	for _, command := range []string{`python3 -c 'print(f"{host}")'`, `echo ${slot} ${host}`, `grep 'a{2,3}'`} {
-		a, err := ParseArguments(command, []string{":::", "a"}, nil)
+		a, err := ParseArguments("", command, []string{":::", "a"}, nil)
 		if err != nil {
 			t.Errorf("%s: %v", command, err)
 			continue
@@ -281,7 +281,7 @@ func TestHostileValuesAreRefusedInQuotes(t *testing.T) {
 	} {
 		t.Run(command, func(t *testing.T) {
 			for _, v := range hostile {
-				a, err := ParseArguments(command, []string{":::", "good", v}, nil)
+				a, err := ParseArguments("", command, []string{":::", "good", v}, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -290,7 +290,7 @@ func TestHostileValuesAreRefusedInQuotes(t *testing.T) {
 					t.Errorf("%s with %q: %v", command, v, err)
 				}
 			}
-			a, err := ParseArguments(command, []string{":::", "good", "d/e-1.5_x,y:z=@%+"}, nil)
+			a, err := ParseArguments("", command, []string{":::", "good", "d/e-1.5_x,y:z=@%+"}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -299,7 +299,7 @@ func TestHostileValuesAreRefusedInQuotes(t *testing.T) {
 			}
 		})
 	}
-	a, err := ParseArguments(`sh -c 'wc -l "$1"' _ {}`, slices.Concat([]string{":::"}, hostile), nil)
+	a, err := ParseArguments("", `sh -c 'wc -l "$1"' _ {}`, slices.Concat([]string{":::"}, hostile), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +313,7 @@ func TestHostileValuesAreRefusedInQuotes(t *testing.T) {
 func TestHostileValuesAreNotGivenToSSH(t *testing.T) {
 	const advice = "ssh HOST 'read -r x;"
 	for value, want := range map[string]string{"a-1.log": "", "a b": advice, "$(x)": advice} {
-		a, err := ParseArguments("ssh host wc {}", []string{":::", value}, nil)
+		a, err := ParseArguments("", "ssh host wc {}", []string{":::", value}, nil)
 		if err == nil {
 			_, err = a.Jobs(1)
 		}

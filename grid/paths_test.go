@@ -66,7 +66,7 @@ func TestValuesStayInTheDirectory(t *testing.T) {
 // TestReturnHasPlaceholders checks that patterns with placeholders become options of the jobs of
 // ParseArguments, and that others do not.
 func TestReturnHasPlaceholders(t *testing.T) {
-	a, err := ParseArguments("f {1} {2}", strings.Fields("::: d/a.x b* ::: 1"), nil)
+	a, err := ParseArguments("", "f {1} {2}", strings.Fields("::: d/a.x b* ::: 1"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

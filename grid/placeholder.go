@@ -68,7 +68,7 @@ type argumentPart struct {
 func (a *Arguments) parse(s, what string) (parts []argumentPart, found bool, err error) {
 	pattern, end := placeholderPattern(), 0
 	matches := pattern.FindAllStringSubmatchIndex(s, -1)
-	around := shell.Enclosures(s, matches)
+	around := shell.Enclosures(a.shell, s, matches)
 	for i, m := range matches {
 		p, ok, err := a.placeholder(pattern.FindStringSubmatch(s[m[0]:m[1]]), what)
 		switch {

@@ -115,7 +115,7 @@ func shuffle(src *jobSource, seed uint64) error {
 
 // argumentsSource returns the jobs of a command and its values, which follow the first :::.
 func (a *app) argumentsSource(flags *runFlags, command string) (jobSource, error) {
-	arguments, err := grid.ParseArguments(command, a.separatorArgs, a.stdin)
+	arguments, err := grid.ParseArguments(flags.Shell, command, a.separatorArgs, a.stdin)
 	if err != nil {
 		return jobSource{}, err
 	}

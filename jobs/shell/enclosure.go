@@ -26,9 +26,11 @@ const (
 	hereDocument
 	comment
 	afterBackslash
-	evaluated // the shell evaluates the word again without its quotes
-	remote    // ssh passes the word on without its quotes
-	unparsed  // the command is not one of sh or bash
+	evaluated     // the shell evaluates the word again without its quotes
+	kornEvaluated // zsh and the Korn shells do, and others do not
+	ifOption      // the shell evaluates the word if another one is an option
+	remote        // ssh passes the word on without its quotes
+	unparsed      // the command is not one of sh or bash
 )
 
 // IsQuoted reports whether quotes enclose the placeholder.
@@ -37,7 +39,7 @@ func (e Enclosure) IsQuoted() bool {
 }
 
 // IsEvaluated reports whether the shell evaluates the placeholder again without its quotes.
-func (e Enclosure) IsEvaluated() bool { return e == evaluated }
+func (e Enclosure) IsEvaluated() bool { return e == evaluated || e == kornEvaluated || e == ifOption }
 
 // IsRemote reports whether a shell on another machine reads the placeholder without its quotes.
 func (e Enclosure) IsRemote() bool { return e == remote }
@@ -46,7 +48,9 @@ func (e Enclosure) IsRemote() bool { return e == remote }
 func (e Enclosure) String() string {
 	return [...]string{"outside of quotes", `inside "…"`, "inside '…'", "after $ or inside $'…'", "inside `…`",
 		"in an arithmetic expression", "inside a here-document", "inside a comment", "after a backslash",
-		"in a word that the shell evaluates", "in a command that ssh gives to another shell",
+		"in a word that the shell evaluates", "in a word that zsh and Korn shells evaluate and bash does not",
+		"in a word that a shell evaluates if the variable before -c is an option (-- before that rules it out)",
+		"in a command that ssh gives to another shell",
 		"in a command that sh and bash cannot read"}[e]
 }
 
@@ -55,9 +59,9 @@ var mayEnclose = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("['\"`#]|<<|" + `\(\(|\[\[|\$\{|[\\$]$`)
 })
 
-// Enclosures returns the enclosure of each of the spans of a command, which are in order and do not
-// overlap. The text of the spans counts as a word.
-func Enclosures(command string, spans [][]int) []Enclosure {
+// Enclosures returns the enclosure of each of the spans of a command for a shell, given by its path; "" is
+// /bin/sh. The spans are in order and do not overlap. The text of the spans counts as a word.
+func Enclosures(shell, command string, spans [][]int) []Enclosure {
 	found, text := make([]Enclosure, len(spans)), []byte(command)
 	for _, s := range spans {
 		for i := s[0]; i < s[1]; i++ {
@@ -68,7 +72,7 @@ func Enclosures(command string, spans [][]int) []Enclosure {
 		Parse(bytes.NewReader(text), "")
 	if err != nil {
 		for i, s := range spans {
-			if mayEnclose().MatchString(command[:s[0]]) {
+			if evaluatesMore(shell) || mayEnclose().MatchString(command[:s[0]]) {
 				found[i] = unparsed
 			}
 		}
@@ -92,6 +96,9 @@ func Enclosures(command string, spans [][]int) []Enclosure {
 		if n != nil {
 			set(n, arithmetic, false)
 		}
+	}
+	if evaluatesMore(shell) {
+		markMore(file, func(n syntax.Node) { set(n, kornEvaluated, false) })
 	}
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
@@ -127,6 +134,11 @@ func Enclosures(command string, spans [][]int) []Enclosure {
 			for _, w := range commands {
 				if !isPlaceholder(w) {
 					setEvaluated(w)
+				}
+			}
+			for _, w := range commandsIfOption(n.Args) {
+				if !isPlaceholder(w) {
+					set(w, ifOption, false)
 				}
 			}
 			if words := remoteWords(n.Args); len(words) != 1 || !isPlaceholder(words[0]) {

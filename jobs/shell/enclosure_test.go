@@ -67,7 +67,7 @@ func TestEnclosureOfPlaceholders(t *testing.T) {
 		{"p x <<-E\n\t{}\nE", hereDocument},
 	} {
 		i := strings.Index(c.command, "{}")
-		if got := Enclosures(c.command, [][]int{{i, i + 2}})[0]; got != c.want {
+		if got := Enclosures("", c.command, [][]int{{i, i + 2}})[0]; got != c.want {
 			t.Errorf("%s: {} is %v, want %v", c.command, got, c.want)
 		}
 		if c.want != Unenclosed {
@@ -109,7 +109,7 @@ func TestEnclosureInOtherShells(t *testing.T) {
 	} {
 		t.Run(command, func(t *testing.T) {
 			i := strings.Index(command, "{}")
-			if got := Enclosures(command, [][]int{{i, i + 2}})[0]; got != want {
+			if got := Enclosures("", command, [][]int{{i, i + 2}})[0]; got != want {
 				t.Errorf("{} is %v, want %v", got, want)
 			}
 		})

@@ -200,20 +200,35 @@ func remoteWords(args []*syntax.Word) []*syntax.Word {
 func commandsOfShells(args []*syntax.Word) (commands []*syntax.Word) {
 	for i, w := range args {
 		if slices.Contains(shells, path.Base(literal(w))) {
-			commands = append(commands, commandOfShell(args[i+1:])...)
+			words, _ := commandOfShell(args[i+1:])
+			commands = append(commands, words...)
+		}
+	}
+	return commands
+}
+
+// commandsIfOption returns those of commandsOfShells that are commands only if a variable before them is an
+// option and not the name of a script.
+func commandsIfOption(args []*syntax.Word) (commands []*syntax.Word) {
+	for i, w := range args {
+		if slices.Contains(shells, path.Base(literal(w))) {
+			if words, isSure := commandOfShell(args[i+1:]); !isSure {
+				commands = append(commands, words...)
+			}
 		}
 	}
 	return commands
 }
 
 // commandOfShell returns the command among the arguments of a shell. Those after the name of a script
-// are the script's.
-func commandOfShell(args []*syntax.Word) []*syntax.Word {
+// are the script's. isSure reports that no variable before it may be that name.
+func commandOfShell(args []*syntax.Word) (command []*syntax.Word, isSure bool) {
 	hasCommand := false
+	isSure = true
 	for len(args) > 0 {
 		option := literal(args[0])
 		if isExpanded(args[0]) { // to options, or to nothing
-			args = args[1:]
+			args, isSure = args[1:], false
 			continue
 		}
 		if len(option) < 2 || option[0] != '-' && option[0] != '+' || option == "--" {
@@ -231,9 +246,9 @@ func commandOfShell(args []*syntax.Word) []*syntax.Word {
 		args = args[1:]
 	}
 	if !hasCommand {
-		return nil
+		return nil, isSure
 	}
-	return args[:min(len(args), 1)]
+	return args[:min(len(args), 1)], isSure
 }
 
 // isExpanded reports whether a word is an expansion outside of quotes.

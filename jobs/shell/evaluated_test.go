@@ -25,7 +25,6 @@ var evaluatedCases = []struct {
 		`printf -v {} x`, `printf -v{} x`,
 		`: & wait -p {} $!`, `: & wait -n -p {}`, `: & wait -np {}`, `: & wait -np{}`, `unset -- {}`, `unset x -f {}`,
 		`read -t 1 {} <<< 1`, `read -t1 -- {} <<< 1`, `read -d '' {} <<< 1`, `compgen -abW {}`, `compgen -C 'echo '{}`,
-		`OPTS=-e; bash $OPTS -c 'echo '{}`, `bash ${OPTS} -c 'echo '{}`, `bash $(echo -e) -c 'echo '{}`,
 		`builtin let {}`, `command let x={}`,
 		`declare {}`, `declare -g {}`, `declare -x x {}`, `command declare {}`, `typeset {}`,
 		`f() { local {}; }; f`, `f() { local x=1 {}; }; f`,
@@ -42,6 +41,9 @@ var evaluatedCases = []struct {
 		`trap 'echo '{} EXIT`, `mapfile -c 1 -C : x <<< 1; mapfile -c 1 -C ': '{} x <<< 1`,
 		`compgen -W {}`, `compgen -W 'x '{}`,
 		`: >&{}`, `: 1>&{}`, `exec {a[{}]}>/dev/null`,
+	}},
+	{ifOption, []string{
+		`OPTS=-e; bash $OPTS -c 'echo '{}`, `bash ${OPTS} -c 'echo '{}`, `bash $(echo -e) -c 'echo '{}`,
 	}},
 	{remote, []string{
 		`ssh h : {}`, `ssh h ': '{}`, `ssh -t -p 22 u@h ': '{}`, `ssh h -p 22 : {}`, `ssh h -- : {}`,
@@ -81,7 +83,7 @@ var evaluatedCases = []struct {
 
 // hostileValues are values that create a file if bash evaluates them, as the name of a variable, an
 // assignment, the elements of an array, or a command.
-var hostileValues = []string{"a[$(>%s)0]", "a[$(>%s)0]=1", "([$(>%s)]=1)", "$(>%s)"}
+var hostileValues = []string{"a[$(: >%s)0]", "a[$(: >%s)0]=1", "([$(: >%s)]=1)", "$(: >%s)"}
 
 // remotePrograms are scripts that treat their arguments as these programs do, without another machine.
 var remotePrograms = map[string]string{
@@ -102,62 +104,146 @@ options "$@"`,
 	"rsync":   `:`,
 }
 
+// kornCommands are commands of zsh and mksh. One of these shells runs code in a value, or a similar one
+// does.
+var kornCommands = []string{
+	`export {}`, `export {}=1`, `readonly {}`, `local {}`, `private {}`, `typeset {}`, `nameref x={}; x=1`,
+	`integer x={}`, `float x={}`, `integer x; x={}`, `x={}; typeset -i x`, `typeset -i10 x={}`, `typeset -F x={}`,
+	`shift {}`, `exit {}`, `builtin exit {}`, `noglob exit {}`, `return {}`, `f() { return {}; }; f`,
+	`logout {}`, `bye {}`,
+	`for i in 1; do break {}; done`, `for i in 1; do continue {}; done`, `repeat {} echo`,
+	`read {}`, `read -t {} x`, `read -u {} x`, `getln {}`, `vared {}`, `getopts a {} -a`, `set -A {} x`, `unset {}`,
+	`[ {} -eq 1 ]`, `[ 1 -lt {} ]`, `[ -t {} ]`, `[[ -t {} ]]`, `[ ! -t {} ]`, `printf %d {}`, `printf '%s %x' a {}`,
+	`ulimit -n {}`, `SECONDS={}`, `TMOUT={}`, `LINES={}`, `HISTSIZE={}`, `LISTMAX={}`, `PPID={}`, `export LINES={}`,
+	`for SECONDS in {}; do :; done`, `for LINES in {}; do :; done`,
+}
+
+// commandsOf returns the commands of the test for a shell.
+func commandsOf(isBash bool) (commands []string, wants []Enclosure) {
+	for _, c := range evaluatedCases {
+		for _, command := range c.commands {
+			commands, wants = append(commands, command), append(wants, c.want)
+		}
+	}
+	if isBash {
+		return commands, wants
+	}
+	for range kornCommands {
+		wants = append(wants, kornEvaluated)
+	}
+	return append(commands, kornCommands...), wants
+}
+
+// evaluatedIn returns which commands run code in a hostile value. The error says why the shell cannot be
+// asked.
+func evaluatedIn(t *testing.T, shell []string, commands []string) (ran []bool, err error) {
+	t.Helper()
+	program, err := exec.LookPath(shell[0])
+	if err != nil {
+		return nil, err
+	}
+	dir, programs := t.TempDir(), t.TempDir()
+	for name, text := range remotePrograms {
+		if err := os.WriteFile(filepath.Join(programs, name), []byte("#!/bin/sh\n"+text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	array := "a=(1 2)\n"
+	if shell[0] == "dash" || shell[0] == "busybox" {
+		array = ""
+	}
+	var script strings.Builder // one process for all: a subshell for each command and value
+	for i, command := range commands {
+		for n, value := range hostileValues {
+			value = fmt.Sprintf(value, fmt.Sprintf("ran.%d.%d", i, n))
+			code := array + strings.ReplaceAll(command, "{}", text.ShellWord(value))
+			fmt.Fprintf(&script, "(eval %s) </dev/null >/dev/null 2>&1\n", text.ShellWord(code))
+		}
+	}
+	run := exec.Command(program, shell[1:]...)
+	run.Dir, run.Stdin = dir, strings.NewReader(script.String())
+	run.Env = append(os.Environ(), "PATH="+programs+":"+os.Getenv("PATH"))
+	if out, err := run.CombinedOutput(); err != nil && run.ProcessState.ExitCode() < 0 {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for i := range commands {
+		files, _ := filepath.Glob(filepath.Join(dir, fmt.Sprintf("ran.%d.*", i)))
+		ran = append(ran, len(files) > 0)
+	}
+	return ran, nil
+}
+
 // TestWordsThatBashEvaluates checks that a value in a placeholder is refused exactly where bash would
 // run code in it.
 func TestWordsThatBashEvaluates(t *testing.T) {
-	bash, err := exec.LookPath("bash")
-	if err == nil {
-		version, _ := exec.Command(bash, "-c", `echo $((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1]))`).Output()
-		if strings.TrimSpace(string(version)) < "502" {
-			err = fmt.Errorf("bash %s", version)
-		}
+	commands, wants := commandsOf(true)
+	var ran []bool
+	version, err := exec.Command("bash", "-c", `echo $((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1]))`).Output()
+	if err == nil && strings.TrimSpace(string(version)) >= "502" {
+		ran, err = evaluatedIn(t, []string{"bash"}, commands)
 	}
-	dir := t.TempDir()
-	created := func(i int) bool {
-		files, _ := filepath.Glob(filepath.Join(dir, fmt.Sprintf("ran.%d.*", i)))
-		return len(files) > 0
-	}
-	var script strings.Builder // one process for all: a subshell for each command and value
-	i := 0
-	for _, c := range evaluatedCases {
-		for _, command := range c.commands {
-			for n, value := range hostileValues {
-				value = fmt.Sprintf(value, fmt.Sprintf("ran.%d.%d", i, n))
-				code := "a=(1 2)\n" + strings.ReplaceAll(command, "{}", text.ShellWord(value))
-				fmt.Fprintf(&script, "(eval %s) </dev/null >/dev/null 2>&1\n", text.ShellWord(code))
+	for i, command := range commands {
+		t.Run(command, func(t *testing.T) {
+			from := strings.LastIndex(command, "{}")
+			if got := Enclosures("", command, [][]int{{from, from + 2}})[0]; got != wants[i] {
+				t.Errorf("{} is %v, want %v", got, wants[i])
 			}
-			i++
-		}
-	}
-	if err == nil {
-		programs := t.TempDir()
-		for name, text := range remotePrograms {
-			if err := os.WriteFile(filepath.Join(programs, name), []byte("#!/bin/sh\n"+text), 0o700); err != nil {
-				t.Fatal(err)
+			if err == nil && ran != nil && ran[i] != (wants[i] != Unenclosed) {
+				t.Errorf("bash runs code in a value: %t", ran[i])
 			}
-		}
-		run := exec.Command(bash)
-		run.Dir, run.Stdin = dir, strings.NewReader(script.String())
-		run.Env = append(os.Environ(), "PATH="+programs+":"+os.Getenv("PATH"))
-		if out, err := run.CombinedOutput(); err != nil && run.ProcessState.ExitCode() < 0 {
-			t.Fatalf("%v: %s", err, out)
-		}
+		})
 	}
-	i = 0
-	for _, c := range evaluatedCases {
-		for _, command := range c.commands {
-			ran := created(i)
-			i++
-			t.Run(command, func(t *testing.T) {
+}
+
+// TestWordsThatOtherShellsEvaluate checks that a value is refused wherever another shell would run code in
+// it, and that it is not refused where only bash would have to be asked: for zsh and Korn shells, a refusal
+// names them.
+func TestWordsThatOtherShellsEvaluate(t *testing.T) {
+	for _, shell := range [][]string{{"zsh", "-f"}, {"mksh"}, {"ksh93"}, {"dash"}, {"busybox", "sh"}} {
+		t.Run(shell[0], func(t *testing.T) {
+			isBash := !evaluatesMore(strings.Join(shell, " "))
+			commands, wants := commandsOf(isBash)
+			ran, err := evaluatedIn(t, shell, commands)
+			if err != nil {
+				t.Logf("not run: %v", err)
+				ran = make([]bool, len(commands))
+			}
+			for i, command := range commands {
 				from := strings.LastIndex(command, "{}")
-				if got := Enclosures(command, [][]int{{from, from + 2}})[0]; got != c.want {
-					t.Errorf("{} is %v, want %v", got, c.want)
+				got := Enclosures(strings.Join(shell, " "), command, [][]int{{from, from + 2}})[0]
+				if ran[i] && got == Unenclosed {
+					t.Errorf("%s runs code in a value: %s", shell[0], command)
 				}
-				if err == nil && ran != (c.want != Unenclosed) {
-					t.Errorf("bash runs code in a value: %t", ran)
+				if got == Unenclosed && wants[i] != Unenclosed {
+					t.Errorf("{} is %v, want %v: %s", got, wants[i], command)
 				}
-			})
+			}
+		})
+	}
+}
+
+// TestShellsThatEvaluateMore checks which values of --shell are zsh or a Korn shell, also behind a program
+// that starts them. An unknown shell counts as one.
+func TestShellsThatEvaluateMore(t *testing.T) {
+	for shell, want := range map[string]bool{"": false, "/bin/sh": false, "bash -l": false,
+		"krenew -t -- /bin/sh": false, "apptainer exec --nv lab.sif /bin/bash": false,
+		"/usr/bin/zsh": true, "nice mksh": true, "ksh93": true,
+		"busybox sh": false, "fish": true} {
+		if got := evaluatesMore(shell); got != want {
+			t.Errorf("%q: %t, want %t", shell, got, want)
 		}
+	}
+}
+
+// TestScriptInAVariable checks that a word is refused that a shell evaluates only if the variable before -c
+// is an option, and that the refusal names what rules it out.
+func TestScriptInAVariable(t *testing.T) {
+	got := Enclosures("", "bash $SCRIPT -c x{}", [][]int{{17, 19}})[0]
+	if got != ifOption || !got.IsEvaluated() || !strings.Contains(got.String(), "-- before that") {
+		t.Errorf("it is %v", got)
+	}
+	if got := Enclosures("", "bash -- $SCRIPT -c x{}", [][]int{{20, 22}})[0]; got != Unenclosed {
+		t.Errorf("behind --, it is %v", got)
 	}
 }
 
@@ -168,7 +254,7 @@ func TestCommandInAPlaceholder(t *testing.T) {
 		`trap {} EXIT`, `mapfile -C {} -c 1 x`, `compgen -C {}`, `ssh host {}`, `ssh -p 22 host {}`, `{}`, `{} x`} {
 		t.Run(command, func(t *testing.T) {
 			from := strings.Index(command, "{}")
-			if got := Enclosures(command, [][]int{{from, from + 2}})[0]; got != Unenclosed {
+			if got := Enclosures("", command, [][]int{{from, from + 2}})[0]; got != Unenclosed {
 				t.Errorf("{} is %v", got)
 			}
 		})
