@@ -126,9 +126,7 @@ func (r *Run) Close() (*Outcome, error) {
 			r.signals.withTimeout(WriteTimeout, nil, func() { _ = journal.WriteCounts(r.dir, r.table) })
 		}
 		r.signals.withTimeout(WriteTimeout, nil, func() { o.Warnings = append(o.Warnings, r.closeJobLogs()...) })
-		if finish.How == sched.AllDone && err == nil {
-			r.packRest()
-		}
+		r.leavesFiles = finish.How == sched.AllDone && err == nil
 		if err != nil {
 			o.Warnings = append(o.Warnings,
 				fmt.Sprintf("the journal could not be written to the end: %v; "+

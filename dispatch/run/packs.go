@@ -98,11 +98,12 @@ func (p *packing) turn() (again bool, err error) {
 // packNotice is how long the packing at the end of a run lasts before it is reported.
 const packNotice = 2 * time.Second
 
-// packRest packs the files that were too new while the run was dispatched. The run has ended, and its
-// hosts were left clean, so no launch can be valid any more. A person who requests a stop ends it. It
-// does not look into directories in which no attempt has ended since the dispatcher began.
-func (r *Run) packRest() {
-	if r.opts.PackFiles <= 0 || r.table.NumJobs() < r.opts.PackFiles || !r.table.Ended {
+// PackRest packs the files that were too new while the run was dispatched. Call it after Close, and after
+// everything for which somebody waits. It does nothing if the run has not ended. If it has, its hosts were
+// left clean, so no launch can be valid any more. A person who requests a stop ends it. It does not look
+// into directories in which no attempt has ended since the dispatcher began.
+func (r *Run) PackRest() {
+	if !r.leavesFiles || r.opts.PackFiles <= 0 || r.table.NumJobs() < r.opts.PackFiles || !r.table.Ended {
 		return
 	}
 	var reader jobs.RowReader
@@ -128,7 +129,7 @@ func (r *Run) packRest() {
 		if !noticed && time.Since(start) > packNotice {
 			noticed = true
 			r.signals.withTimeout(WriteTimeout, nil, func() {
-				r.printer.Line("all jobs are over; their newest files are packed now (Ctrl-C twice leaves them)")
+				r.printer.Line("the newest files of the run are packed now (Ctrl-C twice leaves them)")
 			})
 		}
 		p := &attempts.Packer{Disk: r.dir.Disk, Dir: r.dir.Dir, Run: r.dir.UID(), Least: packLeast,

@@ -121,6 +121,7 @@ func TestEndOfRunPacksItsNewestFiles(t *testing.T) {
 			if outcome, err := r.Close(); err != nil || len(outcome.Warnings) > 0 {
 				t.Fatalf("%v %v", outcome, err)
 			}
+			r.PackRest()
 			files, err := filepath.Glob(made.Path("attempts", "*", "*.out"))
 			if err != nil || attempts.HasPacks(made.Disk, made.Dir) != want || (len(files) == 0) != want {
 				t.Errorf("%d outputs are in files of their own, %v", len(files), err)
@@ -155,6 +156,7 @@ func TestAStopEndsThePackingAtTheEnd(t *testing.T) {
 	if _, err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
+	r.PackRest()
 	if _, err := os.Stat(made.Path(rundir.CountsFile)); err != nil || attempts.HasPacks(made.Disk, made.Dir) {
 		t.Errorf("the run has ended: %v; it has packs: %t", err, attempts.HasPacks(made.Disk, made.Dir))
 	}

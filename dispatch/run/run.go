@@ -152,7 +152,9 @@ type Run struct {
 
 	isCanceled atomic.Bool // a person canceled the run
 	isDeleted  atomic.Bool // the run directory was found deleted at the end
-	isCopied   bool        // the hosts know a later dispatcher than the run directory does
+	// leavesFiles reports that the run has ended and its directory may have files for PackRest.
+	leavesFiles bool
+	isCopied    bool // the hosts know a later dispatcher than the run directory does
 }
 
 // Start begins to dispatch a run. If it returns no error, it owns o. Otherwise the caller must

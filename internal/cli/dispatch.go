@@ -181,6 +181,7 @@ func (d *dispatchSession) runToEnd(owned *run.Owned) (code int, err error) {
 			d.app.warn("%v", err)
 		}
 	}
+	d.run.PackRest()
 	return code, nil
 }
 
