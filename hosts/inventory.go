@@ -16,6 +16,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"dcs-tui/internal/account"
 	"dcs-tui/internal/text"
 	"dcs-tui/internal/trust"
 	"dcs-tui/jobs"
@@ -62,7 +63,7 @@ func ConfigDir() string {
 	if dir := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
 		return dir
 	}
-	if home, err := os.UserHomeDir(); err == nil {
+	if home, err := account.Home(); err == nil {
 		return filepath.Join(home, ".config")
 	}
 	return ""

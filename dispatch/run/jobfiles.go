@@ -11,6 +11,7 @@ import (
 	"dcs-tui/dispatch"
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/files"
+	"dcs-tui/internal/account"
 	"dcs-tui/jobs"
 )
 
@@ -53,8 +54,10 @@ func (r *Run) protected(o *Owned) []string {
 	if exe, err := os.Executable(); err == nil {
 		names = append(names, exe)
 	}
-	if home, err := os.UserHomeDir(); err == nil {
-		names = append(names, filepath.Join(home, ".ssh"))
+	for _, home := range []string{os.Getenv("HOME"), account.Current().Home} { // ssh uses the second one
+		if home != "" {
+			names = append(names, filepath.Join(home, ".ssh"))
+		}
 	}
 	here, err := os.Getwd()
 	var paths []string

@@ -13,6 +13,7 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/files"
+	"dcs-tui/internal/account"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -142,7 +143,7 @@ func workDirs(run *rundir.Run, inventory []*hosts.Host) []string {
 
 // removeWork removes the directories of the run in a work_dir on this machine.
 func removeWork(run *rundir.Run, inventory []*hosts.Host) error {
-	home, err := os.UserHomeDir()
+	home, err := account.Home()
 	if err != nil {
 		return nil
 	}

@@ -56,6 +56,18 @@ var Current = sync.OnceValue(func() User {
 	return u
 })
 
+// Home returns what a shell puts for ~: $HOME, or else the home directory in the user database, because
+// services and env -i leave $HOME unset.
+func Home() (string, error) {
+	if home := os.Getenv("HOME"); filepath.IsAbs(home) {
+		return home, nil
+	}
+	if home := Current().Home; home != "" {
+		return home, nil
+	}
+	return "", errors.New("there is no home directory: $HOME is not set, and the user database has none")
+}
+
 // Lookup returns the fields of an entry of the database "passwd" or "group", by name or number. It
 // asks getent about one that is not in the file in /etc. It may take lookupTimeout.
 func Lookup(database, key string) (fields []string, found bool) {

@@ -49,6 +49,25 @@ func TestCurrentIsInTheDatabase(t *testing.T) {
 	}
 }
 
+// TestHomeWithoutVariable checks that a process without $HOME, such as a service, has the home directory
+// of the user database.
+func TestHomeWithoutVariable(t *testing.T) {
+	t.Setenv("HOME", "/elsewhere")
+	if got, err := Home(); got != "/elsewhere" || err != nil {
+		t.Errorf("with $HOME: got %q, %v", got, err)
+	}
+	u, found := Find(strconv.Itoa(os.Getuid()))
+	if !found || u.Home == "" {
+		t.Skip("this user has no home directory in the database")
+	}
+	for _, unset := range []string{"", "relative"} {
+		t.Setenv("HOME", unset)
+		if got, err := Home(); got != u.Home || err != nil {
+			t.Errorf("HOME=%q: got %q, %v; want %q", unset, got, err, u.Home)
+		}
+	}
+}
+
 // TestFindIn checks malformed lines of passwd.
 func TestFindIn(t *testing.T) {
 	for text, want := range map[string]User{

@@ -161,7 +161,7 @@ var allowedImports = map[string][]string{
 	},
 	"internal/text":    {},
 	"observe/ask":      {"internal/text", "jobs", "jobs/action", "jobs/journal", "jobs/live", "jobs/rundir"},
-	"observe/runindex": {"jobs", "jobs/rundir"},
+	"observe/runindex": {"internal/account", "jobs", "jobs/rundir"},
 	"dispatch/inbox": {
 		"dispatch", "dispatch/sched", "dispatch/socket", "internal/text", "jobs", "jobs/action", "jobs/rundir",
 	},
@@ -174,6 +174,7 @@ var allowedImports = map[string][]string{
 		"dispatch/sched",
 		"dispatch/socket",
 		"hosts",
+		"internal/account",
 		"hosts/mirror",
 		"internal/platform",
 		"internal/text",

@@ -24,6 +24,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"dcs-tui/internal/account"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
@@ -52,7 +53,7 @@ type Index struct {
 func OfUser() Index {
 	state := os.Getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(state) {
-		home, err := os.UserHomeDir()
+		home, err := account.Home()
 		if err != nil {
 			return Index{}
 		}

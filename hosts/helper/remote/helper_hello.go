@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/account"
 	"dcs-tui/internal/zone"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
@@ -168,7 +169,7 @@ func (h *helper) prepare(hello *hosts.Hello) error {
 	hello.Sharing = h.sharing.current.Load()
 	h.probes, h.reads = newWorker(), newWorker()
 	if o.Check {
-		home, _ := os.UserHomeDir()
+		home, _ := account.Home()
 		if warning := ticketWarning(h.limits.site.root, home, h.dir, h.config.Cwd); warning != "" {
 			hello.Warnings = append(hello.Warnings, warning)
 		}
@@ -197,7 +198,7 @@ func (h *helper) setConfig(hello *hosts.Hello) {
 	}
 	cwd := o.Cwd
 	if cwd == "" {
-		cwd, _ = os.UserHomeDir()
+		cwd, _ = account.Home()
 	}
 	hello.GPUIDs = <-h.foundGPUs
 	hello.GPUs = len(hello.GPUIDs)
@@ -231,7 +232,7 @@ func (h *helper) shareDir() string { return cmp.Or(h.open.ShareDir, defaultShare
 
 // workPath returns the absolute path of work_dir on this host. "" is the default.
 func workPath(work string) (string, error) {
-	home, herr := os.UserHomeDir()
+	home, herr := account.Home()
 	switch {
 	case work == "":
 		work = "~/.dcs-tui"
