@@ -136,16 +136,18 @@ func memoryLimit(dirs []string) (limit, left int64) {
 	limit, left = math.MaxInt64, math.MaxInt64
 	for _, dir := range dirs {
 		names := []string{"memory.max", "memory.current", "inactive_file"}
-		if _, err := os.Stat(filepath.Join(dir, names[0])); err != nil {
+		var buf [32]byte
+		k, err := procStart(filepath.Join(dir, names[0]), buf[:])
+		if err != nil {
 			names = []string{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}
+			k, _ = procStart(filepath.Join(dir, names[0]), buf[:])
 		}
-		b, err := os.ReadFile(filepath.Join(dir, names[0]))
-		n, noNumber := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
-		if err != nil || noNumber != nil || n <= 0 { // "max"
+		n, err := strconv.ParseInt(strings.TrimSpace(string(buf[:k])), 10, 64)
+		if err != nil || n <= 0 { // "max"
 			continue
 		}
-		used, _ := os.ReadFile(filepath.Join(dir, names[1]))
-		stat, _ := os.ReadFile(filepath.Join(dir, "memory.stat"))
+		used := readProcFile(filepath.Join(dir, names[1]))
+		stat := readProcFile(filepath.Join(dir, "memory.stat"))
 		var caches int64
 		for line := range bytes.Lines(stat) {
 			if rest, found := bytes.CutPrefix(line, []byte(names[2]+" ")); found {

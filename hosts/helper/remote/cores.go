@@ -136,7 +136,7 @@ func coresInUse(dirfd int, dir, ours string) (used map[int]int, err error) {
 		}
 		cpus, _ := parseCPUs(fields.CPUs)
 		for _, cpu := range cpus {
-			if u := (use{f.owner(), cpu}); u.user == os.Getuid() || !seen[u] {
+			if u := (use{f.owner(), cpu}); u.user == ownUID || !seen[u] {
 				seen[u] = true
 				used[cpu]++
 			}

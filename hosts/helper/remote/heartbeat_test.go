@@ -229,6 +229,7 @@ func TestMeterSkipsForeignProcesses(t *testing.T) {
 		}
 	}
 	m.foreign[1<<22+1] = true
+	m.older = 0 // it lists all processes
 	m.trees(roots)
 	if m.foreign[1<<22+1] {
 		t.Error("the number of a process that is gone is still skipped")
@@ -242,28 +243,32 @@ func TestMeterSkipsForeignProcesses(t *testing.T) {
 	}
 }
 
-// TestMeterListsProcessesOnlyAfterAStart checks that a look without a new process reads only those
-// outside of foreign trees, and that a number that may be reused is read again.
-func TestMeterListsProcessesOnlyAfterAStart(t *testing.T) {
+// TestMeterListsProcessesOnlyIfManyAreNew checks that a look reads only the processes outside of foreign
+// trees and the new ones, that a number that may be reused is read again, and that a process that was
+// not visible yet is found later.
+func TestMeterListsProcessesOnlyIfManyAreNew(t *testing.T) {
 	parent := os.Getppid()
 	for _, c := range []struct {
-		name         string
-		last, newest int
-		lists, reads bool
+		name                string
+		older, last, newest int
+		lists, reads        bool
 	}{
-		{"no process was started", parent + 1, parent + 1, false, false},
-		{"others were started", parent, parent + 5, true, false},
-		{"it may be reused", parent - 1, parent, true, true},
-		{"it may be reused after the largest number", parent + 5, parent, true, true},
-		{"it may be reused before the largest number", parent - 1, parent - 2, true, true},
-		{"smaller numbers were reused", parent, parent - 1, true, false},
-		{"the newest number is not known", 0, 0, true, false},
+		{"no process was started", parent + 1, parent + 1, parent + 1, false, false},
+		{"others were started", parent, parent, parent + 1, false, false},
+		{"many others were started", parent, parent, parent + maxProbed + 1, true, false},
+		{"it may be reused", parent - 1, parent - 1, parent, false, true},
+		{"it was not visible at the last look", parent - 1, parent, parent + 1, false, true},
+		{"it may be reused after the largest number", parent + 5, parent + 5, parent, true, true},
+		{"it may be reused before the largest number", parent - 1, parent - 1, parent - 2, true, true},
+		{"smaller numbers were reused", parent, parent, parent - 1, true, false},
+		{"the newest number is not known", 0, 0, 0, true, false},
 	} {
-		m := meter{newest: c.last, foreign: map[int]bool{parent: true}}
+		m := meter{older: c.older, newest: c.last, foreign: map[int]bool{parent: true}}
 		table := m.scan(c.newest)
-		_, lists := table[os.Getpid()]
+		_, lists := table[1]
 		_, reads := table[parent]
-		if lists != c.lists || reads != c.reads || m.foreign[parent] == c.reads || m.newest != c.newest {
+		if lists != c.lists || reads != c.reads || m.foreign[parent] == c.reads || m.newest != c.newest ||
+			m.older != c.last {
 			t.Errorf("%s: lists %t, reads the foreign process %t, it stays foreign %t; want %t, %t, %t", c.name, lists,
 				reads, m.foreign[parent], c.lists, c.reads, !c.reads)
 		}

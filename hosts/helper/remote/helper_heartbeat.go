@@ -182,13 +182,16 @@ type meter struct {
 	rates      map[int]float64 // by supervisor: cores that its tree used between the last two calls; empty: unknown
 	foreign    map[int]bool    // pids outside of the trees, which need not be read each time
 	others     []int           // pids of the other processes at the last scan
-	newest     int             // number of the newest process or thread at the last scan; 0: unknown
-	scans      int
+	// Numbers of the newest process or thread at the last scan, and at the one before; 0: unknown.
+	newest, older int
+	scans         int
 }
 
 const (
-	foreignRescan = 200 // scans after which all processes are read again, in case all numbers were reused
-	quietCores    = 0.5 // with fewer busy cores it does not matter who uses them
+	foreignRescan = 200  // scans after which all processes are read again, in case all numbers were reused
+	maxProbed     = 1024 // numbers of new processes and threads up to which each is probed
+	maxForeign    = 4096 // foreign processes from which on all processes are listed each time
+	quietCores    = 0.5  // with fewer busy cores it does not matter who uses them
 )
 
 // measure returns the number of cores that were busy since the last call, in all and in the
@@ -237,7 +240,7 @@ func (m *meter) trees(roots map[int]bool) map[int]uint64 {
 		}
 	}
 	if m.foreign == nil || m.scans%foreignRescan == 1 {
-		m.foreign, m.newest = map[int]bool{}, 0
+		m.foreign, m.newest, m.older = map[int]bool{}, 0, 0
 	}
 	_, newest := loadAverages() // before the scan, which thus has all processes up to this one
 	t := m.scan(newest)
@@ -263,22 +266,29 @@ func (m *meter) trees(roots map[int]bool) map[int]uint64 {
 	return sums
 }
 
-// scan takes a snapshot without foreign processes. It lists all processes only if one was started
-// since the last scan, because newest has changed. Numbers are given in ascending order, so it knows
-// which ones may be reused.
+// scan takes a snapshot without foreign processes. newest is the number of the newest process or thread.
+// Numbers are given in ascending order, so scan knows which ones are new or reused. It lists all
+// processes only if there are many of them, because that takes a millisecond for a few hundred
+// processes. A process that is just being created gets its number before it is visible, so numbers
+// are probed twice.
 func (m *meter) scan(newest int) table {
-	last := m.newest
-	m.newest = newest
-	if last != 0 && last == newest {
-		return readProcs(m.others)
+	first := m.older
+	m.older, m.newest = m.newest, newest
+	isNew := func(pid int) bool { return first < pid && pid <= newest }
+	if first > newest {
+		isNew = func(pid int) bool { return first < pid || pid <= newest }
 	}
-	maps.DeleteFunc(m.foreign, func(pid int, _ bool) bool {
-		if last <= newest {
-			return last < pid && pid <= newest
+	maps.DeleteFunc(m.foreign, func(pid int, _ bool) bool { return isNew(pid) })
+	if first == 0 || first > newest || newest-first > maxProbed || len(m.foreign) > maxForeign {
+		return scan(m.foreign)
+	}
+	pids := m.others
+	for pid := first + 1; pid <= newest; pid++ {
+		if unix.Tgkill(pid, pid, 0) != unix.ESRCH { // it is a process and not a thread
+			pids = append(pids, pid)
 		}
-		return last < pid || pid <= newest
-	})
-	return scan(m.foreign)
+	}
+	return readProcs(pids)
 }
 
 // topAbove returns the nearest ancestor of p that is one of the roots or is not in t.

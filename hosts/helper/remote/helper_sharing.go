@@ -118,7 +118,7 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 		if active {
 			err = s.claim.write(dirfd, dir, claimText{run: h.config.Run, group: own, name: h.config.RunName,
 				want: request.Want, weight: request.Weight, slots: request.Rule,
-				used: int(100*s.usage.Mean(os.Getuid()) + 0.5)})
+				used: int(100*s.usage.Mean(ownUID) + 0.5)})
 		}
 	}
 	var invalid map[string]string
@@ -140,7 +140,7 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 	me := indexOfOwn(claims, own)
 	if me < 0 { // compute the part that the run would get
 		me = len(claims)
-		claims = append(claims, seenClaim{SlotClaim: hosts.SlotClaim{User: os.Getuid(), Run: own, Weight: 1,
+		claims = append(claims, seenClaim{SlotClaim: hosts.SlotClaim{User: ownUID, Run: own, Weight: 1,
 			Want: h.slots}})
 	}
 	list := plainClaims(claims)
@@ -245,7 +245,7 @@ func (s *sharing) countUsage(dirfd int, dir string, halfLife time.Duration, slot
 	}
 	now := uptime()
 	updateUsage(&s.usage, dirfd, dir, now, halfLife, slots, claims, active)
-	s.usage.SetUsed(os.Getuid(), claims)
+	s.usage.SetUsed(ownUID, claims)
 	s.offers.Mark(now, slots, claims, me)
 }
 
@@ -307,7 +307,7 @@ func usersOf(claims []seenClaim, gpus map[int][]int, own string) (list []hosts.S
 		if !slices.Contains(u.Runs, c.name) { // several hosts of a run can be one machine
 			u.Runs = append(u.Runs, c.name)
 		}
-		if c.User == os.Getuid() && c.Run != own && c.Held > 0 && !slices.Contains(u.OwnRuns, c.name) {
+		if c.User == ownUID && c.Run != own && c.Held > 0 && !slices.Contains(u.OwnRuns, c.name) {
 			u.OwnRuns = append(u.OwnRuns, c.name)
 		}
 	}

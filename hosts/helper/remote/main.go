@@ -28,6 +28,10 @@ const (
 	wordSuspend = "__suspend"
 )
 
+// ownUID is our user. It is kept because a look at the claims of a host needs it hundreds of times, and
+// each call of os.Getuid is a system call.
+var ownUID = os.Getuid()
+
 // Main runs the host side of the program. args[0] is the subcommand: "__host" (the helper,
 // with frames on standard input and output), "__slot" (a supervisor), "__suspend" (the
 // suspender), or "__sum" (prints the SHA-256 of the executable in hex). It returns the exit
@@ -90,7 +94,7 @@ type limits struct {
 
 // defaultLimits are the limits outside of tests.
 var defaultLimits = limits{silence: 30 * time.Second, storeTimeout: time.Minute, heartbeat: 3 * time.Second,
-	lastSlot: hosts.LastSlotDelay, site: site{selfUID: os.Getuid()}}
+	lastSlot: hosts.LastSlotDelay, site: site{selfUID: ownUID}}
 
 // uptime returns CLOCK_BOOTTIME. It includes the time during which the machine sleeps, so
 // that a lease also runs out on a suspended laptop.

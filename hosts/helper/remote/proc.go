@@ -324,7 +324,7 @@ func (h *hung) ownProcs() (out []proc) {
 	defer h.mu.Unlock()
 	for pid := range h.pids {
 		var st unix.Stat_t
-		if unix.Stat(fmt.Sprintf("/proc/%d", pid), &st) == nil && int(st.Uid) == os.Getuid() {
+		if unix.Stat(fmt.Sprintf("/proc/%d", pid), &st) == nil && int(st.Uid) == ownUID {
 			out = append(out, proc{pid: pid})
 		}
 	}

@@ -228,7 +228,7 @@ func countLimits(margin int64) (list []countLimit) {
 	if unix.Getrlimit(unix.RLIMIT_NPROC, &r) == nil && r.Cur < math.MaxInt64 && isUserLimited() {
 		limit := int64(r.Cur)
 		if all >= limit-margin {
-			list = append(list, countLimit{jobs.LimitUser, limit, numUserTasks(os.Getuid())})
+			list = append(list, countLimit{jobs.LimitUser, limit, numUserTasks(ownUID)})
 		}
 	}
 	return list
@@ -274,7 +274,7 @@ func isUserLimited() bool {
 	_, rest, _ := bytes.Cut(procFile(os.Getpid(), "status"), []byte("\nCapEff:"))
 	caps, _, _ := bytes.Cut(bytes.TrimSpace(rest), []byte("\n"))
 	set, err := strconv.ParseUint(string(caps), 16, 64)
-	return os.Getuid() != 0 && (err != nil || set&exempting == 0)
+	return ownUID != 0 && (err != nil || set&exempting == 0)
 }
 
 // numUserTasks returns the number of processes and threads of a user.

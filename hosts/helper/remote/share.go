@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -55,7 +54,7 @@ type byteRange struct{ from, n int64 }
 // holdFile creates a file whose name begins with prefix. It locks the ranges and writes the text
 // before anybody else can open the file.
 func holdFile(dirfd int, dir, prefix string, text []byte, ranges ...byteRange) (f heldFile, err error) {
-	name := prefix + strconv.Itoa(os.Getuid()) + "." + rand.Text()[:12]
+	name := prefix + strconv.Itoa(ownUID) + "." + rand.Text()[:12]
 	const flags = unix.O_RDWR | unix.O_NONBLOCK | unix.O_CREAT | unix.O_EXCL
 	fd, err := openat(dirfd, name, flags, 0o600)
 	if err != nil {
@@ -185,7 +184,7 @@ func eachShared(dirfd int, dir, prefix string, look func(*sharedFile), ignored f
 		return err
 	}
 	users, seen := map[uint32]int{}, map[[2]uint64]bool{}
-	buf := make([]byte, 32<<10)
+	buf := make([]byte, 8<<10)
 	var names []string
 	for {
 		n, err := readdir(dirfd, dir, buf)
@@ -202,7 +201,7 @@ func eachShared(dirfd int, dir, prefix string, look func(*sharedFile), ignored f
 			if statat(dirfd, name, &f.st, unix.AT_SYMLINK_NOFOLLOW) != nil || seen[f.inode()] {
 				continue
 			}
-			if f.owner() != os.Getuid() {
+			if f.owner() != ownUID {
 				users[f.st.Uid]++
 				if users[f.st.Uid] > filesOfUser {
 					ignored(name, tooManyError{f.owner()})
@@ -234,7 +233,7 @@ func eachShared(dirfd int, dir, prefix string, look func(*sharedFile), ignored f
 // tend does what our files need: one whose holder lives is kept from cleaners, and one whose holder
 // is gone is removed.
 func (f *sharedFile) tend(dirfd int, held bool) {
-	if f.owner() != os.Getuid() {
+	if f.owner() != ownUID {
 		return
 	}
 	age := time.Since(time.Unix(f.st.Mtim.Unix()))

@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -115,7 +114,7 @@ type seenClaim struct {
 }
 
 // isOwn reports whether these are claims of our user and this group.
-func (c *seenClaim) isOwn(group string) bool { return c.User == os.Getuid() && c.Run == group }
+func (c *seenClaim) isOwn(group string) bool { return c.User == ownUID && c.Run == group }
 
 // indexOfOwn returns the index of the claims of our user and this group, or -1.
 func indexOfOwn(claims []seenClaim, group string) int {
@@ -154,7 +153,7 @@ func readClaims(dirfd int, dir, own, run string) (claims []seenClaim, invalid ma
 		case perr != nil:
 			ignored(f.name, fmt.Errorf("its text, by %s, cannot be read: %w", userName(f.owner()), perr))
 			return
-		case f.owner() == os.Getuid() && text.run == run && text.group != own:
+		case f.owner() == ownUID && text.run == run && text.group != own:
 			return
 		}
 		key := [2]string{strconv.Itoa(f.owner()), text.group}

@@ -44,7 +44,7 @@ func updateUsage(u *hosts.SlotUsage, dirfd int, dir string, now, halfLife time.D
 	if u.At != 0 && now-u.At < usageInterval {
 		return
 	}
-	observe := func() { u.Observe(now, halfLife, slots, os.Getuid(), claims) }
+	observe := func() { u.Observe(now, halfLife, slots, ownUID, claims) }
 	fd, name, err := openUsage(dirfd, dir, writes)
 	if err != nil {
 		observe()
@@ -92,14 +92,14 @@ func openUsage(dirfd int, dir string, create bool) (fd int, name string, err err
 	if err != nil {
 		return -1, "", err
 	}
-	prefix := usagePrefix + strconv.Itoa(os.Getuid()) + "."
+	prefix := usagePrefix + strconv.Itoa(ownUID) + "."
 	slices.Sort(names) // all helpers take the first one
 	for _, name := range names {
 		if !strings.HasPrefix(name, prefix) {
 			continue
 		}
 		var st unix.Stat_t
-		if statat(dirfd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || int(st.Uid) != os.Getuid() {
+		if statat(dirfd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || int(st.Uid) != ownUID {
 			continue
 		}
 		fd, err := openat(dirfd, name, unix.O_RDWR|unix.O_NONBLOCK, 0)
@@ -122,7 +122,7 @@ func openUsage(dirfd int, dir string, create bool) (fd int, name string, err err
 // isUsageFile reports whether an open file can be overwritten as a record of ours.
 func isUsageFile(fd int, name string) bool {
 	var st unix.Stat_t
-	if fstat(fd, name, &st) != nil || int(st.Uid) != os.Getuid() || st.Nlink != 1 ||
+	if fstat(fd, name, &st) != nil || int(st.Uid) != ownUID || st.Nlink != 1 ||
 		st.Mode&(unix.S_IFMT|0o777) != unix.S_IFREG|0o600 {
 		return false
 	}

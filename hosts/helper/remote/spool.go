@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -106,7 +105,7 @@ func checkOwnDir(dir string) (mode uint32, err error) {
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return 0, fmt.Errorf("%s is not a directory; remove it", dir)
 	}
-	if int(st.Uid) != os.Getuid() {
+	if int(st.Uid) != ownUID {
 		return 0, fmt.Errorf("%s belongs to user %d, not to us; remove it or set another work_dir", dir, st.Uid)
 	}
 	return st.Mode, nil
@@ -116,7 +115,7 @@ func checkOwnDir(dir string) (mode uint32, err error) {
 // nor to root: its owner could replace what we create in it.
 func checkOwner(dir string) error {
 	st, err := stat(dir)
-	if err == nil && st.Uid != 0 && int(st.Uid) != os.Getuid() {
+	if err == nil && st.Uid != 0 && int(st.Uid) != ownUID {
 		err = fmt.Errorf("%s belongs to user %d, not to us; set another work_dir for this host", dir, st.Uid)
 	}
 	return err

@@ -430,7 +430,7 @@ func findScopes() string {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), scopeTimeout)
 	defer cancel()
-	if !isLingering(os.Getuid()) {
+	if !isLingering(ownUID) {
 		return ""
 	}
 	const limit = 64 << 20
