@@ -324,6 +324,55 @@ func TestNoDamageHidesAPackedAttempt(t *testing.T) {
 	}
 }
 
+// TestAPackOfAJobDoesNotPassForOurs checks that a file that a job has made with the name of a pack is never
+// read instead of the pack that has the output: both are named, and other files are still read. A second
+// pack of the same files, which a killed packer leaves, is none.
+func TestAPackOfAJobDoesNotPassForOurs(t *testing.T) {
+	for _, name := range []string{"000.0.zip", "000.zzzzzzzzzzzzzzzzzzzzzzzzzzz.zip"} { // before and after ours
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t)
+			one, two := attemptID(1, 1), attemptID(2, 1)
+			for _, id := range []jobs.AttemptID{one, two} {
+				p.exit(id, "h", jobs.Outcome{})
+				p.put(id, jobs.FileOut, []byte("ours"))
+			}
+			packer := &attempts.Packer{Disk: rundir.WithoutPacks(rundir.OS), Dir: p.dir, Run: run, May: all}
+			if n, err := packer.Pack("000"); n != 2 || err != nil {
+				t.Fatalf("packed %d attempts, %v", n, err)
+			}
+			above := filepath.Join(p.dir, "attempts")
+			packs, err := filepath.Glob(filepath.Join(above, "000.*.zip"))
+			must(t, err)
+			copied, err := os.ReadFile(packs[0])
+			must(t, err)
+			must(t, os.WriteFile(filepath.Join(above, "000.copy.zip"), copied, 0o600))
+			read := func(id jobs.AttemptID) string {
+				d := rundir.WithPacks(rundir.WithoutPacks(rundir.OS)) // as another process
+				b, err := rundir.ReadFile(d, p.path(id, jobs.FileOut))
+				if err != nil {
+					return err.Error()
+				}
+				return string(b)
+			}
+			if got := read(one); got != "ours" {
+				t.Errorf("with a copy: %s", got)
+			}
+			var fake bytes.Buffer
+			z := zip.NewWriter(&fake)
+			w, err := z.CreateHeader(&zip.FileHeader{Name: "1.1.out", Method: zip.Store})
+			must(t, err)
+			_, err = w.Write([]byte("fake"))
+			must(t, errors.Join(err, z.Close(), os.WriteFile(filepath.Join(above, name), fake.Bytes(), 0o600)))
+			if got := read(one); !strings.Contains(got, name) || !strings.Contains(got, "has another 1.1.out") {
+				t.Errorf("with a pack of a job: %s", got)
+			}
+			if got := read(two); got != "ours" {
+				t.Errorf("another output: %s", got)
+			}
+		})
+	}
+}
+
 // archive returns a zip archive with a directory of n entries without names. Its end claims that it has
 // the given numbers of bytes and entries.
 func archive(n int, size uint32, entries uint16) []byte {

@@ -43,12 +43,13 @@ type packDisk struct {
 	Disk
 
 	mu    sync.Mutex
-	known map[string]*packIndex // by path, at most maxPacks
+	known map[string]*packIndex // by directory of attempts, at most maxIndexes
 	order []string              // of known, the oldest first
 }
 
-// maxPacks bounds the packs whose indexes are kept. Readers go from job to job, so few are enough.
-const maxPacks = 32
+// maxIndexes bounds the directories whose indexes are kept. Readers go from job to job, so few are
+// enough.
+const maxIndexes = 16
 
 // maxPackDirectory bounds what is read of a file before it proves to be a pack, in bytes: mostly the
 // directory at its end.
@@ -62,14 +63,16 @@ const maxPacked = 1 << 18
 // damaged. It follows the path.
 var ErrDamagedPack = errors.New("is not a whole archive of dcs-tui")
 
-// packIndex locates the files in a pack.
+// packIndex locates the files in the packs of a directory of attempts.
 type packIndex struct {
-	path  string
+	packs map[string]bool // paths of those that were read
 	files map[string]packedFile
 }
 
 // packedFile is a file in a pack.
 type packedFile struct {
+	pack     string // path
+	rival    string // path of a pack with another file of this name; "": none
 	name     string
 	at, size int64
 	sum      uint32 // IEEE
@@ -89,9 +92,10 @@ func isShardDir(dir string) bool {
 	return isShard(filepath.Base(dir)) && filepath.Base(filepath.Dir(dir)) == AttemptsDir
 }
 
-// packs calls use for the packs of a directory of attempts until it returns true. Packs that cannot
-// be read are left out, and reported in the error. It is ErrDamagedPack only if all others were read.
-func (d *packDisk) packs(shardDir string, use func(*packIndex) bool) error {
+// readPacks reads the indexes of the packs of a directory of attempts that are not known yet. Packs that
+// cannot be read are left out, and reported in the error. It is ErrDamagedPack only if all others were
+// read.
+func (d *packDisk) readPacks(shardDir string) error {
 	above, shard := filepath.Split(shardDir)
 	names, err := d.Disk.Names(above)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -99,81 +103,90 @@ func (d *packDisk) packs(shardDir string, use func(*packIndex) bool) error {
 	}
 	var damaged error
 	for _, name := range names {
-		if of, ok := PackedName(name); !ok || of != shard {
+		path := filepath.Join(above, name)
+		if of, ok := PackedName(name); !ok || of != shard || d.knows(shardDir, path) {
 			continue
 		}
-		index, ierr := d.index(filepath.Join(above, name))
+		files, ierr := readPackIndex(d.Disk, path)
 		switch {
 		case isAny(ierr, ErrNotRegular, syscall.EISDIR, syscall.ENXIO): // a socket; none of them was ever a pack
 		case errors.Is(ierr, ErrDamagedPack):
 			damaged = errors.Join(damaged, ierr)
 		case ierr != nil:
 			err = errors.Join(err, ierr)
-		case use(index):
-			return nil
+		default:
+			d.add(shardDir, path, files)
 		}
 	}
 	return cmp.Or(err, damaged)
 }
 
-// index returns the index of a pack. It reads each pack once, as long as it is among the last ones.
-func (d *packDisk) index(path string) (*packIndex, error) {
-	d.mu.Lock()
-	index := d.known[path]
-	d.mu.Unlock()
-	if index != nil {
-		return index, nil
-	}
-	index, err := readPackIndex(d.Disk, path)
-	if err != nil {
-		return nil, err
-	}
+// knows reports whether a pack was read. A pack never changes.
+func (d *packDisk) knows(shardDir, path string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.known[path] == nil {
-		d.known[path], d.order = index, append(d.order, path)
+	index := d.known[shardDir]
+	return index != nil && index.packs[path]
+}
+
+// add adds the files of a pack to the index of its directory. Two packs may have the same file, if a
+// packer was killed before it had removed what it had packed.
+func (d *packDisk) add(shardDir, path string, files map[string]packedFile) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	index := d.known[shardDir]
+	if index == nil {
+		index = &packIndex{map[string]bool{}, files}
+		d.known[shardDir], d.order = index, append(d.order, shardDir)
 	}
-	for len(d.order) > maxPacks {
+	index.packs[path] = true
+	for name, f := range files {
+		switch is, there := index.files[name]; {
+		case !there:
+			index.files[name] = f
+		case is.pack != path && (is.size != f.size || is.sum != f.sum):
+			is.rival = path
+			index.files[name] = is
+		}
+	}
+	for len(d.order) > maxIndexes {
 		delete(d.known, d.order[0])
 		d.order = d.order[1:]
 	}
-	return index, nil
 }
 
-// knownFile finds a file in the packs whose indexes are kept. They never change, so this needs no
-// look at the disk.
-func (d *packDisk) knownFile(shardDir, name string) (*packIndex, packedFile, bool) {
+// knownFile finds a file in the packs whose indexes are kept. This needs no look at the disk.
+func (d *packDisk) knownFile(shardDir, name string) (f packedFile, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, path := range d.order {
-		if strings.HasPrefix(path, shardDir+".") {
-			if f, ok := d.known[path].files[name]; ok {
-				return d.known[path], f, true
-			}
-		}
+	if index := d.known[shardDir]; index != nil {
+		f, ok = index.files[name]
 	}
-	return nil, packedFile{}, false
+	return f, ok
 }
 
 // find returns a file in a pack. first is the error without packs, which is returned if no pack has
-// the file.
-func (d *packDisk) find(path string, first error) (index *packIndex, f packedFile, err error) {
+// the file. A job may have made a file with the name of a pack: if packs differ, find returns neither.
+func (d *packDisk) find(path string, first error) (f packedFile, err error) {
 	dir, name := filepath.Dir(path), filepath.Base(path)
 	if !errors.Is(first, fs.ErrNotExist) || !isShardDir(dir) {
-		return nil, f, first
+		return f, first
 	}
-	index, f, ok := d.knownFile(dir, name)
+	f, ok := d.knownFile(dir, name)
 	if !ok {
-		err = d.packs(dir, func(in *packIndex) bool {
-			index = in
-			f, ok = in.files[name]
-			return ok
-		})
+		err = d.readPacks(dir)
+		f, ok = d.knownFile(dir, name)
 	}
-	if !ok && err == nil {
+	switch {
+	case f.rival != "":
+		return f, fmt.Errorf("%s or %s %w: each has another %s; move away the one that a job has made", f.pack, f.rival,
+			ErrDamagedPack, name)
+	case ok:
+		return f, nil
+	case err == nil:
 		err = first
 	}
-	return index, f, err
+	return f, err
 }
 
 func (d *packDisk) OpenFile(path string, flag int, perm fs.FileMode) (File, error) {
@@ -181,15 +194,15 @@ func (d *packDisk) OpenFile(path string, flag int, perm fs.FileMode) (File, erro
 	if err == nil || flag&(os.O_WRONLY|os.O_RDWR|os.O_CREATE) != 0 {
 		return plain, err
 	}
-	index, f, err := d.find(path, err)
+	f, err := d.find(path, err)
 	if err != nil {
 		return nil, err
 	}
-	pack, err := d.Disk.OpenFile(index.path, os.O_RDONLY, 0)
+	pack, err := d.Disk.OpenFile(f.pack, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}
-	return &openPacked{pack, io.NewSectionReader(pack, f.at, f.size), f, index.path}, nil
+	return &openPacked{pack, io.NewSectionReader(pack, f.at, f.size), f}, nil
 }
 
 func (d *packDisk) Names(dir string) ([]string, error) {
@@ -197,23 +210,21 @@ func (d *packDisk) Names(dir string) ([]string, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) || !isShardDir(dir) {
 		return names, err
 	}
-	var packed map[string]bool
-	perr := d.packs(dir, func(in *packIndex) bool {
-		if packed == nil {
-			packed = make(map[string]bool, len(in.files)+len(names))
-			for _, name := range names {
-				packed[name] = true
-			}
-		}
-		for name := range in.files {
-			packed[name] = true
-		}
-		return false
-	})
-	if packed != nil {
-		return slices.Sorted(maps.Keys(packed)), perr
+	perr := d.readPacks(dir)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	index := d.known[dir]
+	if index == nil {
+		return names, errors.Join(err, perr)
 	}
-	return names, errors.Join(err, perr)
+	all := make(map[string]bool, len(index.files)+len(names))
+	for _, name := range names {
+		all[name] = true
+	}
+	for name := range index.files {
+		all[name] = true
+	}
+	return slices.Sorted(maps.Keys(all)), perr
 }
 
 func (d *packDisk) Stat(path string) (fs.FileInfo, error)  { return d.stat(path, d.Disk.Stat) }
@@ -224,7 +235,7 @@ func (d *packDisk) stat(path string, plain func(string) (fs.FileInfo, error)) (f
 	if err == nil {
 		return info, nil
 	}
-	_, f, err := d.find(path, err)
+	f, err := d.find(path, err)
 	if err != nil {
 		return nil, err
 	}
@@ -235,8 +246,8 @@ func isAny(err error, some ...error) bool {
 	return slices.ContainsFunc(some, func(e error) bool { return errors.Is(err, e) })
 }
 
-// readPackIndex reads the index of a pack.
-func readPackIndex(d Disk, path string) (*packIndex, error) {
+// readPackIndex reads which files a pack has.
+func readPackIndex(d Disk, path string) (map[string]packedFile, error) {
 	f, err := d.OpenFile(path, os.O_RDONLY, 0)
 	switch {
 	case errors.Is(err, syscall.ELOOP): // what it leads to may be one
@@ -250,17 +261,17 @@ func readPackIndex(d Disk, path string) (*packIndex, error) {
 		return nil, err
 	}
 	in := &directoryReader{pack: f, size: size, left: maxPackDirectory}
-	files, err := readPackFiles(in, size)
+	files, err := readPackFiles(in, path, size)
 	switch {
 	case in.failure != nil: // it proves nothing about the content
 		return nil, in.failure
 	case err != nil:
 		return nil, fmt.Errorf("%s %w: %w", path, ErrDamagedPack, err)
 	}
-	return &packIndex{path, files}, nil
+	return files, nil
 }
 
-func readPackFiles(in *directoryReader, size int64) (map[string]packedFile, error) {
+func readPackFiles(in *directoryReader, path string, size int64) (map[string]packedFile, error) {
 	if err := checkPackEnd(in, size); err != nil {
 		return nil, err
 	}
@@ -283,7 +294,7 @@ func readPackFiles(in *directoryReader, size int64) (map[string]packedFile, erro
 			e.CompressedSize64 != e.UncompressedSize64 || n < 0 || n > size-at {
 			return nil, zip.ErrFormat
 		}
-		files[e.Name] = packedFile{e.Name, at, n, e.CRC32, e.Modified}
+		files[e.Name] = packedFile{pack: path, name: e.Name, at: at, size: n, sum: e.CRC32, modified: e.Modified}
 	}
 	return files, nil
 }
@@ -350,7 +361,6 @@ type openPacked struct {
 	pack File
 	*io.SectionReader
 	info packedFile
-	path string // of the pack
 }
 
 // ReadAt checks the content if it is read at once, as that of a status file: what a damaged one shows
@@ -359,7 +369,7 @@ func (f *openPacked) ReadAt(b []byte, at int64) (int, error) {
 	n, err := f.SectionReader.ReadAt(b, at)
 	isWhole := (err == nil || err == io.EOF) && at == 0 && int64(n) == f.info.size
 	if isWhole && strings.HasSuffix(f.info.name, statusSuffix) && crc32.ChecksumIEEE(b[:n]) != f.info.sum {
-		err = fmt.Errorf("%s %w: %s is damaged", f.path, ErrDamagedPack, f.info.name)
+		err = fmt.Errorf("%s %w: %s is damaged", f.info.pack, ErrDamagedPack, f.info.name)
 	}
 	return n, err
 }
