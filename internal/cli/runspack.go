@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"maps"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +18,8 @@ func (a *app) packCmd() *cobra.Command {
 		Short: "Move the small outputs of finished runs into archives",
 		Long: `Move the outputs and status files of the jobs of finished runs into archives, one for up to 1,000 jobs,
 because many file systems limit the number of files of a user. All commands read the outputs there, and
-unzip extracts them.`,
+unzip extracts them. Hosts that do not see the run directory pack the files of large runs themselves, when
+such a run ends.`,
 		Example:           "dcs-tui runs pack sweep-20260314-1502",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completeMany(completeAnyRun),
@@ -42,6 +45,10 @@ func (a *app) runPack(args []string) error {
 			continue
 		}
 		a.con.Line(name + ": the files of " + text.Plural(packed, "attempt") + " were packed")
+		if apart := slices.Sorted(maps.Keys(runDir.HostDirs())); len(apart) > 0 {
+			a.con.Line(name + ": the files of other attempts are on " + text.Line(text.List(apart, 4)) +
+				", and this command does not pack them there")
+		}
 	}
 	return nil
 }
