@@ -57,7 +57,7 @@ type agent struct {
 	// The core has handled HostUp; before the first ping, because withdrawals must precede it.
 	upHandled       bool
 	pings           int64
-	pingTimer       *time.Timer // expires if no heartbeat has caused a ping
+	pingTimer       *time.Timer // expires after pingTimeout without a ping
 	pingedAt        time.Time
 	answeredAt      time.Time            // time of the last heartbeat of a host that receives pings
 	keptAt          time.Time            // time of the last keepalive
@@ -133,7 +133,7 @@ func (a *agent) enqueue(command any) bool {
 }
 
 func (a *agent) run() {
-	a.pingTimer = time.NewTimer(a.pingInterval() + lateHeartbeat)
+	a.pingTimer = time.NewTimer(a.pingTimeout())
 	defer func() {
 		a.pingTimer.Stop()
 		a.hangUp()
@@ -161,7 +161,7 @@ func (a *agent) run() {
 			a.handleLinkDown(&hosts.Error{Host: a.name, Class: hosts.Broken,
 				Err: fmt.Errorf("it does not accept commands: more than %d are waiting", maxCommands)})
 		case <-a.pingTimer.C:
-			a.pingTimer.Reset(a.pingInterval() + lateHeartbeat)
+			a.pingTimer.Reset(a.pingTimeout())
 			if a.upHandled {
 				a.ping()
 			}
@@ -248,7 +248,7 @@ func (a *agent) sendHost(m hosts.Message) {
 func (a *agent) ping() {
 	a.pings++
 	a.pingedAt = time.Now()
-	a.pingTimer.Reset(a.pingInterval() + lateHeartbeat)
+	a.pingTimer.Reset(a.pingTimeout())
 	lease := a.hostClock()
 	if lease > 0 { // otherwise the host's clock is unknown
 		lease += a.lease()
@@ -265,6 +265,13 @@ func (a *agent) lease() time.Duration {
 // pingInterval returns the interval at which pings extend the lease.
 func (a *agent) pingInterval() time.Duration {
 	return min(max(minPingInterval, a.lease()/10), maxPingInterval)
+}
+
+// pingTimeout returns how long after a ping the next one is sent if no heartbeat causes it. A ping that a
+// heartbeat causes extends the lease after the heartbeat before, which the core has handled, so that much
+// of a short lease has passed by then.
+func (a *agent) pingTimeout() time.Duration {
+	return max(time.Second, min(a.pingInterval()+lateHeartbeat, (a.lease()-a.heartbeat)/2))
 }
 
 // handleHeartbeat does what is due when a heartbeat arrives. ping is the number that it has.

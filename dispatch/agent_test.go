@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -18,6 +19,7 @@ type linkWorker struct {
 	pings, keepalives   atomic.Int64
 	receives, linkWorks atomic.Bool // pings reach the helper; the link answers keepalives
 	received            atomic.Int64
+	onPing              func(*hosts.Ping) // nil: none
 }
 
 func (w *linkWorker) Hello() *hosts.Hello           { return &hosts.Hello{} }
@@ -28,6 +30,9 @@ func (w *linkWorker) Send(ms ...hosts.Message) error {
 	for _, m := range ms {
 		if p, ok := m.(*hosts.Ping); ok {
 			w.pings.Add(1)
+			if w.onPing != nil {
+				w.onPing(p)
+			}
 			if w.receives.Load() {
 				w.received.Store(p.Seq)
 			}
@@ -103,6 +108,59 @@ func TestIdleLinkCostsFewMessages(t *testing.T) {
 				time.Sleep(time.Minute)
 				if at := downAt.Load(); at == nil || at.Sub(died) > 30*time.Second {
 					t.Errorf("the link that died at %v was given up at %v", died, at)
+				}
+				a.cancel()
+				<-ended
+			})
+		})
+	}
+}
+
+// TestLeaseNeverRunsOutOnAHealthyLink checks that each ping arrives before the lease of the one before
+// has run out, with the shortest settings that are allowed and a round trip of a second.
+func TestLeaseNeverRunsOutOnAHealthyLink(t *testing.T) {
+	for _, c := range []struct{ heartbeat, lostAfter time.Duration }{{1, 6}, {2, 6}, {3, 6}, {3, 7}, {5, 10}, {3, 10},
+		{3, 20}, {10, 20}, {3, 60}, {30, 60}, {30, 600}} {
+		heartbeat, lostAfter := c.heartbeat*time.Second, c.lostAfter*time.Second
+		t.Run(fmt.Sprint(heartbeat, lostAfter), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				w := &linkWorker{reports: make(chan hosts.Message)}
+				w.receives.Store(true)
+				w.linkWorks.Store(true)
+				d := &Dispatcher{inputs: make(chan input)}
+				h := &hosts.Host{Name: "a", Heartbeat: heartbeat, LostAfter: lostAfter}
+				a := newAgent(d, h)
+				ended := make(chan struct{})
+				go func() {
+					defer close(ended)
+					for in := range d.inputs {
+						if h, is := in.ev.(sched.HostHeartbeat); is {
+							a.uptime.Store(int64(h.Heartbeat.Uptime))
+						}
+						in.release()
+						if in.call != nil { // the agent has ended
+							return
+						}
+					}
+				}()
+				var lease time.Duration
+				w.onPing = func(p *hosts.Ping) {
+					if at := time.Since(began) + time.Second/2; lease > 0 && at > lease {
+						t.Errorf("a ping arrives at %v, after the end of the lease at %v", at, lease)
+					}
+					lease = max(lease, p.LeaseUptime)
+				}
+				a.dialed = make(chan dialed, 1)
+				a.dialed <- dialed{host: h, worker: w}
+				go a.run()
+				synctest.Wait()
+				a.enqueue(sched.SetLimit{Slots: 1})
+				for range 100 {
+					uptime := time.Since(began)
+					time.Sleep(time.Second / 2)
+					w.reports <- &hosts.Heartbeat{Seq: w.received.Load(), Uptime: uptime}
+					time.Sleep(heartbeat - time.Second/2)
 				}
 				a.cancel()
 				<-ended
