@@ -19,6 +19,10 @@ const packLeast = 250
 // packInterval is how often a dispatcher looks for attempts to pack.
 const packInterval = 2 * time.Second
 
+// packRetryInterval is how often a dispatcher tries to write a pack on a full disk. Each try takes what is
+// free for a moment, so that others can write nothing.
+const packRetryInterval = time.Minute
+
 // packDelay returns how long after an outcome was recorded the files of its attempt may be packed.
 func (r *Run) packDelay(lease time.Duration) time.Duration { return cmp.Or(r.opts.PackDelay, lease) }
 
@@ -88,7 +92,7 @@ func (p *packing) turn() (again bool, err error) {
 		r.printWarning("outputs stay in files of their own: " + err.Error())
 	}
 	if packed == 0 && rundir.IsFull(err) {
-		p.offers.PutBack(f)
+		p.offers.PutBack(f, time.Since(p.began)+packRetryInterval)
 		return false, nil
 	}
 	_ = p.packer.Reserve()

@@ -464,7 +464,8 @@ func TestPackOfManyAttemptsIsRead(t *testing.T) {
 }
 
 // TestOffersWaitForLeaseAndRecords checks that attempts may be packed only when no launch from before
-// they were offered is valid any more, and when their records are durable, in the order of the offers.
+// they were offered is valid any more, and when their records are durable, in the order of the offers, and
+// that those that were put back are tried again no sooner than was asked for.
 func TestOffersWaitForLeaseAndRecords(t *testing.T) {
 	var o attempts.Offers
 	offer := func(job int, at time.Duration, records int64) {
@@ -484,8 +485,11 @@ func TestOffersWaitForLeaseAndRecords(t *testing.T) {
 			t.Errorf("%d: got %v, %t; want job %d", i, f, ok, c.want)
 		}
 		if c.want == 1 {
-			o.PutBack(f)
-			if again, ok := o.Next(c.now, lease, c.durable); !ok || again.Attempts[0] != f.Attempts[0] {
+			o.PutBack(f, c.now+time.Second)
+			if early, ok := o.Next(c.now+time.Second-1, lease, c.durable); ok {
+				t.Errorf("before the time for which it was put back: %v", early)
+			}
+			if again, ok := o.Next(c.now+time.Second, lease, c.durable); !ok || again.Attempts[0] != f.Attempts[0] {
 				t.Errorf("after it was put back: %v, %t", again, ok)
 			}
 		}

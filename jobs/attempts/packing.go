@@ -10,7 +10,8 @@ import (
 // Offers holds attempts of a run that is dispatched until they may be packed. It is not safe for
 // concurrent use.
 type Offers struct {
-	waiting []Offer // the oldest first
+	waiting []Offer       // the oldest first
+	retryAt time.Duration // see PutBack
 }
 
 // Offer holds attempts of one directory whose outcomes are recorded.
@@ -23,14 +24,17 @@ type Offer struct {
 // Add adds attempts that are packed later than all others.
 func (o *Offers) Add(f Offer) { o.waiting = append(o.waiting, f) }
 
-// PutBack adds attempts that are packed before all others. Next has returned them.
-func (o *Offers) PutBack(f Offer) { o.waiting = slices.Insert(o.waiting, 0, f) }
+// PutBack adds attempts that Next has returned and that could not be packed. They are packed before all
+// others, and nothing before retryAt, on the clock of Offer.At.
+func (o *Offers) PutBack(f Offer, retryAt time.Duration) {
+	o.waiting, o.retryAt = slices.Insert(o.waiting, 0, f), retryAt
+}
 
 // Next removes the oldest attempts and returns them, if no launch from before they were added can be
 // valid now any more, and if their records are durable. lease is for how long after its record a launch
 // can be carried out, and durable the number of records of the dispatcher that are durable.
 func (o *Offers) Next(now, lease time.Duration, durable int64) (f Offer, ok bool) {
-	if len(o.waiting) == 0 || now-o.waiting[0].At < lease || durable < o.waiting[0].Records {
+	if len(o.waiting) == 0 || now < o.retryAt || now-o.waiting[0].At < lease || durable < o.waiting[0].Records {
 		return f, false
 	}
 	f, o.waiting[0] = o.waiting[0], f // its attempts are not kept in memory
