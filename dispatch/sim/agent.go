@@ -108,9 +108,10 @@ func (a *agent) lease() time.Duration {
 	return a.l.w.cfg.Lease(a.spec.LostAfterOrDefault(), a.spec.HeartbeatOrDefault())
 }
 
-// sendPings sends pings while the link is open.
+// sendPings sends pings while the link is open, at the longest intervals of the real agent.
 func (a *agent) sendPings(k *link) {
-	a.l.w.after(3*time.Second, func() {
+	interval := max(time.Second, min(8*time.Second, (a.lease()-a.spec.HeartbeatOrDefault())/2))
+	a.l.w.after(interval, func() {
 		if a.link != k {
 			return
 		}
