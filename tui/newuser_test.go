@@ -36,7 +36,7 @@ func combine(changes ...func(*runview.Snapshot)) func(*runview.Snapshot) {
 // TestScreenAfterSomeKeys checks promises about what the screen shows of a run after some keys.
 func TestScreenAfterSomeKeys(t *testing.T) {
 	sent := func(snap *runview.Snapshot) {
-		snap.Phases[runview.Running], snap.Phases[runview.Sent] = 6, 5
+		snap.Phases[runview.Running], snap.Phases[runview.Sent], snap.Sent = 6, 5, 5
 		if snap.Jobs != nil {
 			snap.Jobs.Rows[0].Phase = runview.Sent
 		}

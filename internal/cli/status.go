@@ -200,7 +200,7 @@ func (r *runState) json(now time.Time) *statusJSON {
 	p := r.progress()
 	s := &statusJSON{
 		runJSON: runJSONOf(r.Run), Dir: r.Run.Dir, Created: r.Run.Settings.Created, Epoch: r.Table.Epoch,
-		Jobs: map[string]int{}, Total: p.Total, Sent: p.Phases[runview.Sent], Hosts: r.hosts(),
+		Jobs: map[string]int{}, Total: p.Total, Sent: p.Sent, Hosts: r.hosts(),
 		Queues: runview.CountQueues(r.Table), Ended: r.Table.Ended, Input: r.Input.State, Requests: p.Requests,
 		Paused: p.Paused, Draining: p.Draining, ETA: p.ETA, Spread: p.Spread,
 	}

@@ -23,6 +23,7 @@ type list struct {
 	nameOf     map[string]uint16
 	phases     [Phases]int
 	stragglers int
+	sent       int
 	edition    uint64 // grows with each change of a row
 	generation int    // grows when all rows are remade
 
@@ -134,6 +135,9 @@ func (l *list) uncount(id uint32, r *row) {
 	if r.flags&straggler != 0 {
 		l.stragglers--
 	}
+	if r.flags&notStarted != 0 {
+		l.sent--
+	}
 	if isRunningPhase(r.phase) {
 		delete(l.runs, id)
 	}
@@ -143,6 +147,9 @@ func (l *list) count(id uint32, r *row) {
 	l.phases[r.phase]++
 	if r.flags&straggler != 0 {
 		l.stragglers++
+	}
+	if r.flags&notStarted != 0 {
+		l.sent++
 	}
 	if isRunningPhase(r.phase) {
 		l.runs[id] = struct{}{}
@@ -195,6 +202,7 @@ const (
 	urgent  uint8 = 1 << iota
 	retried       // queued: it has failed in its round
 	straggler
+	notStarted // running: none of its attempts is known to have started
 )
 
 const (
@@ -310,6 +318,9 @@ func (v *View) change(id jobs.ID, j *jobs.Job) rowUpdate {
 	}
 	if j.Urgent {
 		c.row.flags |= urgent
+	}
+	if j.State == jobs.Running && OpenAttempt(j).State == jobs.AttemptLaunching {
+		c.row.flags |= notStarted
 	}
 	switch {
 	case p == Retry:

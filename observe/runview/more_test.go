@@ -10,6 +10,7 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/results"
 )
 
 // TestRowsAreSmall checks that a job costs a screen at most 64 bytes, because a run may have a
@@ -165,6 +166,26 @@ func TestProgressOfAwayJobsStands(t *testing.T) {
 		}
 		wants("back, and not a heartbeat yet", Running)
 	})
+}
+
+// TestSentJobsOfAnAwayHostAreSent checks that a job that was sent to a host before the host became
+// unreachable counts as sent, and not as running. That is what `status` shows.
+func TestSentJobsOfAnAwayHostAreSent(t *testing.T) {
+	table := newTab()
+	table.add(jobs.Spec{Command: "train"}, jobs.Running, withRunning("ws01", time.Hour))
+	table.add(jobs.Spec{Command: "train"}, jobs.Running, withLaunching("ws01"))
+	b := boardOf(t, table)
+	for _, linked := range []bool{true, false, true} {
+		b.mu.Lock()
+		b.setState(&live.State{At: time.Now(), Hosts: []live.Host{{Name: "ws01", Linked: linked}}})
+		b.changed()
+		b.mu.Unlock()
+		p := lookAt(t, b, Query{})
+		if got := results.RunningText(p.NumRunning(), p.Sent, true); got != "1 running, 1 sent" ||
+			!linked && p.Phases[Away] != 2 {
+			t.Errorf("linked %v: %q, phases %v", linked, got, p.Phases)
+		}
+	}
 }
 
 // TestProgressIsKeptWithoutADispatcher checks that the last reported progress of a job stays when

@@ -14,9 +14,11 @@ import (
 // words, which are those of its methods.
 type RunProgress struct {
 	Status RunStatus
-	Total  int           // accepted jobs
-	More   bool          // more may be added: standard input is open
-	Phases [Phases]int   // jobs by phase
+	Total  int         // accepted jobs
+	More   bool        // more may be added: standard input is open
+	Phases [Phases]int // jobs by phase
+	// Running jobs without an attempt that is known to have started, whatever their phase.
+	Sent   int
 	Rate   float64       // finished jobs per second over the last minute
 	ETA    time.Duration // until the queue is done; 0: not known
 	Spread time.Duration // the end is within ETA ± Spread in 2 of 3 cases; 0: not known
@@ -52,7 +54,7 @@ func (p *RunProgress) Count(counts [jobs.Skipped + 1]int, sent int) {
 		p.Total += n
 		p.Phases[phaseOf[state]] = n
 	}
-	p.Phases[Running], p.Phases[Sent] = counts[jobs.Running]-sent, sent
+	p.Phases[Running], p.Phases[Sent], p.Sent = counts[jobs.Running]-sent, sent, sent
 }
 
 // endedStatus returns the status of a run that nobody dispatches: its number of unfinished jobs,
@@ -97,7 +99,7 @@ func (p *RunProgress) NumLeft() int { return max(0, p.Total-p.NumOver()) }
 
 // RunningText describes how many jobs run: "6 running, 5 sent".
 func (p *RunProgress) RunningText() string {
-	return results.RunningText(p.NumRunning(), p.Phases[Sent], p.Status.IsDispatched())
+	return results.RunningText(p.NumRunning(), p.Sent, p.Status.IsDispatched())
 }
 
 // QueuedText describes how many jobs are queued: "84,513 queued".
@@ -112,7 +114,7 @@ func (p *RunProgress) Counts() string {
 	for state := jobs.Failed; state <= jobs.Skipped; state++ {
 		counts[state] = p.Phases[phaseOf[state]]
 	}
-	parts := results.StateCounts(counts, p.Phases[Sent], p.Status.IsDispatched())
+	parts := results.StateCounts(counts, p.Sent, p.Status.IsDispatched())
 	ok := text.Thousands(p.Phases[Succeeded]) + " of " + text.Thousands(p.Total) + " ok"
 	return strings.Join(append([]string{ok}, parts...), ", ")
 }
@@ -120,7 +122,7 @@ func (p *RunProgress) Counts() string {
 // Remaining describes how long the run will take: "4 min ± 20 s" if plusMinus is "±", and "4 min" if
 // it is "". Remaining returns "" if that is not known, as while no job runs.
 func (p *RunProgress) Remaining(plusMinus string) string {
-	if p.ETA <= 0 || p.NumLeft() == 0 || p.NumRunning() == p.Phases[Sent] {
+	if p.ETA <= 0 || p.NumLeft() == 0 || p.NumRunning() == p.Sent {
 		return ""
 	}
 	if plusMinus == "" || p.Spread <= 0 {

@@ -24,7 +24,7 @@ func TestProgressIsALine(t *testing.T) {
 		{"its input is open", func(p *RunProgress) { p.More = true },
 			"12 running, 4 sent, 31 queued, ETA 4 min, more may come, 8/s", nil},
 		{"the end is not known", func(p *RunProgress) { p.ETA, p.Rate = 0, 0 }, "12 running, 4 sent, 31 queued", nil},
-		{"all jobs were only sent", func(p *RunProgress) { p.Phases[Sent], p.Phases[Running] = 16, 0 },
+		{"all jobs were only sent", func(p *RunProgress) { p.Sent = 16 },
 			"16 sent, 31 queued, 8/s", nil},
 		{"it is paused", func(p *RunProgress) { p.Paused = true }, "12 running, 4 sent, 31 queued, paused", nil},
 		{"it is paused and drained", func(p *RunProgress) { p.Paused, p.Draining = true, "a person asked for it" },

@@ -324,7 +324,7 @@ func (v *View) fill(p *Snapshot) {
 		p.SlotsBusy += p.Hosts[i].Running
 		p.Slots += p.Hosts[i].Slots
 	}
-	p.Total, p.Phases, p.Stragglers = len(v.rows), v.phases, v.stragglers // of the same version
+	p.Total, p.Phases, p.Sent, p.Stragglers = len(v.rows), v.phases, v.sent, v.stragglers // of the same version
 	if s := v.state; s != nil {
 		p.More, p.Draining, p.Stuck, p.Awaited, p.NextSlot = s.More, s.Draining, s.Stuck, s.Awaited, s.NextSlot
 		p.Rate, p.Rates, p.ETA, p.Spread = s.Rate, s.Rates, s.ETA, s.Spread
