@@ -101,6 +101,31 @@ func TestTakenIsNotStarted(t *testing.T) {
 	f.exits("1.1", 3)
 }
 
+// TestJobThatEndsDuringTheScan checks that an attempt that is claimed or ends while the answer to a probe
+// is sought does not count as waiting: the dispatcher would end what it left behind, which may be to be
+// kept.
+func TestJobThatEndsDuringTheScan(t *testing.T) {
+	w := newWorld(t)
+	h, c := w.helperWithoutProcess()
+	for _, step := range []struct {
+		content string
+		want    hosts.Answer
+	}{{"", hosts.Buffered}, {string(c.Encode()), hosts.IsRunning},
+		{string(c.EncodeFinished(1, jobs.Outcome{Started: 1, Ended: 2})), hosts.HasExited}} {
+		p, o := hosts.ProbedJob{Attempt: c.Attempt}, openFate{holds: true, held: true}
+		remove(w.file("1.1", jobs.FileStatus))
+		if !h.readAnswer(&p, &o) {
+			t.Fatalf("the answer without a claim is %+v", p)
+		}
+		if step.content != "" {
+			write(t, w.file("1.1", jobs.FileStatus), step.content)
+		}
+		if h.conclude(&p, &o, nil, pgroup{}, true); p.Answer != step.want {
+			t.Errorf("the answer is %+v, want %v", p, step.want)
+		}
+	}
+}
+
 // TestProberJudgesByFiles checks that a prober judges by files alone and reports an attempt as dead
 // only on proof.
 func TestProberJudgesByFiles(t *testing.T) {

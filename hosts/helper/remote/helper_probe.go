@@ -148,11 +148,13 @@ func (h *helper) conclude(p *hosts.ProbedJob, o *openFate, runs map[jobs.Attempt
 	id, f := p.Attempt, o.f
 	by, some := runs[id]
 	if o.held {
-		// It was taken, but not claimed. On a full disk it will be refused. But somebody may also have
-		// deleted the claim of a running attempt.
-		p.Answer = hosts.Buffered
-		if some {
-			h.setRunning(p, o.by)
+		// It was taken, but not claimed, unless that has changed during the scan. On a full disk it will
+		// be refused. But somebody may also have deleted the claim of a running attempt.
+		if h.readAnswer(p, o) {
+			p.Answer = hosts.Buffered
+			if some {
+				h.setRunning(p, o.by)
+			}
 		}
 		return
 	}
