@@ -59,6 +59,7 @@ type agent struct {
 	pings           int64
 	pingTimer       *time.Timer // expires after pingTimeout without a ping
 	pingedAt        time.Time
+	answered        int64                // number of the newest ping that the host has received
 	answeredAt      time.Time            // time of the last heartbeat of a host that receives pings
 	keptAt          time.Time            // time of the last keepalive
 	keepalives      chan keepaliveAnswer // answer to the link's keepalive; nil: none is in flight
@@ -95,9 +96,7 @@ func (g goodbye) message() hosts.Message { return &hosts.Bye{End: g.endRun, Pack
 const (
 	minPingInterval = 3 * time.Second
 	maxPingInterval = 6 * time.Second // a helper leaves after 30 s without a message
-	// lateHeartbeat is how long a ping that is due waits for a heartbeat, and how long a heartbeat may
-	// lack the number of the newest ping.
-	lateHeartbeat = 2 * time.Second
+	lateHeartbeat   = 2 * time.Second // how long a ping that is due waits for a heartbeat
 
 	keepAliveInterval = time.Minute     // measures the round trip
 	minKeepAlive      = 6 * time.Second // minimum between two keepalives
@@ -277,8 +276,8 @@ func (a *agent) pingTimeout() time.Duration {
 // handleHeartbeat does what is due when a heartbeat arrives. ping is the number that it has.
 func (a *agent) handleHeartbeat(ping int64) {
 	now := time.Now()
-	if ping >= a.pings || now.Sub(a.pingedAt) < lateHeartbeat { // the newest may be on its way
-		a.answeredAt = now
+	if ping >= a.pings || ping > a.answered { // newer ones may be on their way
+		a.answered, a.answeredAt = ping, now
 	}
 	switch {
 	case !a.upHandled:
