@@ -147,9 +147,11 @@ func (d *Dispatcher) Recorded(ctx context.Context, first jobs.ID) (Recorded, err
 func (d *Dispatcher) PackOnHosts(ctx context.Context, ids []jobs.AttemptID) error {
 	return d.call(ctx, func(e *engine) {
 		of := map[string][]jobs.AttemptID{}
+		var rows jobs.RowReader // Table.Attempt would leave all rows unpacked
 		for _, id := range ids {
-			if at := e.core.Table().Attempt(id); at != nil {
-				of[at.Host] = append(of[at.Host], id)
+			if job := rows.Job(e.core.Table(), id.Job); job != nil && id.N <= len(job.Attempts) {
+				host := job.Attempts[id.N-1].Host
+				of[host] = append(of[host], id)
 			}
 		}
 		for host, ids := range of {
