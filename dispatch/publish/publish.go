@@ -61,17 +61,26 @@ type Publisher struct {
 	question     atomic.Pointer[live.Question]
 	standby      atomic.Pointer[string]
 	textsChanged chan struct{} // holds a signal when question or standby has changed
-	states       chan *live.State
+	states       chan shownState
+	mu           sync.Mutex
+	waiting      []chan<- struct{} // calls of Show that wait for the next state; with mu
+	showAsked    chan struct{}     // holds a signal when waiting has grown
 	stop         context.CancelFunc
 	loop         sync.WaitGroup
 	writer       chan struct{} // closed when the writer has ended
 }
 
+// shownState is a state to write, and the calls of Show that wait until it is written.
+type shownState struct {
+	*live.State
+	waiting []chan<- struct{}
+}
+
 // Start starts a Publisher.
 func Start(o Options) *Publisher {
 	ctx, stop := context.WithCancel(context.Background())
-	p := &Publisher{opts: o, textsChanged: make(chan struct{}, 1), states: make(chan *live.State, 1), stop: stop,
-		writer: make(chan struct{})}
+	p := &Publisher{opts: o, textsChanged: make(chan struct{}, 1), showAsked: make(chan struct{}, 1),
+		states: make(chan shownState, 1), stop: stop, writer: make(chan struct{})}
 	p.loop.Go(func() { p.run(ctx) })
 	go p.write()
 	return p
@@ -87,6 +96,21 @@ func (p *Publisher) SetQuestion(q *live.Question) {
 func (p *Publisher) SetStandby(machines string) {
 	p.standby.Store(&machines)
 	dispatch.Signal(p.textsChanged)
+}
+
+// Show publishes a state now and returns when live.json has it, so that all observers see what was
+// durable before the call. It returns earlier if ctx ends, as it may while the disk hangs.
+func (p *Publisher) Show(ctx context.Context) {
+	shown := make(chan struct{})
+	p.mu.Lock()
+	p.waiting = append(p.waiting, shown)
+	p.mu.Unlock()
+	dispatch.Signal(p.showAsked)
+	select {
+	case <-shown:
+	case <-p.writer:
+	case <-ctx.Done():
+	}
 }
 
 // Close publishes the last state and ends the Publisher. Call it when the dispatcher has ended, and
@@ -132,6 +156,8 @@ func (p *Publisher) run(ctx context.Context) {
 			interval = changedInterval
 		case <-p.textsChanged:
 			interval = min(interval, changedInterval)
+		case <-p.showAsked:
+			interval = 0
 		case <-reports:
 			interval = min(interval, reportedInterval)
 		case <-durable:
@@ -169,8 +195,12 @@ func clearSignal(c <-chan struct{}) {
 
 // publish pushes a state and passes it to the writer.
 func (p *Publisher) publish(ctx context.Context) {
+	p.mu.Lock()
+	waiting := p.waiting
+	p.waiting = nil
+	p.mu.Unlock()
 	s, err := p.opts.Dispatcher.Live(ctx)
-	if err != nil {
+	if err != nil { // the Publisher is being closed, which publishes again
 		return
 	}
 	s.Token, s.Question, s.Durable = p.opts.Token, p.question.Load(), p.opts.Journal.Durable()
@@ -181,10 +211,11 @@ func (p *Publisher) publish(ctx context.Context) {
 		p.opts.Socket.Publish(&s.Durable, s)
 	}
 	select {
-	case <-p.states: // the writer has not received it
+	case old := <-p.states: // the writer has not received it
+		waiting = append(waiting, old.waiting...)
 	default:
 	}
-	p.states <- s
+	p.states <- shownState{s, waiting}
 }
 
 // write writes states until another dispatcher has taken over the run.
@@ -193,18 +224,21 @@ func (p *Publisher) write() {
 	warned, samples := false, live.NewSampleLog(p.opts.Run)
 	for s := range p.states {
 		if s.Deleted { // the path may belong to another run now
+			s.release()
 			continue
 		}
 		var fenced error
-		err := live.Write(p.opts.Run, s, func() error {
+		err := live.Write(p.opts.Run, s.State, func() error {
 			by, err := p.opts.Journal.Fenced()
 			if err == nil && by > 0 {
 				fenced = fmt.Errorf("epoch %d has taken the run over", by)
 			}
 			return errors.Join(err, fenced)
 		})
+		s.release()
 		if fenced != nil {
-			for range p.states { // discard further states
+			for s := range p.states { // discard further states
+				s.release()
 			}
 			return
 		}
@@ -214,7 +248,14 @@ func (p *Publisher) write() {
 		}
 		warned = err != nil
 		if !warned {
-			samples.Record(s)
+			samples.Record(s.State)
 		}
+	}
+}
+
+// release lets the calls of Show return.
+func (s *shownState) release() {
+	for _, shown := range s.waiting {
+		close(shown)
 	}
 }

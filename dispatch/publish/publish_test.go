@@ -360,3 +360,47 @@ func TestCloseWritesTheLastState(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// TestShownStatesAreReadable checks that live.json has what was durable before Show when Show
+// returns, at once, also if several calls wait for the same state, and that a hung disk delays Show
+// only until its context ends.
+func TestShownStatesAreReadable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := start(t)
+		wait(100 * time.Millisecond)
+		begin := time.Now()
+		for bytes := range int64(3) {
+			f.position.Store(100 + bytes)
+			f.Show(t.Context())
+			if got := f.read(t).Durable.Bytes; got != 100+bytes {
+				t.Errorf("position %d is shown, want %d", got, 100+bytes)
+			}
+		}
+		if d := time.Since(begin); d != 0 {
+			t.Errorf("it took %v", d)
+		}
+
+		release := make(chan struct{})
+		f.disk.hang.Store(&release)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		f.Show(ctx)
+		if d := time.Since(begin); d != time.Second {
+			t.Errorf("a hung disk delays Show for %v", d)
+		}
+		f.position.Store(200)
+		var shows sync.WaitGroup
+		for range 3 {
+			shows.Go(func() { f.Show(t.Context()) })
+		}
+		synctest.Wait()
+		f.disk.hang.Store(nil)
+		close(release)
+		shows.Wait()
+		if got := f.read(t).Durable.Bytes; got != 200 {
+			t.Errorf("position %d is shown after the disk has hung", got)
+		}
+		f.close(t)
+		f.Show(t.Context()) // returns, although nothing is published any more
+	})
+}

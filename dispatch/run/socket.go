@@ -99,10 +99,27 @@ func (r *Run) closeSocket() {
 // calls implements socket.Handler.
 type calls struct{ *Run }
 
-func (c calls) Wake(ctx context.Context, name string) error { return c.inbox.Wake(ctx, name) }
+func (c calls) Wake(ctx context.Context, name string) error {
+	return c.shown(ctx, c.inbox.Wake(ctx, name))
+}
 
 func (c calls) Request(ctx context.Context, name string, body json.RawMessage) error {
-	return c.inbox.Request(ctx, name, body)
+	return c.shown(ctx, c.inbox.Request(ctx, name, body))
+}
+
+// showTimeout bounds how long an answer waits for live.json. Observers then see it a second later.
+const showTimeout = time.Second
+
+// shown returns err, the answer to a request. If that is nil, what was done is visible to the next
+// command: it chooses jobs by what it reads, and would refuse to requeue one that was just canceled.
+func (c calls) shown(ctx context.Context, err error) error {
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, showTimeout)
+	defer cancel()
+	c.publisher.Show(ctx)
+	return nil
 }
 
 func (c calls) Why(ctx context.Context, job jobs.ID) (string, error) {
