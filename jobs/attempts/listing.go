@@ -128,17 +128,19 @@ func (l *listing) read(path string, offset, n int64) []byte {
 	return nil
 }
 
-// firstError holds the first of several errors.
+// firstError holds the first of several errors, or the first that reports a damaged pack: callers must
+// know of that, because it does not pass.
 type firstError struct {
 	first error
 	more  int
 }
 
 func (t *firstError) add(err error) {
-	if t.first == nil {
-		t.first = err
-	} else {
+	if t.first != nil {
 		t.more++
+	}
+	if t.first == nil || errors.Is(err, rundir.ErrDamagedPack) && !errors.Is(t.first, rundir.ErrDamagedPack) {
+		t.first = err
 	}
 }
 

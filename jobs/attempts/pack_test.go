@@ -649,3 +649,23 @@ func TestOldRemainsOfPacksAreRemoved(t *testing.T) {
 		t.Errorf("left: %v", names)
 	}
 }
+
+// TestDamagedPackIsAlwaysReported checks that a damaged pack is reported as such if the directory of its
+// attempts is gone, or if something else cannot be read, too. Otherwise jobs whose records are lost run
+// again.
+func TestDamagedPackIsAlwaysReported(t *testing.T) {
+	for name, dirs := range map[string][]string{"directory": {"001"}, "none": {""}, "other error": {"", "000"}} {
+		t.Run(name, func(t *testing.T) {
+			above := filepath.Join(t.TempDir(), "attempts")
+			must(t, os.MkdirAll(filepath.Join(above, dirs[0]), 0o700))
+			for _, file := range append(dirs[1:], "001.aaaaaaaaaaaa.zip") {
+				must(t, os.WriteFile(filepath.Join(above, file), []byte("neither a directory nor a pack"), 0o600))
+			}
+			disk := rundir.WithPacks(rundir.WithoutPacks(rundir.OS))
+			err := attempts.EachFate(disk, filepath.Dir(above), run, "h", nil, func(attempts.Fate) error { return nil })
+			if !errors.Is(err, rundir.ErrDamagedPack) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}

@@ -93,15 +93,13 @@ func isShardDir(dir string) bool {
 }
 
 // readPacks reads the indexes of the packs of a directory of attempts that are not known yet. Packs that
-// cannot be read are left out, and reported in the error. It is ErrDamagedPack only if all others were
-// read.
+// cannot be read are left out, and reported in the error.
 func (d *packDisk) readPacks(shardDir string) error {
 	above, shard := filepath.Split(shardDir)
 	names, err := d.Disk.Names(above)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	var damaged error
 	for _, name := range names {
 		path := filepath.Join(above, name)
 		if of, ok := PackedName(name); !ok || of != shard || d.knows(shardDir, path) {
@@ -110,15 +108,13 @@ func (d *packDisk) readPacks(shardDir string) error {
 		files, ierr := readPackIndex(d.Disk, path)
 		switch {
 		case isAny(ierr, ErrNotRegular, syscall.EISDIR, syscall.ENXIO): // a socket; none of them was ever a pack
-		case errors.Is(ierr, ErrDamagedPack):
-			damaged = errors.Join(damaged, ierr)
 		case ierr != nil:
 			err = errors.Join(err, ierr)
 		default:
 			d.add(shardDir, path, files)
 		}
 	}
-	return cmp.Or(err, damaged)
+	return err
 }
 
 // knows reports whether a pack was read. A pack never changes.
@@ -215,7 +211,7 @@ func (d *packDisk) Names(dir string) ([]string, error) {
 	defer d.mu.Unlock()
 	index := d.known[dir]
 	if index == nil {
-		return names, errors.Join(err, perr)
+		return names, cmp.Or(perr, err) // a damaged pack counts even if there is no directory
 	}
 	all := make(map[string]bool, len(index.files)+len(names))
 	for _, name := range names {

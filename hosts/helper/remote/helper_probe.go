@@ -392,7 +392,7 @@ func (h *helper) listAll(m *hosts.List) {
 		return nil
 	})
 	examine(0)
-	if err = cmp.Or(err, err2); err != nil {
+	if err = cmp.Or(err2, err); err != nil { // a damaged pack must be reported
 		piece.Why = err.Error()
 	}
 	piece.Last, piece.All, piece.Damaged = true, len(m.Jobs) == 0, errors.Is(err, rundir.ErrDamagedPack)
