@@ -71,6 +71,7 @@ type Outcome struct {
 	Copied              bool
 	Hosts               []sched.HostView // last state of the hosts
 	HostsKeepingOutputs int              // number of hosts that keep the outputs of their jobs themselves
+	LeavesFiles         bool             // PackRest may move outputs into packs
 	Warnings            []string         // about data that could not be stored
 
 	Began     time.Time     // start of this dispatcher
@@ -126,7 +127,9 @@ func (r *Run) Close() (*Outcome, error) {
 			r.signals.withTimeout(WriteTimeout, nil, func() { _ = journal.WriteCounts(r.dir, r.table) })
 		}
 		r.signals.withTimeout(WriteTimeout, nil, func() { o.Warnings = append(o.Warnings, r.closeJobLogs()...) })
-		r.leavesFiles = finish.How == sched.AllDone && err == nil
+		r.leavesFiles = finish.How == sched.AllDone && err == nil && r.table.Ended &&
+			r.opts.PackFiles > 0 && r.table.NumJobs() >= r.opts.PackFiles
+		o.LeavesFiles = r.leavesFiles
 		if err != nil {
 			o.Warnings = append(o.Warnings,
 				fmt.Sprintf("the journal could not be written to the end: %v; "+

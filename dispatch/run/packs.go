@@ -107,7 +107,7 @@ const packNotice = 2 * time.Second
 // left clean, so no launch can be valid any more. A person who requests a stop ends it. It does not look
 // into directories in which no attempt has ended since the dispatcher began.
 func (r *Run) PackRest() {
-	if !r.leavesFiles || r.opts.PackFiles <= 0 || r.table.NumJobs() < r.opts.PackFiles || !r.table.Ended {
+	if !r.leavesFiles {
 		return
 	}
 	var reader jobs.RowReader

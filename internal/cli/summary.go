@@ -76,7 +76,7 @@ func (s *summary) lines(code int) []string {
 	if s.Finish.How == sched.AllDone && s.Finish.Why != "" {
 		lines = append(lines, text.Line(s.Finish.Why))
 	}
-	lines = append(lines, logLines(s.Run, s.hasDispatcherLog)...)
+	lines = append(lines, logLines(s.Run, s.LeavesFiles, s.hasDispatcherLog)...)
 	if n := s.HostsKeepingOutputs; n > 0 {
 		lines = append(lines, "      "+text.Plural(n, "host")+" without that directory kept them: dcs-tui fetch "+
 			refTo(s.Run)+" copies them")
@@ -269,10 +269,10 @@ func (a *app) nextLine(command, text string) string {
 }
 
 // logLines names the files with the outputs of jobs and, if there is one, the log of the
-// dispatcher.
-func logLines(run *rundir.Run, hasDispatcherLog bool) []string {
+// dispatcher. isPacked reports that outputs may soon be in packs.
+func logLines(run *rundir.Run, isPacked, hasDispatcherLog bool) []string {
 	lines := []string{"logs: " + text.ShellWord(dirOf(run, rundir.AttemptsDir)) + "/*/JOB.ATTEMPT.out and .err"}
-	if attempts.HasPacks(run.Disk, run.Dir) {
+	if isPacked || attempts.HasPacks(run.Disk, run.Dir) {
 		packs := text.ShellWord(dirOf(run, rundir.AttemptsDir)) + "/*" + rundir.PackSuffix
 		lines = []string{"logs: dcs-tui logs " + refTo(run) + " JOB; the packed ones are in " + packs}
 	}
@@ -441,5 +441,5 @@ func (a *app) reportContinues(screen *runScreen, state *runState, last *runview.
 	if !screen.canceled.Load() {
 		lines = append(lines, a.nextLine("cancel "+ref, "ends it"))
 	}
-	a.con.Line(append(lines, logLines(screen.run, true)...)...)
+	a.con.Line(append(lines, logLines(screen.run, false, true)...)...)
 }
