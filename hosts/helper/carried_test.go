@@ -101,6 +101,29 @@ func TestHostsOfOtherArchitecturesWithCarriedPrograms(t *testing.T) {
 	}
 }
 
+// TestStandbyHostsGetTheWholeProgram checks that a host that starts a standby dispatcher gets a
+// program that has all commands: this one, and not the carried one, which has only the helper. For
+// another architecture, the advice is to build such a program.
+func TestStandbyHostsGetTheWholeProgram(t *testing.T) {
+	programs, _ := carry(t)
+	f := newShellHost(t)
+	conn := f.connector()
+	conn.binaries = newBinaries(programs)
+	whole := filepath.Join(t.TempDir(), "whole")
+	file(t, whole, "#!/bin/sh\n[ $1 = __sum ] && { n=$(sha256sum <\"$0\"); echo ${n%% *}; exit 0; }\n"+
+		"echo this is whole >&2\nexit 3\n")
+	conn.standbys.own = func() (*program, error) { return loadBinary(whole, "our own program") }
+	open := &hosts.Open{Run: "r", Host: "h", Standby: true}
+	_, err := conn.Connect(t.Context(), &hosts.Host{Name: "h", Link: "local"}, open)
+	if err == nil || !strings.Contains(err.Error(), "this is whole") {
+		t.Errorf("got %v, want the whole program", err)
+	}
+	if _, advice, err := conn.standbys.forSystem("Linux", "s390x"); err == nil ||
+		!strings.HasSuffix(advice, "/dcs-tui-linux-s390x .") || strings.Contains(advice, "make build") {
+		t.Errorf("s390x: advice %q, %v", advice, err)
+	}
+}
+
 // TestDamagedCarriedProgramIsRefused checks that a program that is not what its compressed form says
 // is not sent.
 func TestDamagedCarriedProgramIsRefused(t *testing.T) {

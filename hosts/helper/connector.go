@@ -41,6 +41,7 @@ type Connector struct {
 	opt      Options
 	timeout  time.Duration // connectTimeout; less in a test
 	binaries *binaries
+	standbys *binaries    // for hosts that start a standby: whole programs, not only the helper
 	unsent   atomic.Int64 // bytes queued in the mailboxes of all hosts
 
 	mu         sync.Mutex
@@ -51,7 +52,7 @@ var _ hosts.Connector = (*Connector)(nil)
 
 // New returns a Connector.
 func New(o Options) *Connector {
-	return &Connector{opt: o, timeout: connectTimeout, binaries: newBinaries(o.Programs),
+	return &Connector{opt: o, timeout: connectTimeout, binaries: newBinaries(o.Programs), standbys: wholeBinaries(),
 		allowances: map[string]*allowance{}}
 }
 
@@ -170,8 +171,12 @@ func (s *session) begin() error {
 		return err
 	}
 	s.setStep("choosing the program for it")
+	binaries := s.c.binaries
+	if s.open.Standby {
+		binaries = s.c.standbys
+	}
 	var advice string
-	if s.binary, advice, err = s.c.binaries.forSystem(kernel, machine); err != nil {
+	if s.binary, advice, err = binaries.forSystem(kernel, machine); err != nil {
 		return s.hostError(hosts.Misconfigured, advice, err)
 	}
 	lines := fmt.Sprintf("%s\n%d\n%s\n%s/%s\n%s\n", s.binary.id, s.binary.size,

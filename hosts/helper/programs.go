@@ -148,6 +148,7 @@ const maxBuildID = 4 << 10
 // itself, or one beside it that was built for that machine.
 type binaries struct {
 	carried fs.FS // linux-amd64.gz and so on; may be nil
+	whole   bool  // with all commands: carried is nil, because those have only the helper
 	own     func() (*program, error)
 	dir     func() (string, error) // directory of our executable
 
@@ -168,6 +169,13 @@ func newBinaries(carried fs.FS) *binaries {
 		},
 		found: map[string]*program{},
 	}
+}
+
+// wholeBinaries returns the programs that have all commands.
+func wholeBinaries() *binaries {
+	b := newBinaries(nil)
+	b.whole = true
+	return b
 }
 
 // own is this process's program. It does not use sync.OnceValues, because the linker would keep the
@@ -247,8 +255,11 @@ func (b *binaries) beside(kind, goarch string, none error) (_ *program, advice s
 	if !errors.Is(err, fs.ErrNotExist) {
 		return p, "", err
 	}
-	advice = "build one from the same sources: CGO_ENABLED=0 GOOS=linux GOARCH=" + goarch + " go build -o " + path +
-		" ./hosts/helper/hostprog"
+	build := "build one from the same sources: CGO_ENABLED=0 GOOS=linux GOARCH=" + goarch + " go build -o " + path
+	if b.whole {
+		return nil, build + " .", none
+	}
+	advice = build + " ./hosts/helper/hostprog"
 	if slices.Contains(carriedArchs, goarch) {
 		advice = "use a release or `make build`: such a dcs-tui has the programs for linux/amd64 and linux/arm64; " +
 			"or " + advice
