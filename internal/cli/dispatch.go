@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -68,7 +69,8 @@ type dispatchSession struct {
 	printer      *resultPrinter
 	hasUnprinted bool // results could not be printed
 	hostEvents   map[string]runview.HostEvent
-	progressAt   time.Time // when the progress was last printed as a line
+	progressAt   time.Time    // when the progress was last printed as a line
+	abortCode    atomic.Int32 // exit code of an immediate exit: exitLeft until the run was closed
 
 	repliesMu sync.Mutex
 	replies   []*run.Reply  // to print
@@ -81,6 +83,7 @@ type dispatchSession struct {
 func (a *app) newDispatchSession(flags *runFlags, inv *hosts.Inventory, env []jobs.EnvVar) *dispatchSession {
 	session := &dispatchSession{app: a, flags: flags, inv: inv, replied: make(chan struct{}, 1),
 		hostEvents: map[string]runview.HostEvent{}, progressAt: time.Now()}
+	session.abortCode.Store(exitLeft)
 	flags.setSlots(inv)
 	session.opts = run.Options{
 		Inventory: inv, PrepareInventory: flags.setSlots, Standby: flags.standbys,
@@ -91,7 +94,8 @@ func (a *app) newDispatchSession(flags *runFlags, inv *hosts.Inventory, env []jo
 		Printer: session, JobLog: flags.joblog,
 		Signals: a.catchSignals, InterruptCancels: flags.OnInterrupt == "cancel", Interactive: a.starter == nil &&
 			!flags.background,
-		Detach: session.detachTerminal, ReportAbort: session.reportAbort, Exit: func() { os.Exit(exitLeft) },
+		Detach: session.detachTerminal, ReportAbort: session.reportAbort,
+		Exit:      func() { os.Exit(int(session.abortCode.Load())) },
 		Questions: a.questions, SocketBase: socketBase, NeedSocket: a.starter != nil, Program: version(),
 		PackFiles:  flags.PackFiles,
 		OnStart:    session.handleStarted,
@@ -168,6 +172,7 @@ func (d *dispatchSession) runToEnd(owned *run.Owned) (code int, err error) {
 		hasUnprinted: !taken || d.hasUnprinted,
 	}
 	code = s.exitCode()
+	d.abortCode.Store(int32(code)) // the hook and the packing may last
 	d.run.WithTimeout(func() {
 		d.app.con.Status("")
 		d.printHostNotices()
@@ -391,12 +396,15 @@ func backgroundExitCode(process *run.Background) (code int, signal string) {
 }
 
 // reportAbort implements run.Options.ReportAbort: it reports the exit at once, and what is left
-// running.
+// running unless the run has ended.
 func (d *dispatchSession) reportAbort(r *run.Run, why string) {
-	left := "`dcs-tui resume " + refTo(r.Dir()) + "` adopts them"
-	if r.Deleted() {
-		left = "and cannot be adopted because the run directory was deleted"
+	left := "running jobs continue, `dcs-tui resume " + refTo(r.Dir()) + "` adopts them"
+	switch {
+	case d.abortCode.Load() != exitLeft:
+		left = "the run has ended"
+	case r.Deleted():
+		left = "running jobs continue, and cannot be adopted because the run directory was deleted"
 	}
 	d.app.con.Status("")
-	d.app.con.Line("dcs-tui: exited at once on " + why + "; running jobs continue, " + left)
+	d.app.con.Line("dcs-tui: exited at once on " + why + "; " + left)
 }
