@@ -234,7 +234,7 @@ func TestNoStaleMessageOfPausing(t *testing.T) {
 func TestWhatFailedPointsToStderr(t *testing.T) {
 	src := sampleWith(func(snap *runview.Snapshot) {
 		if snap.Detail != nil {
-			snap.Detail.Why = "Job 50120 is over (failed): exit 137."
+			snap.Detail.Why = "Job 50120 has failed: exit 137 on ws07."
 		}
 	})
 	src.read = func(r runview.Read) (*runview.Piece, error) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"dcs-tui/jobs"
@@ -364,12 +365,19 @@ func (v *View) why(id jobs.ID, j *jobs.Job) string {
 		return fmt.Sprintf("Job %d waits; %s.", id, waits)
 	case j.State == jobs.Running && a != nil:
 		return fmt.Sprintf("Job %d was sent to %s; %s.", id, a.Host, become)
-	case j.State == jobs.Succeeded:
-		return fmt.Sprintf("Job %d has succeeded.", id)
+	}
+	return fmt.Sprintf("Job %d %s%s.", id, j.State.Clause(), whyEnded(j))
+}
+
+// whyEnded continues the sentence that a finished job has failed, was canceled, and so on. The
+// dispatcher uses the same words.
+func whyEnded(j *jobs.Job) string {
+	if j.State == jobs.Succeeded {
+		return ""
 	}
 	counted := results.CountedAttempt(j)
 	f, _ := failureOf(Canceled, j, counted)
-	cause := f.Cause
+	cause, host := f.Cause, ""
 	if counted != nil && (j.State == jobs.Failed || j.State == jobs.TimedOut) {
 		switch o := counted.Outcome; {
 		case o == nil || o.OK() || o.Error != "": // the cause has the reason
@@ -378,6 +386,12 @@ func (v *View) why(id jobs.ID, j *jobs.Job) string {
 		default:
 			cause += ExitMeaning(o)
 		}
+		if j.Reason == "" {
+			host = " on " + counted.Host
+		}
 	}
-	return fmt.Sprintf("Job %d is over (%s): %s.", id, j.State, cause)
+	if strings.HasSuffix(j.State.Clause(), cause) { // such as "timed out"
+		return host
+	}
+	return ": " + cause + host
 }

@@ -237,7 +237,8 @@ func TestATableIsReadOnly(t *testing.T) {
 		t.Error(err)
 	}
 	for id, want := range map[jobs.ID]string{3: "was sent to ws01", 4: "nobody dispatches",
-		2: "(failed): exit 137 (SIGKILL in its shell).", 7: "(canceled): canceled."} {
+		2: "Job 2 has failed: exit 137 (SIGKILL in its shell) on ws01.",
+		7: "Job 7 was canceled."} {
 		d := lookAt(t, b, Query{Focus: id}).Detail
 		if d == nil || !strings.Contains(d.Why, want) {
 			t.Errorf("%d: %+v", id, d)
@@ -245,9 +246,16 @@ func TestATableIsReadOnly(t *testing.T) {
 	}
 	j := *b.job(2)
 	j.Reason = "it used 3 GiB of memory and asked for 2 GiB (mem=)"
-	if why, want := b.why(2, &j), "Job 2 is over (failed): exit 137: "+j.Reason+"."; why != want {
+	if why, want := b.why(2, &j), "Job 2 has failed: exit 137: "+j.Reason+"."; why != want {
 		t.Errorf("got %q, want %q", why, want)
 	}
+	j.Reason, j.State = "", jobs.TimedOut
+	outcome := results.CountedAttempt(&j).Outcome
+	outcome.TimedOut = true
+	if why, want := b.why(2, &j), "Job 2 has timed out on ws01."; why != want {
+		t.Errorf("got %q, want %q", why, want)
+	}
+	outcome.TimedOut = false
 	// The view does not claim that there is no dispatcher if it has not checked (X7).
 	unasked := boardOf(t, sampleRun())
 	unasked.facts.dispatched, unasked.facts.owner = true, &journal.Owner{Host: "melon4"}
