@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	if program = *binFlag; program == "" && labProblem() == nil && !testing.Short() {
-		os.Exit(progtest.Main(m, &program, "CGO_ENABLED=0"))
+		os.Exit(progtest.MainReleased(m, &program))
 	}
 	os.Exit(m.Run())
 }
