@@ -49,6 +49,27 @@ func TestWhatRunsWithoutADispatcherIsUnknown(t *testing.T) {
 	same(t, "Counts", p.Counts(), "0 of 2 ok, 1 running, 1 sent")
 }
 
+// TestStandbyOfADeadDispatcherIsNamed checks that the status of a run without a dispatcher names the
+// standby that is about to take it over, but not that of a dispatcher that has ended by itself.
+func TestStandbyOfADeadDispatcherIsNamed(t *testing.T) {
+	watched := &live.State{Epoch: 2, Standby: "ws1"}
+	for name, c := range map[string]struct {
+		closed int // epoch of the last dispatcher that ended by itself
+		last   *live.State
+		want   string
+	}{
+		"died":           {1, watched, "; a standby on ws1 takes the run over when it has heard nothing for 30 s"},
+		"ended":          {2, watched, ""},
+		"no standby":     {1, &live.State{Epoch: 2}, ""},
+		"of another one": {1, &live.State{Epoch: 1, Standby: "ws1"}, ""},
+		"nothing known":  {1, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			same(t, "text", takeoverText(&jobs.Table{Epoch: 2, Closed: jobs.Closing{Epoch: c.closed}}, c.last), c.want)
+		})
+	}
+}
+
 // TestTimeOfARunExtendsToNow checks that the time of a run does not stand still while jobs run. If
 // nobody dispatches the run, the time ends with the last known end.
 func TestTimeOfARunExtendsToNow(t *testing.T) {

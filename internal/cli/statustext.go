@@ -11,21 +11,33 @@ import (
 
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/observe/runview"
 )
 
+// takeoverText describes the standby that watched when the dispatcher died, or returns "" if there was
+// none. last is what the dispatcher published last, nil if nothing.
+func takeoverText(table *jobs.Table, last *live.State) string {
+	if last == nil || last.Standby == "" || last.Epoch != table.Epoch || table.Closed.Epoch == table.Epoch {
+		return ""
+	}
+	return fmt.Sprintf("; a standby on %s takes the run over when it has heard nothing for %.0f s",
+		text.Line(last.Standby), journal.StaleAfter.Seconds())
+}
+
 // lines returns the status as text.
 func (r *runState) lines(c *console) []string {
-	live, run, table, p := r.IsDispatched(), r.Run, r.Table, r.progress()
+	dispatched, run, table, p := r.IsDispatched(), r.Run, r.Table, r.progress()
 	trouble := c.Paint(yellow, "trouble     ")
 	lines := []string{
 		c.Paint(bold, text.Line(run.Name())) + "  " + dirOf(run),
 		"made        " + run.Settings.Created.Local().Format("2006-01-02 15:04"),
 	}
 	switch {
-	case live:
+	case dispatched:
 		lines = append(lines, "dispatched  by "+text.Line(r.Owner.String()))
 		if r.Owner.Problem != "" {
 			lines = append(lines, trouble+text.Line(r.Owner.Problem))
@@ -37,19 +49,19 @@ func (r *runState) lines(c *console) []string {
 			lines = append(lines, "standby     on "+text.Line(s.Standby))
 		}
 	case table.Unfinished() > 0:
-		lines = append(lines, "dispatched  by nobody")
+		lines = append(lines, "dispatched  by nobody"+takeoverText(table, r.Live))
 	}
 	if eta := p.Remaining(c.Glyph("±", "+-")); eta != "" {
 		lines = append(lines, "ETA         "+eta)
 	}
-	if s := r.State(); live && s != nil && s.NextSlot != nil {
+	if s := r.State(); dispatched && s != nil && s.NextSlot != nil {
 		lines = append(lines, "queue       "+text.Line(s.NextSlot.Text()))
 	}
 	if p.Paused {
 		lines = append(lines, c.Paint(yellow, "paused      ")+
 			"by a person: nothing is launched until dcs-tui continue "+refTo(run))
 	}
-	if s := r.State(); live && s != nil && s.Awaited != nil {
+	if s := r.State(); dispatched && s != nil && s.Awaited != nil {
 		end := "dcs-tui requeue " + refTo(run) + " JOBS"
 		if s.Awaited.HasLimit {
 			end = "dcs-tui hosts stop " + refTo(run) + " " + text.Line(strings.Join(s.Awaited.Hosts, " "))
@@ -61,9 +73,9 @@ func (r *runState) lines(c *console) []string {
 		lines = append(lines, c.Paint(yellow, "draining    ")+text.Line(p.Draining)+
 			": nothing more is launched until dcs-tui continue "+refTo(run))
 	}
-	lines = append(lines, summaryLines(c, table, live)...)
+	lines = append(lines, summaryLines(c, table, dispatched)...)
 	lines = append(lines, instanceLines(table, nil)...)
-	if live {
+	if dispatched {
 		lines = append(lines, hostLines(r.hosts())...)
 	} else {
 		lines = append(lines, uselessHostLines(table, r.HostEvents)...)
@@ -71,20 +83,20 @@ func (r *runState) lines(c *console) []string {
 			lines = append(lines, left)
 		}
 	}
-	lines = append(lines, openLines(table, live)...)
+	lines = append(lines, openLines(table, dispatched)...)
 	if r.Requests > 0 {
 		lines = append(lines, p.RequestsText())
 	}
 	switch {
-	case live && r.Input.IsKeptOpen:
+	case dispatched && r.Input.IsKeptOpen:
 		lines = append(lines, keptOpenText(run))
 	case !r.Input.Cut():
-	case live && r.Input.State == rundir.InputOpen && r.Owner.Epoch <= 1: // later dispatchers read none
+	case dispatched && r.Input.State == rundir.InputOpen && r.Owner.Epoch <= 1: // later dispatchers read none
 		lines = append(lines, "its input is still being read: more jobs may come")
 	default:
 		lines = append(lines, runview.InputText(r.Input, table))
 	}
-	if (table.Unfinished() > 0 || r.Requests > 0) && !live {
+	if (table.Unfinished() > 0 || r.Requests > 0) && !dispatched {
 		lines = append(lines, "  dcs-tui resume "+refTo(run)+"  continues it")
 	}
 	return lines
