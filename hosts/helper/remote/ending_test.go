@@ -297,7 +297,8 @@ func TestStopWithoutADispatcher(t *testing.T) {
 func TestStopOnAHungDirectory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	_, release := hang(t, w, "slot0", "open", "/run")
+	must(t, os.MkdirAll(filepath.Join(w.runDir, "attempts", "000"), 0o700))
+	_, release := hangNth(t, w, 2, "slot0", "open", "/run") // the first is for the claim of the first job
 	began := time.Now()
 	ran, idle := jobWithoutHelper(t, w, func() {})
 	polltest.Until(t, "the second job has started", ran)

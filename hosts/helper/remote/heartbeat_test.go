@@ -96,7 +96,13 @@ func TestIntervalOfHeartbeats(t *testing.T) {
 // hang makes one call of the next helper or its supervisors (role) hang until release is called.
 // hangs waits for that call.
 func hang(t *testing.T, w *world, role, op, path string) (hangs, release func()) {
-	p := &plan{Dir: t.TempDir(), Root: filepath.Dir(w.base), Call: callKey{role, op, path}, Nth: 1, How: howHang}
+	t.Helper()
+	return hangNth(t, w, 1, role, op, path)
+}
+
+// hangNth is hang for the n-th of equal calls.
+func hangNth(t *testing.T, w *world, n int, role, op, path string) (hangs, release func()) {
+	p := &plan{Dir: t.TempDir(), Root: filepath.Dir(w.base), Call: callKey{role, op, path}, Nth: n, How: howHang}
 	w.env = append(w.env, p.env())
 	return func() { polltest.Until(t, p.String(), func() bool { return p.fired() != "" }) },
 		func() { write(t, filepath.Join(p.Dir, "go"), "") }
