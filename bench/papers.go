@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"math"
 	"os/exec"
 	"path/filepath"
@@ -51,6 +52,7 @@ func measurePapers(o options, only, out string) error {
 	if err != nil {
 		return err
 	}
+	os.Setenv("DCS_TUI_RUN_SHARE", "off") // other runs on this machine would get slots of ours
 	l, err := prepare(o)
 	if err != nil {
 		return err
