@@ -159,13 +159,17 @@ func divide(total float64, list []portion) {
 }
 
 // SharedSlots returns how many slots of a host are divided among the claims: the most that any of
-// them divides, so that whoever divides fewer finds some, less the load of others that the run of
-// own respects. Claims of others count up to cores, which limits the effect of a forged one.
-func SharedSlots(own Share, cores int, claims []SlotClaim) int {
+// them divides, so that whoever divides fewer finds some, less the load of others that the run with
+// index me, whose share is own, respects. Claims of other users count up to cores, which limits the
+// effect of a forged one.
+func SharedSlots(own Share, cores int, claims []SlotClaim, me int) int {
 	rule := max(own.Rule, own.Slots)
 	all := rule
 	for _, c := range claims {
-		all = max(all, min(c.Slots, cores))
+		if c.User != claims[me].User {
+			c.Slots = min(c.Slots, cores)
+		}
+		all = max(all, c.Slots)
 	}
 	return all - (rule - own.Slots)
 }

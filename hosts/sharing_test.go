@@ -105,12 +105,14 @@ func TestWhoDividesFewerSlotsFindsSome(t *testing.T) {
 		want   int
 		bound  int
 	}{
-		"alone":                       {Share{Rule: 4, Slots: 4}, []SlotClaim{claim(1, 4, 0)}, 4, 4},
-		"equal":                       {Share{Rule: 4, Slots: 4}, []SlotClaim{claim(1, 4, 0), claim(2, 4, 2)}, 4, 2},
-		"fewer than another user":     {Share{Rule: 4, Slots: 4}, []SlotClaim{claim(1, 4, 0), claim(2, 8, 4)}, 8, 4},
-		"more than another user":      {Share{Rule: 8, Slots: 8}, []SlotClaim{claim(1, 8, 0), claim(2, 4, 4)}, 8, 4},
-		"fewer than an own run":       {Share{Rule: 1, Slots: 1}, []SlotClaim{claim(1, 1, 0), claim(1, 2, 1)}, 2, 1},
-		"an own run holds all":        {Share{Rule: 1, Slots: 1}, []SlotClaim{claim(1, 1, 0), claim(1, 2, 2)}, 2, 0},
+		"alone":                   {Share{Rule: 4, Slots: 4}, []SlotClaim{claim(1, 4, 0)}, 4, 4},
+		"equal":                   {Share{Rule: 4, Slots: 4}, []SlotClaim{claim(1, 4, 0), claim(2, 4, 2)}, 4, 2},
+		"fewer than another user": {Share{Rule: 4, Slots: 4}, []SlotClaim{claim(1, 4, 0), claim(2, 8, 4)}, 8, 4},
+		"more than another user":  {Share{Rule: 8, Slots: 8}, []SlotClaim{claim(1, 8, 0), claim(2, 4, 4)}, 8, 4},
+		"fewer than an own run":   {Share{Rule: 1, Slots: 1}, []SlotClaim{claim(1, 1, 0), claim(1, 2, 1)}, 2, 1},
+		"an own run holds all":    {Share{Rule: 1, Slots: 1}, []SlotClaim{claim(1, 1, 0), claim(1, 2, 2)}, 2, 0},
+		"an own run has more than cores": {Share{Rule: 1, Slots: 1},
+			[]SlotClaim{claim(1, 1, 0), claim(1, 2*cores, 2*cores-1)}, 2 * cores, 1},
 		"load of others is respected": {Share{Rule: 8, Slots: 6}, []SlotClaim{claim(1, 8, 0), claim(2, 8, 4)}, 6, 2},
 		"a forged claim": {
 			Share{Rule: 4, Slots: 4},
@@ -121,7 +123,7 @@ func TestWhoDividesFewerSlotsFindsSome(t *testing.T) {
 		"a claim without a number": {Share{Rule: 4, Slots: 4}, []SlotClaim{claim(1, 4, 0), {User: 2, Held: 3}}, 4, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := SharedSlots(tt.own, cores, tt.claims)
+			got := SharedSlots(tt.own, cores, tt.claims, 0)
 			if bound := SlotBound(got, nil, tt.claims, 0, 0); got != tt.want || bound != tt.bound {
 				t.Errorf("%d slots are divided and %d may be used, want %d and %d", got, bound, tt.want, tt.bound)
 			}
