@@ -2,8 +2,8 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"math"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
