@@ -411,8 +411,12 @@ func (c *Core) hostWith(name string, machine int32) *host {
 
 // hostOf is like hostWith, and creates the host if there is none. A machine that cannot be queried,
 // because its name is not in the inventory or belongs to another machine, is kept outside the
-// inventory. Its attempts wait until they are lost.
+// inventory. Its attempts wait until they are lost. An attempt whose machine is not known, because
+// it was found after damage before its host had answered, counts as one of the newest machine.
 func (c *Core) hostOf(name string, machine int32) *host {
+	if machine == 0 {
+		machine = c.table.At[name]
+	}
 	if h := c.hostWith(name, machine); h != nil {
 		return h
 	}

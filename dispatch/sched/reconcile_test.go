@@ -103,6 +103,22 @@ func TestRunDirectoryIsReadBeforeHostsAnswer(t *testing.T) {
 	s.wantState(3, jobs.Queued)
 }
 
+// TestFoundAttemptReturnsWithItsHost checks an attempt that was found before its machine was known.
+// If its host is not in the inventory of the next dispatcher and is added again, the host is asked
+// about the attempt, which is not given up while the host answers (promise 2).
+func TestFoundAttemptReturnsWithItsHost(t *testing.T) {
+	s := damagedStage(t, Config{Found: []Found{
+		{"a", hosts.ProbedJob{Attempt: jobs.AttemptID{Job: 1, N: 1}, Answer: hosts.IsRunning}},
+	}}, 1, testHost("a", 1), testHost("b", 1))
+	s.connectAs("a", "A")
+	s = restart(s, testHost("b", 1))
+	s.connectAs("b", "B")
+	s.step(setHosts(testHost("a", 1), testHost("b", 1)))
+	want(t, "asked", formatCommands[Probe](s.connectAs("a", "A")), "{a [1.1]}")
+	s.wait(3*time.Minute, "a", "b")
+	want(t, "job 1", s.history(1), "running: a running")
+}
+
 // TestFoundThatNobodyWaitsFor checks that an unrecorded attempt of a job that has a result is
 // killed, and that this is reported only of one that runs: one that waits on the host never ran.
 func TestFoundThatNobodyWaitsFor(t *testing.T) {
