@@ -138,7 +138,7 @@ func (w *World) atEnd() {
 // checkTake compares the state with which a dispatcher begins with the ledger.
 func (w *World) checkTake(l *dispatcher, t *jobs.Table, report *journal.Report) {
 	g := &w.ledger
-	l.listedInstances, l.absentSince = map[string]*hosts.Host{}, map[string]time.Duration{}
+	l.listedInstances, l.absentUntil = map[string]*hosts.Host{}, map[string]time.Duration{}
 	l.receivedAt, l.listed, l.reportedBy = map[*host]time.Duration{}, map[*host]time.Duration{}, map[reportSource]bool{}
 	if w.isDamageUnread {
 		w.isDamageUnread = false

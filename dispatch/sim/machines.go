@@ -107,8 +107,12 @@ func (l *dispatcher) updateSpecs() {
 	}
 }
 
-// maxAbsent is how long before its termination an instance may have left.
-const maxAbsent = 10 * time.Second
+// An instance that has left is terminated within maxAbsent. Before it leaves, it may wait for
+// maxLeaving for the fate of attempts that were given up there, if none is open.
+const (
+	maxAbsent  = 10 * time.Second
+	maxLeaving = time.Minute
+)
 
 // checkHostSet checks that the hosts of a core are exactly those of its inventory, changed by what
 // people requested, and the instances that it has listed and does not terminate.
@@ -126,14 +130,21 @@ func (l *dispatcher) checkHostSet() {
 	for name, in := range t.Instances {
 		switch is := l.listedInstances[name] != nil; {
 		case is && (in.State == jobs.InstanceUp || in.State == jobs.InstanceCreating):
-			if has[name] {
-				delete(l.absentSince, name)
-			} else if l.absentSince[name] == 0 {
-				l.absentSince[name] = l.now().Mono
+			now := l.now().Mono
+			switch {
+			case has[name]:
+				delete(l.absentUntil, name)
+			case l.absentUntil[name] == 0:
+				l.absentUntil[name] = now + maxAbsent
+				if hasOnlyLost(t, name) {
+					l.absentUntil[name] += maxLeaving
+				}
+			case l.agent(name) == nil:
+				l.absentUntil[name] = min(l.absentUntil[name], now+maxAbsent)
 			}
 			// A host leaves shortly before it is terminated, and is none if its creation failed.
 			// A dispatcher that finishes may leave the termination to the next one.
-			mustBe := l.finish == nil && in.State == jobs.InstanceUp && l.now().Mono-l.absentSince[name] > maxAbsent
+			mustBe := l.finish == nil && in.State == jobs.InstanceUp && now > l.absentUntil[name]
 			wanted[name] = has[name] || mustBe
 		}
 	}
@@ -147,6 +158,20 @@ func (l *dispatcher) checkHostSet() {
 			l.w.fail(AskedHostsStay, "%s is not in the set of hosts", name)
 		}
 	}
+}
+
+// hasOnlyLost reports whether attempts were given up on a host, and none is open there.
+func hasOnlyLost(t *jobs.Table, host string) bool {
+	lost := false
+	for j := range t.Rows() {
+		for _, a := range j.Attempts {
+			if a.Host == host && a.State.Open() {
+				return false
+			}
+			lost = lost || a.Host == host && a.State == jobs.AttemptLost
+		}
+	}
+	return lost
 }
 
 // reportSource identifies a report on an attempt by its source, which is a machine or a file.
