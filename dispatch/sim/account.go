@@ -29,6 +29,7 @@ type entry struct {
 	lost        bool // it was given up, at least for a time
 	lostAt      int  // number of the record that gave it up
 	launched    int  // number of the record that launched it
+	epoch       int  // of the dispatcher that launched it; 0: not known
 	last        jobs.Kind
 	charged     bool // it used up a try
 	isUncertain bool // the facts about it are from before the journal was damaged
@@ -232,7 +233,7 @@ func (w *World) applyLaunch(a *account, r *jobs.Record) {
 	}
 	e := &a.attempts[r.N-1]
 	*e = entry{host: r.Host, machine: w.ledger.machines[r.Host], round: a.round, spec: a.spec, open: true,
-		launched: w.truth.records, last: r.Kind}
+		launched: w.truth.records, epoch: w.ledger.epoch, last: r.Kind}
 	if w.isRecorded(r) {
 		e.spec, e.isUncertain = nil, true
 	}

@@ -281,7 +281,7 @@ func (w *World) checkLost(l *dispatcher, r *jobs.Record) {
 		return
 	}
 	if f := w.truth.factOf(r.Attempt()); !strings.Contains(r.Reason, "its host "+r.Host+" is lost") {
-		if f != nil && f.isAlive {
+		if f != nil && f.isAlive && !w.isOfSuccessor(l, r.Attempt()) {
 			w.fail(NotLostEarly, "%s is recorded as lost (%s), and it runs", r.Attempt(), r.Reason)
 		}
 		w.checkSettled(l, r)
@@ -299,6 +299,14 @@ func (w *World) checkLost(l *dispatcher, r *jobs.Record) {
 		w.fail(NotLostEarly, "%s is given up (%s) after %v without a heartbeat of %s", r.Attempt(), r.Reason,
 			silent, r.Host)
 	}
+}
+
+// isOfSuccessor reports whether an attempt was launched by a dispatcher that has taken over from l. If
+// the run directory does not answer l, l takes the record of the attempt for lost, and does not know
+// its machine. What l decides about it is never durable.
+func (w *World) isOfSuccessor(l *dispatcher, id jobs.AttemptID) bool {
+	e := w.ledger.entry(id)
+	return e != nil && e.epoch > l.epoch
 }
 
 // checkAbandoned checks that an attempt that a person has given up was on a silent host.
