@@ -95,6 +95,7 @@ type instance struct {
 	// Since when it has been idle; 0: it is busy, or not up.
 	idleAt            time.Duration
 	outputs           map[string][]jobs.AttemptID // by host
+	fetching          []jobs.AttemptID            // outputs that the running fetch copies; not in outputs
 	specs             []*hosts.Host               // its hosts, according to the last list
 	used              bool                        // specs are in the set of hosts
 	hosts             []*host                     // its hosts, as found by this Step
@@ -328,15 +329,15 @@ func (e InstanceTerminated) apply(c *Core) {
 
 func (e InstanceFetched) apply(c *Core) {
 	in := c.handleCommandEnd(e.Name, e.Err)
-	switch {
-	case in == nil:
-	case e.Err == "":
-		delete(in.outputs, e.Name)
-	default:
-		in.stay() // it may get jobs in the meantime
-		c.reportProblem(in.provider, in.name, fmt.Sprintf(
-			"%s is not terminated, because outputs that only it has could not be fetched: %s", e.Name, e.Err))
+	if in == nil || e.Err == "" {
+		return
 	}
+	for _, id := range in.fetching {
+		c.recordOutput(e.Name, id)
+	}
+	in.stay() // it may get jobs in the meantime
+	c.reportProblem(in.provider, in.name, fmt.Sprintf(
+		"%s is not terminated, because outputs that only it has could not be fetched: %s", e.Name, e.Err))
 }
 
 // apply handles a provider's list. A list counts for an instance only if it was

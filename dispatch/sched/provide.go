@@ -138,8 +138,9 @@ func (c *Core) manageInstance(in *instance) {
 	case why == "":
 	case kept != "" && in.state != instanceTerminating:
 		in.moveTo(instanceRetiring, why)
-		in.busy = true
-		c.provisions.commands = append(c.provisions.commands, FetchInstance{kept, slices.Clone(in.outputs[kept])})
+		in.busy, in.fetching = true, in.outputs[kept]
+		delete(in.outputs, kept) // a lost attempt may report its end during the fetch
+		c.provisions.commands = append(c.provisions.commands, FetchInstance{kept, slices.Clone(in.fetching)})
 	case len(in.hosts) > 0:
 		in.moveTo(instanceLeaving, why)
 		in.outputs, in.retryAt = nil, c.now.Mono+leaveTime

@@ -335,6 +335,24 @@ func TestUnneededInstancesAreTerminated(t *testing.T) {
 		s.step(InstanceFetched{Name: "dcs-r-1"})
 		want(t, "after it", formatCommands[TerminateInstance](s.wait(2*time.Second)), "{cloud dcs-r-1}")
 	})
+	t.Run("a lost attempt reports its end during the fetch", func(t *testing.T) {
+		s := servedStage(t, false, 2, false)
+		s.started("dcs-r-1", "1.1 2.1")
+		s.ended("dcs-r-1", "1.1", ok)
+		s.c.byName["dcs-r-1"].spec.OutageAfter = time.Minute
+		s.step(hostDown("dcs-r-1", hosts.Unreachable, "gone"))
+		s.wait(2 * time.Minute)
+		want(t, "history", s.history(2), "queued: dcs-r-1 lost")
+		want(t, "fetch", formatCommands[FetchInstance](s.step(Drain{Why: "asked"})), "{dcs-r-1 [1.1]}")
+		s.connect("dcs-r-1", hosts.Hello{Cores: 3, Slots: 2})
+		s.ended("dcs-r-1", "2.1", ok)
+		commands := s.step(InstanceFetched{Name: "dcs-r-1"})
+		want(t, "fetch the rest", formatCommands[FetchInstance](commands), "{dcs-r-1 [2.1]}")
+		want(t, "before it is done", formatCommands[TerminateInstance](append(commands,
+			s.wait(10*time.Second, "dcs-r-1")...)), "")
+		s.step(InstanceFetched{Name: "dcs-r-1"})
+		want(t, "after it", formatCommands[TerminateInstance](s.wait(2*time.Second)), "{cloud dcs-r-1}")
+	})
 	t.Run("the command fails", func(t *testing.T) {
 		s := servedStage(t, true, 1, true)
 		s.started("dcs-r-1", "1.1")
