@@ -226,7 +226,6 @@ func (c *Core) HostSpecs() []*hosts.Host {
 func (c *Core) addHost(s *hosts.Host) {
 	machine := c.table.At[s.Name]
 	h := newHost(s, len(c.hosts))
-	h.instance = c.instanceOf(s.Name)
 	h.lastSeenAt, h.lastReceivedAt, h.cutAt, h.inherited = c.now.Mono, c.now.Mono, c.now.Mono, true
 	if i := c.absentWith(s.Name, machine); i >= 0 {
 		h = c.absent[i]
@@ -235,7 +234,7 @@ func (c *Core) addHost(s *hosts.Host) {
 		h.maxLostAfter = max(h.maxLostAfter, s.LostAfterOrDefault())
 		h.isQuiet, h.quietChangeAt = false, 0
 	}
-	h.machine, h.awaySince = machine, c.now.Mono
+	h.machine, h.awaySince, h.instance = machine, c.now.Mono, c.instanceOf(s.Name)
 	h.probation.others.Skip(c.results)
 	h.setState(jobs.HostConnecting, "")
 	c.hosts = append(c.hosts, h)

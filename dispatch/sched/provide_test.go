@@ -505,7 +505,8 @@ func TestNextDispatcherAdoptsInstances(t *testing.T) {
 		return jobs.Record{Kind: jobs.KindInstance, At: 1, Host: name, How: how, Reason: "cloud"}
 	}
 	start := func(tb *jobs.Table, hs ...*hosts.Host) *stage {
-		s := &stage{t: t, c: New(Config{InstancePrefix: "dcs-r"}, tb, inventoryWith(testProvider(), hs...))}
+		cfg := Config{InstancePrefix: "dcs-r", RunShare: 1}
+		s := &stage{t: t, c: New(cfg, tb, inventoryWith(testProvider(), hs...))}
 		wantContains(t, "first", formatCommands[ListInstances](s.step(Tick{})), "{cloud}")
 		s.step(Submit{Last: true})
 		return s
@@ -534,6 +535,7 @@ func TestNextDispatcherAdoptsInstances(t *testing.T) {
 		s.wait(10 * time.Minute)
 		s.wantState(1, jobs.Running) // not given up before the list shows where it is
 		want(t, "terminated", formatCommands[TerminateInstance](s.answerList("dcs-r-1")), "")
+		want(t, "slots shared with other runs", formatCommands[SetShare](s.up("dcs-r-1")), "")
 	})
 	t.Run("unknown and late ones", func(t *testing.T) {
 		s := start(table(0, is("dcs-r-1", "creating"), is("dcs-r-1", "gone")))
