@@ -105,7 +105,7 @@ func TestRunDirectoryIsReadBeforeHostsAnswer(t *testing.T) {
 
 // TestFoundAttemptReturnsWithItsHost checks an attempt that was found before its machine was known.
 // If its host is not in the inventory of the next dispatcher and is added again, the host is asked
-// about the attempt, which is not given up while the host answers (promise 2).
+// about the attempt, which is not given up while the host answers.
 func TestFoundAttemptReturnsWithItsHost(t *testing.T) {
 	s := damagedStage(t, Config{Found: []Found{
 		{"a", hosts.ProbedJob{Attempt: jobs.AttemptID{Job: 1, N: 1}, Answer: hosts.IsRunning}},
@@ -148,7 +148,7 @@ func TestIncompleteListIsRequestedAgain(t *testing.T) {
 
 // TestDamagedPackStopsLaunching checks that nothing is launched after damage to the journal while a host
 // says that a pack is damaged, too: jobs without records may have run. It does not matter how long that
-// takes (promise 1).
+// takes.
 func TestDamagedPackStopsLaunching(t *testing.T) {
 	s := damagedStage(t, Config{}, 1, testHost("a", 1), testHost("b", 1))
 	s.up("a", "b")

@@ -71,7 +71,7 @@ func TestSecondClaimLoses(t *testing.T) {
 
 // TestTakenIsNotStarted checks that an attempt whose supervisor has not made the claim yet, as on a full
 // or hung disk, counts as waiting for its own helper and the next one: a start is never reported before
-// the claim exists (promise 1). Later it runs once.
+// the claim exists. Later it runs once.
 func TestTakenIsNotStarted(t *testing.T) {
 	gate := filepath.Join(t.TempDir(), "gate")
 	w := newWorld(t, hangEnv+"=1.1.status:"+gate)

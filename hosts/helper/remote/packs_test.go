@@ -50,7 +50,7 @@ func TestHelperReadsPacks(t *testing.T) {
 }
 
 // TestDamagedPackLeavesAttemptsUnknown checks that an attempt does not count as never started while a
-// damaged pack may have its files, and that a list says so (promise 1). What is no file was never a pack.
+// damaged pack may have its files, and that a list says so. What is no file was never a pack.
 func TestDamagedPackLeavesAttemptsUnknown(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
@@ -175,7 +175,7 @@ func TestHostPacksWhatItKeeps(t *testing.T) {
 }
 
 // TestShutOutWhilePacking checks that a helper whose dispatcher is replaced while it packs at the end of
-// the run leaves the spool to its successor (promise 1).
+// the run leaves the spool to its successor.
 func TestShutOutWhilePacking(t *testing.T) {
 	w := newWorld(t)
 	open, dir := w.ownPlace()
