@@ -193,7 +193,7 @@ func startLinksEnd(dir string) (*linksEnd, error) {
 	return e, nil
 }
 
-// ask sends a line to the process, and returns when it has done what the line says.
+// ask sends a command to the process, and returns when it has carried it out.
 func (e *linksEnd) ask(line string) error {
 	if _, err := fmt.Fprintln(e.in, line); err != nil {
 		return err

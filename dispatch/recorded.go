@@ -33,7 +33,7 @@ func countUnpacked(t *jobs.Table) (u unpacked) {
 	return u
 }
 
-// onRecord counts what a record tells.
+// onRecord counts the outcome of an attempt and the end of a job in a record.
 func (u *unpacked) onRecord(r *jobs.Record) {
 	numAttempts, numEnded := 0, 0
 	if r.Outcome != nil {
@@ -80,8 +80,8 @@ func (d *unpackedDir) isWhole(shard int) bool {
 	return d.ended >= jobs.ShardSize
 }
 
-// manyUnpacked is the number of attempts from which on smaller packs are made: jobs that end in the
-// order of other numbers than theirs leave some in each directory.
+// manyUnpacked is the number of attempts from which on smaller packs are made. Jobs that do not end in
+// the order of their numbers leave some in each directory.
 const manyUnpacked = 10_000
 
 // due returns the first jobs of the directories that have least attempts or all of theirs.

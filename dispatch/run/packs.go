@@ -56,7 +56,7 @@ func (r *Run) packFiles() {
 	}
 }
 
-// packing is the state of packFiles.
+// packing is the state of packFiles. Its goroutine owns it.
 type packing struct {
 	r      *Run
 	packer attempts.Packer

@@ -147,8 +147,7 @@ func TestIncompleteListIsRequestedAgain(t *testing.T) {
 }
 
 // TestDamagedPackStopsLaunching checks that nothing is launched after damage to the journal while a host
-// says that a pack is damaged, too: jobs without records may have run. It does not matter how long that
-// takes.
+// reports a damaged pack, too: jobs without records may have run. It does not matter how long that takes.
 func TestDamagedPackStopsLaunching(t *testing.T) {
 	s := damagedStage(t, Config{}, 1, testHost("a", 1), testHost("b", 1))
 	s.up("a", "b")

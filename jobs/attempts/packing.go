@@ -21,7 +21,7 @@ type Offer struct {
 	At       time.Duration    // when they were read, on a monotonic clock
 }
 
-// Add adds attempts that are packed later than all others.
+// Add adds attempts. They are packed after all others.
 func (o *Offers) Add(f Offer) { o.waiting = append(o.waiting, f) }
 
 // PutBack adds attempts that Next has returned and that could not be packed. They are packed before all

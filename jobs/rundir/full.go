@@ -12,7 +12,7 @@ import (
 // IsFull reports whether err means that a file system or a quota is full.
 func IsFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
-// freesFiles says what to do when no more files can be created.
+// freesFiles is the advice for when no more files can be created.
 const freesFiles = "`dcs-tui runs pack` and `runs prune` free some, and --pack-files saves some"
 
 var statfs = unix.Statfs // replaced in tests

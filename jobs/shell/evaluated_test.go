@@ -134,8 +134,8 @@ func commandsOf(isBash bool) (commands []string, wants []Enclosure) {
 	return append(commands, kornCommands...), wants
 }
 
-// evaluatedIn returns which commands run code in a hostile value. The error says why the shell cannot be
-// asked.
+// evaluatedIn returns for each command whether it runs code in a hostile value. It returns an error if the
+// shell cannot be asked.
 func evaluatedIn(t *testing.T, shell []string, commands []string) (ran []bool, err error) {
 	t.Helper()
 	program, err := exec.LookPath(shell[0])

@@ -50,7 +50,7 @@ func TestHelperReadsPacks(t *testing.T) {
 }
 
 // TestDamagedPackLeavesAttemptsUnknown checks that an attempt does not count as never started while a
-// damaged pack may have its files, and that a list says so. What is no file was never a pack.
+// damaged pack may have its files, and that a list reports it. What is no file was never a pack.
 func TestDamagedPackLeavesAttemptsUnknown(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
