@@ -19,13 +19,35 @@ import (
 // OS is the real Disk. It opens only regular files, follows no symbolic link at the end of a path of a
 // file, and does not wait for a pipe: a job, or root on a host that shares the directory, may have put
 // one there.
-var OS = WithPacks(osDisk{})
+var OS = WithCalls("", Call)
 
 // Within returns the real disk for the run directory dir. It follows no symbolic link below dir, so
 // that nothing is read, written, or removed elsewhere: the error is a *LinkError. It follows those
 // that lead to dir, which the user has chosen. It reaches dir by its path each time, as a file server
 // may have another directory there.
-func Within(dir string) Disk { return WithPacks(osDisk{dir}) }
+func Within(dir string) Disk { return WithCalls(dir, Call) }
+
+// A Caller makes the system calls of a disk, as Call does. Tests let it fail instead.
+type Caller func(op, path string, do func() error) error
+
+// WithCalls is Within, or OS if dir is "", with another Caller than Call.
+func WithCalls(dir string, call Caller) Disk {
+	return WithPacks(osDisk{dir, call})
+}
+
+// Call makes one call of the system, and repeats it when a signal interrupts it. Errors name the file.
+func Call(op, path string, do func() error) error {
+	for {
+		err := do()
+		no, ok := err.(syscall.Errno)
+		switch {
+		case !ok:
+			return err
+		case no != unix.EINTR:
+			return &fs.PathError{Op: op, Path: path, Err: no}
+		}
+	}
+}
 
 // within returns Within(dir) for OS, and any other disk unchanged.
 func within(d Disk, dir string) Disk {
@@ -38,7 +60,7 @@ func within(d Disk, dir string) Disk {
 // OpenFile opens a file of the run directory as Within does, on the real disk. It has mode 0600 if it is
 // created.
 func (r *Run) OpenFile(flag int, elem ...string) (*os.File, error) {
-	return osDisk{r.Dir}.open(r.Path(elem...), flag, 0o600)
+	return osDisk{r.Dir, Call}.open(r.Path(elem...), flag, 0o600)
 }
 
 // AppendFlags are the flags of OpenFile for a log.
@@ -73,41 +95,37 @@ var ErrNotRegular = errors.New("is not a regular file")
 
 // osDisk is the disk of the operating system.
 type osDisk struct {
-	run string // the run directory below which no link is followed; "": none
+	run  string // the run directory below which no link is followed; "": none
+	call Caller
 }
 
-// at calls f with a path that is relative to an open directory or to AT_FDCWD. Only its last part may be
-// a link that must not be followed: f makes one system call, with noFollow, which is O_NOFOLLOW below
-// d.run and otherwise 0.
+// at is At below d.run, with f as one of the calls of d.
 func (d osDisk) at(op, path string, f func(dir int, name string, noFollow int) error) error {
 	path = filepath.Clean(path)
-	rel, below := strings.CutPrefix(path, d.run+"/")
-	search := platform.SearchOnly
-	for {
-		var err error
-		if below && d.run != "" {
-			err = d.walk(rel, search, f)
-		} else {
-			err = f(unix.AT_FDCWD, path, 0)
-		}
-		no, ok := err.(syscall.Errno)
-		switch {
-		case !ok:
-			return err
-		case no == unix.EINTR:
-		case no == unix.ESTALE && search != 0:
-			search = 0 // an NFS client asks its server when a directory is opened for reading
-		default:
-			return ExplainFull(&fs.PathError{Op: op, Path: path, Err: no}, filepath.Dir(path))
-		}
-	}
+	err := d.call(op, path, func() error { return At(d.run, path, f) })
+	return ExplainFull(err, filepath.Dir(path))
 }
 
-// walk is at for a path below d.run, relative to it. search is the flag with which directories are
-// opened.
-func (d osDisk) walk(rel string, search int, f func(dir int, name string, noFollow int) error) error {
+// At calls f with a path that is relative to an open directory or to AT_FDCWD. Only its last part may be
+// a link that must not be followed: f makes one system call, with noFollow, which is O_NOFOLLOW below
+// root and otherwise 0. The path must be clean. At follows no symbolic link below root: the error is a
+// *LinkError. Other errors are those of f or of a system call.
+func At(root, path string, f func(dir int, name string, noFollow int) error) error {
+	rel, below := strings.CutPrefix(path, root+"/")
+	if !below || root == "" {
+		return f(unix.AT_FDCWD, path, 0)
+	}
+	err := walk(root, rel, platform.SearchOnly, f)
+	if err == unix.ESTALE && platform.SearchOnly != 0 {
+		err = walk(root, rel, 0, f) // an NFS client asks its server when a directory is opened for reading
+	}
+	return err
+}
+
+// walk is At for a path relative to root. search is the flag with which directories are opened.
+func walk(root, rel string, search int, f func(dir int, name string, noFollow int) error) error {
 	first, rest, more := strings.Cut(rel, "/")
-	dir, name := unix.AT_FDCWD, d.run+"/"+first
+	dir, name := unix.AT_FDCWD, root+"/"+first
 	for {
 		var next int
 		var err error
@@ -117,7 +135,7 @@ func (d osDisk) walk(rel string, search int, f func(dir int, name string, noFoll
 			err = f(dir, name, unix.O_NOFOLLOW)
 		}
 		if err != nil && isLink(err, dir, name) {
-			err = &LinkError{filepath.Join(d.run, strings.TrimSuffix(rel, "/"+rest))}
+			err = &LinkError{filepath.Join(root, strings.TrimSuffix(rel, "/"+rest))}
 		}
 		if dir != unix.AT_FDCWD {
 			_ = unix.Close(dir) // only opened
@@ -143,7 +161,7 @@ func isLink(err error, dir int, name string) bool {
 
 // open opens a regular file.
 func (d osDisk) open(path string, flag int, perm fs.FileMode) (*os.File, error) {
-	var fd int
+	fd := -1
 	err := d.at("open", path, func(dir int, name string, _ int) (err error) {
 		fd, err = unix.Openat(dir, name, flag|unix.O_CLOEXEC|unix.O_NOCTTY|unix.O_NOFOLLOW|unix.O_NONBLOCK,
 			uint32(perm.Perm()))
@@ -153,15 +171,16 @@ func (d osDisk) open(path string, flag int, perm fs.FileMode) (*os.File, error) 
 		return nil, openError(path, err)
 	}
 	var st unix.Stat_t
-	if err = unix.Fstat(fd, &st); err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
-		err = ErrNotRegular
+	err = d.call("stat", path, func() error { return unix.Fstat(fd, &st) })
+	if err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
+		err = fmt.Errorf("%s %w", path, ErrNotRegular)
 	}
 	if err == nil { // without O_NONBLOCK, with which os.NewFile would treat it as a pipe
 		_, err = unix.FcntlInt(uintptr(fd), unix.F_SETFL, flag&unix.O_APPEND)
 	}
 	if err != nil {
 		_ = unix.Close(fd) // nothing was written
-		return nil, fmt.Errorf("%s %w", path, err)
+		return nil, err
 	}
 	return os.NewFile(uintptr(fd), path), nil
 }
@@ -194,7 +213,7 @@ func (d osDisk) OpenFile(path string, flag int, perm fs.FileMode) (File, error) 
 	if err != nil {
 		return nil, err
 	}
-	return osFile{f}, nil
+	return osFile{f, d.call}, nil
 }
 
 func (d osDisk) Names(dir string) ([]string, error) {
@@ -203,7 +222,11 @@ func (d osDisk) Names(dir string) ([]string, error) {
 		return nil, err
 	}
 	defer f.Close() // opened only for reading
-	names, err := f.Readdirnames(-1)
+	var names []string
+	err = d.call("readdir", dir, func() (err error) {
+		names, err = f.Readdirnames(-1)
+		return err
+	})
 	slices.Sort(names)
 	return names, err
 }
@@ -213,7 +236,7 @@ func (d osDisk) SyncDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	err = f.Sync()
+	err = d.call("fsync", dir, f.Sync)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {
 		err = nil // this file system does not support it, and does not need it
 	}
@@ -308,30 +331,50 @@ func (i *fileInfo) Mode() fs.FileMode {
 	return mode | fs.ModeDevice
 }
 
-type osFile struct{ *os.File }
-
-func (f osFile) Size() (int64, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), nil
+type osFile struct {
+	*os.File
+	call Caller
 }
 
-func (f osFile) WriteAt(b []byte, at int64) (int, error) {
-	n, err := f.File.WriteAt(b, at)
-	return n, f.explain(err)
+// do makes a call on the file.
+func (f osFile) do(op string, call func() error) error {
+	return ExplainFull(f.call(op, f.Name(), call), filepath.Dir(f.Name()))
 }
 
-func (f osFile) Sync() error { return f.explain(platform.SyncData(f.File)) }
+func (f osFile) Size() (size int64, err error) {
+	err = f.do("stat", func() error {
+		info, err := f.Stat()
+		if err == nil {
+			size = info.Size()
+		}
+		return err
+	})
+	return size, err
+}
 
-func (f osFile) explain(err error) error { return ExplainFull(err, filepath.Dir(f.Name())) }
+func (f osFile) ReadAt(b []byte, at int64) (n int, err error) {
+	err = f.do("read", func() (err error) {
+		n, err = f.File.ReadAt(b, at)
+		return err
+	})
+	return n, err
+}
+
+func (f osFile) WriteAt(b []byte, at int64) (n int, err error) {
+	err = f.do("write", func() (err error) {
+		n, err = f.File.WriteAt(b, at)
+		return err
+	})
+	return n, err
+}
+
+func (f osFile) Sync() error { return f.do("fsync", func() error { return platform.SyncData(f.File) }) }
 
 // Close ignores EINTR: the descriptor is closed and must not be closed twice, and the data was
 // synced before.
 func (f osFile) Close() error {
-	if err := f.File.Close(); !errors.Is(err, unix.EINTR) {
-		return f.explain(err)
+	if err := f.do("close", f.File.Close); !errors.Is(err, unix.EINTR) {
+		return err
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"dcs-tui/jobs/rundir"
 )
 
 // The helper and the supervisors access files only through the functions of this file,
@@ -20,25 +22,20 @@ import (
 // done true: an error then simulates a lost reply of a file server.
 var fault func(op, path string, done bool) error
 
-// call makes one call and repeats it when a signal interrupts it. Errors name the file.
+// call is rundir.Call with faults.
 func call(op, path string, do func() error) error {
-	for {
-		var err error
-		if fault != nil {
-			err = fault(op, path, false)
+	return rundir.Call(op, path, func() error {
+		if fault == nil {
+			return do()
 		}
+		err := fault(op, path, false)
 		if err == nil {
-			if err = do(); err == nil && fault != nil {
+			if err = do(); err == nil {
 				err = fault(op, path, true)
 			}
 		}
-		if err == nil {
-			return nil
-		}
-		if err != unix.EINTR {
-			return &fs.PathError{Op: op, Path: path, Err: err}
-		}
-	}
+		return err
+	})
 }
 
 // isAny reports whether err is, or wraps, one of some errors.

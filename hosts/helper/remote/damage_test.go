@@ -17,6 +17,7 @@ import (
 	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
+	"dcs-tui/jobs/rundir"
 )
 
 // TestJobDamagesItsFiles checks that the outcome of a job is the one that its supervisor saw,
@@ -193,8 +194,9 @@ func (w *world) helperWithoutProcess() (*helper, attempts.Claim) {
 	w.t.Helper()
 	sp, err := makeSpool(w.base, w.run, "melon1")
 	must(w.t, err)
-	h := &helper{open: w.open(), dir: w.runDir, spool: sp, resolved: map[jobs.AttemptID]bool{},
-		config: slotConfig{Run: w.run, Host: "melon1", Dir: w.runDir, Boot: bootID()}}
+	h := &helper{open: w.open(), dir: w.runDir, disk: rundir.Within(w.runDir), spool: sp,
+		resolved: map[jobs.AttemptID]bool{},
+		config:   slotConfig{Run: w.run, Host: "melon1", Dir: w.runDir, Boot: bootID()}}
 	must(w.t, os.MkdirAll(filepath.Dir(w.file("1.1", jobs.FileStatus)), 0o700))
 	return h, w.claim("1.1", "melon1")
 }

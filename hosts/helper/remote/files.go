@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -16,8 +15,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"dcs-tui/jobs/rundir"
 )
 
 // Operations on whole files, made of the calls in calls.go.
@@ -57,12 +54,15 @@ func readInto(dirfd int, path string, buf []byte) (int, error) {
 }
 
 // preadAll reads an open file from its beginning until buf is full or the file ends.
-func preadAll(fd int, path string, buf []byte) (int, error) {
-	n, err := (&readOnlyFile{fd, path}).ReadAt(buf, 0)
-	if err == io.EOF {
-		err = nil
+func preadAll(fd int, path string, buf []byte) (n int, err error) {
+	for n < len(buf) {
+		k, err := pread(fd, path, buf[n:], int64(n))
+		if err != nil || k == 0 {
+			return n, err
+		}
+		n += k
 	}
-	return n, err
+	return n, nil
 }
 
 // writeAndClose writes b at the beginning of fd and closes it in any case. NFS reports write errors
@@ -329,55 +329,6 @@ func retryUnlessMissing(f func() error) (err error) {
 	}
 	return f()
 }
-
-// readOnlyDisk is a read-only rundir.Disk that uses the calls of calls.go.
-type readOnlyDisk struct{ rundir.Disk }
-
-var readOnlyOS = rundir.WithPacks(readOnlyDisk{rundir.WithoutPacks(rundir.OS)})
-
-func (readOnlyDisk) Names(dir string) ([]string, error) { return listNames(dir) }
-
-func (readOnlyDisk) OpenFile(path string, _ int, _ fs.FileMode) (rundir.File, error) {
-	fd, err := openPlain(path)
-	if errors.Is(err, errNotPlain) {
-		err = fmt.Errorf("%s %w", path, rundir.ErrNotRegular)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &readOnlyFile{fd, path}, nil
-}
-
-type readOnlyFile struct {
-	fd   int
-	path string
-}
-
-func (f *readOnlyFile) ReadAt(b []byte, off int64) (n int, err error) {
-	for n < len(b) {
-		k, err := pread(f.fd, f.path, b[n:], off+int64(n))
-		if err != nil {
-			return n, err
-		}
-		if k == 0 {
-			return n, io.EOF
-		}
-		n += k
-	}
-	return n, nil
-}
-
-func (f *readOnlyFile) Size() (int64, error) {
-	var st unix.Stat_t
-	err := fstat(f.fd, f.path, &st)
-	return st.Size, err
-}
-
-func (f *readOnlyFile) Close() error { return closeFile(f.fd, f.path) }
-
-func (f *readOnlyFile) WriteAt([]byte, int64) (int, error) { return 0, errors.ErrUnsupported }
-func (f *readOnlyFile) Truncate(int64) error               { return errors.ErrUnsupported }
-func (f *readOnlyFile) Sync() error                        { return errors.ErrUnsupported }
 
 // localTypes are local file systems: on these, close and rename do not report late errors,
 // and written blocks stay reserved. All others are treated like NFS.

@@ -55,7 +55,7 @@ type helper struct {
 	listQueue       questionQueue
 	packQueue       questionQueue
 	packFailed      atomic.Bool // a failure of packing was reported
-	disk            rundir.Disk // read by the answers of inspectionQueue
+	disk            rundir.Disk // for dir
 	// Held to write a tombstone, and shared to read a status file: on a local file system and a
 	// full disk, another goroutine would take a tombstone that is being written for a damaged
 	// claim.

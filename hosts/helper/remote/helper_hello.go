@@ -26,6 +26,7 @@ import (
 	"dcs-tui/internal/zone"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
+	"dcs-tui/jobs/rundir"
 )
 
 // defaultGrace is the time between TERM and KILL unless Open says otherwise.
@@ -69,7 +70,6 @@ func newHelper(o *hosts.Open, limits limits) (*helper, *hosts.Hello) {
 		sharing:     sharing{changed: make(chan struct{}, 1)},
 		limits:      limits,
 		owners:      newOwners(o, limits.site),
-		disk:        readOnlyOS,
 
 		ownerKnown: make(chan struct{}),
 		foundGPUs:  make(chan []int, 1),
@@ -419,6 +419,7 @@ func (h *helper) findPlace(hello *hosts.Hello) error {
 	case sees:
 		h.dir, hello.Shared = h.open.RunDir, true
 	}
+	h.disk = rundir.WithCalls(h.dir, call)
 	return nil
 }
 

@@ -272,7 +272,7 @@ func (h *helper) readFate(id jobs.AttemptID) (f attempts.Fate, err error) {
 		var b []byte
 		b, err = readPlain(path, attempts.StatusBytes+1)
 		if errors.Is(err, fs.ErrNotExist) {
-			b, _, err = rundir.ReadPart(readOnlyOS, path, 0, attempts.StatusBytes+1) // it may be in a pack
+			b, _, err = rundir.ReadPart(h.disk, path, 0, attempts.StatusBytes+1) // it may be in a pack
 		}
 		if err != nil {
 			f = attempts.Fate{Attempt: id}
@@ -281,7 +281,7 @@ func (h *helper) readFate(id jobs.AttemptID) (f attempts.Fate, err error) {
 		f = attempts.Decode(b, h.config.Run, id)
 		if f.State == attempts.Finished {
 			if !f.Outcome.OK() {
-				f.Outcome.LastLine = lastLineOf(jobs.AttemptFile(h.dir, id, jobs.FileErr))
+				f.Outcome.LastLine = h.lastLine(id)
 			}
 			return f, nil
 		}
@@ -296,8 +296,9 @@ func (h *helper) readFate(id jobs.AttemptID) (f attempts.Fate, err error) {
 	return f, err
 }
 
-func lastLineOf(path string) string {
-	b, _, _ := rundir.ReadPart(readOnlyOS, path, -attempts.LastBytes, attempts.LastBytes) // it may be in a pack
+func (h *helper) lastLine(id jobs.AttemptID) string {
+	path := jobs.AttemptFile(h.dir, id, jobs.FileErr)
+	b, _, _ := rundir.ReadPart(h.disk, path, -attempts.LastBytes, attempts.LastBytes) // it may be in a pack
 	return attempts.LastLine(b)
 }
 
@@ -375,7 +376,7 @@ func (h *helper) listAll(m *hosts.List) {
 		}
 	}
 	examine(0)
-	err2 := attempts.EachFate(readOnlyOS, h.dir, h.config.Run, h.config.Host, m.Jobs, func(f attempts.Fate) error {
+	err2 := attempts.EachFate(h.disk, h.dir, h.config.Run, h.config.Host, m.Jobs, func(f attempts.Fate) error {
 		switch {
 		case h.newerEpoch(m.Epoch) != 0:
 			return errListFenced

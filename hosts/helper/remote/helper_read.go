@@ -17,6 +17,7 @@ import (
 	"dcs-tui/hosts/files"
 	wire "dcs-tui/hosts/helper"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
 )
 
 // serveReads serves a channel that only reads outputs (hosts.Open.Reads). It creates no file
@@ -57,7 +58,7 @@ func (h *helper) findOutputs() error {
 		return err
 	}
 	h.workDir = filepath.Join(work, o.Run)
-	h.dir = h.workDir
+	h.dir, h.disk = h.workDir, rundir.WithCalls(h.workDir, call)
 	if err := checkOwner(work); err != nil && !isAbsent(err) {
 		return fmt.Errorf("work_dir cannot be used: %w", err)
 	}
@@ -114,7 +115,7 @@ func (h *helper) readOutput(m *hosts.Read) *hosts.Chunk {
 	if m.File != jobs.FileOut && m.File != jobs.FileErr && m.File != jobs.FileStatus {
 		return readPiece(m, nil, 0, fmt.Errorf("%q is not an output file", m.File), false)
 	}
-	f, err := readOnlyOS.OpenFile(jobs.AttemptFile(h.dir, m.Attempt, m.File), os.O_RDONLY, 0)
+	f, err := h.disk.OpenFile(jobs.AttemptFile(h.dir, m.Attempt, m.File), os.O_RDONLY, 0)
 	if err != nil {
 		return readPiece(m, nil, 0, err, errors.Is(err, fs.ErrNotExist))
 	}

@@ -32,13 +32,13 @@ func TestHelperReadsPacks(t *testing.T) {
 	if n, err := p.Pack("000"); n != 1 || err != nil {
 		t.Fatalf("packed %d attempts, %v", n, err)
 	}
-	h := &helper{dir: dir, spool: spool{t.TempDir()}}
+	h := &helper{dir: dir, disk: rundir.WithCalls(dir, call), spool: spool{t.TempDir()}}
 	h.config.Run = run
 	if f, err := h.readFate(id); f.State != attempts.Finished || err != nil {
 		t.Errorf("a probe finds state %d, %v", f.State, err)
 	}
 	listed := 0
-	err := attempts.EachFate(readOnlyOS, dir, run, "melon", nil, func(f attempts.Fate) error {
+	err := attempts.EachFate(h.disk, dir, run, "melon", nil, func(f attempts.Fate) error {
 		if f.Attempt == id && f.State == attempts.Finished {
 			listed++
 		}
@@ -180,7 +180,7 @@ func TestShutOutWhilePacking(t *testing.T) {
 	w := newWorld(t)
 	open, dir := w.ownPlace()
 	removed := jobs.AttemptFile(dir, attemptID(t, "1.1"), jobs.FileOut)
-	call := (&plan{Root: filepath.Dir(w.base)}).key("host0", "unlink", removed)
+	call := (&plan{Root: filepath.Dir(w.base)}).key("host0", "remove", removed)
 	hangs, release := hang(t, w, call.Role, call.Op, call.Path)
 	f := w.start(open)
 	f.runShort(1, 6)

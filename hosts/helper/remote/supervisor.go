@@ -339,7 +339,7 @@ func (s *slot) isStopRequested() bool {
 	}
 	var asked atomic.Bool
 	s.stopCheck.tryRun(stopTimeout, func() {
-		run := &rundir.Run{Dir: s.config.RunDir, Disk: readOnlyOS}
+		run := &rundir.Run{Dir: s.config.RunDir, Disk: rundir.WithCalls(s.config.RunDir, call)}
 		names, _, err := run.StopFiles()
 		asked.Store(err == nil && len(names) > 0)
 	})
