@@ -325,8 +325,9 @@ func TestNoDamageHidesAPackedAttempt(t *testing.T) {
 }
 
 // TestAPackOfAJobDoesNotPassForOurs checks that a file that a job has made with the name of a pack is never
-// read instead of the pack that has the output: both are named, and other files are still read. A second
-// pack of the same files, which a killed packer leaves, is none.
+// read instead of the pack that has the output. Without the status files of its attempts it is reported, and
+// hides nothing. With them, both packs are named for a file that differs, and other files are still read. A
+// second pack of the same files, which a killed packer leaves, is none.
 func TestAPackOfAJobDoesNotPassForOurs(t *testing.T) {
 	for _, name := range []string{"000.0.zip", "000.zzzzzzzzzzzzzzzzzzzzzzzzzzz.zip"} { // before and after ours
 		t.Run(name, func(t *testing.T) {
@@ -357,17 +358,80 @@ func TestAPackOfAJobDoesNotPassForOurs(t *testing.T) {
 			if got := read(one); got != "ours" {
 				t.Errorf("with a copy: %s", got)
 			}
-			var fake bytes.Buffer
-			z := zip.NewWriter(&fake)
-			w, err := z.CreateHeader(&zip.FileHeader{Name: "1.1.out", Method: zip.Store})
-			must(t, err)
-			_, err = w.Write([]byte("fake"))
-			must(t, errors.Join(err, z.Close(), os.WriteFile(filepath.Join(above, name), fake.Bytes(), 0o600)))
+			fake := filepath.Join(above, name)
+			must(t, os.WriteFile(fake, zipOf(t, zip.Store, "1.1.out", "fake"), 0o600))
+			if got := read(one); got != "ours" {
+				t.Errorf("with a pack without a status file: %s", got)
+			}
+			err = attempts.EachFate(rundir.WithPacks(rundir.WithoutPacks(rundir.OS)), p.dir, run, "h", nil,
+				func(attempts.Fate) error { return nil })
+			if !errors.Is(err, rundir.ErrDamagedPack) || !strings.Contains(err.Error(), name) ||
+				!strings.Contains(err.Error(), "1.1.out without 1.1.status") {
+				t.Errorf("a pack without a status file: %v", err)
+			}
+			status := string(finished(one, "h", jobs.Outcome{}))
+			must(t, os.WriteFile(fake, zipOf(t, zip.Store, "1.1.out", "fake", "1.1.status", status), 0o600))
 			if got := read(one); !strings.Contains(got, name) || !strings.Contains(got, "has another 1.1.out") {
 				t.Errorf("with a pack of a job: %s", got)
 			}
 			if got := read(two); got != "ours" {
 				t.Errorf("another output: %s", got)
+			}
+		})
+	}
+}
+
+// zipOf returns a zip archive of files: their names and contents.
+func zipOf(t *testing.T, method uint16, files ...string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for f := range slices.Chunk(files, 2) {
+		w, err := z.CreateHeader(&zip.FileHeader{Name: f[0], Method: method})
+		must(t, err)
+		_, err = w.Write([]byte(f[1]))
+		must(t, err)
+	}
+	must(t, z.Close())
+	return b.Bytes()
+}
+
+// TestPacksOfOtherProgramsAreRead checks that an archive which another program has made of the files of
+// whole attempts is read like ours, though it has longer fields before the contents, as those of `zip -0`,
+// and that the error for any other names the difference.
+func TestPacksOfOtherProgramsAreRead(t *testing.T) {
+	p, id := newPlace(t), attemptID(1, 1)
+	status := string(finished(id, "h", jobs.Outcome{Exit: 3}))
+	whole := zipOf(t, zip.Store, "1.1.out", "ours", "1.1.status", status)
+	header := bytes.LastIndex(whole[:bytes.Index(whole, []byte("PK\x01\x02"))], []byte("PK\x03\x04"))
+	binary.LittleEndian.PutUint16(whole[header+28:], 9)
+	fields := []byte("UT\x05\x00\x01\x00\x00\x00\x00")
+	longer := slices.Insert(bytes.Clone(whole), header+30+len("1.1.status"), fields...)
+	end := longer[len(longer)-22:]
+	binary.LittleEndian.PutUint32(end[16:], binary.LittleEndian.Uint32(end[16:])+9) // where the directory begins
+	for name, c := range map[string]struct {
+		pack []byte
+		want string
+	}{
+		"longer fields": {longer, ""},
+		"cut fields":    {whole, "what is before the content of 1.1.status"},
+		"compressed":    {zipOf(t, zip.Deflate, "1.1.status", status), "compressed"},
+		"other name":    {zipOf(t, zip.Store, "000/1.1.status", status), `"000/1.1.status"`},
+		"other job":     {zipOf(t, zip.Store, "1001.1.status", status), `"1001.1.status"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p.put(attemptID(2, 1), jobs.FileOut, nil)
+			must(t, os.WriteFile(filepath.Join(p.dir, "attempts", "000.other.zip"), c.pack, 0o600))
+			disk, exit := rundir.WithPacks(rundir.WithoutPacks(rundir.OS)), 0
+			err := attempts.EachFate(disk, p.dir, run, "h", nil, func(f attempts.Fate) error {
+				exit = f.Outcome.Exit
+				return nil
+			})
+			switch {
+			case c.want == "" && (exit != 3 || err != nil):
+				t.Errorf("exit code %d, %v", exit, err)
+			case c.want != "" && (!errors.Is(err, rundir.ErrDamagedPack) || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("got %v, want one about %s", err, c.want)
 			}
 		})
 	}
@@ -426,7 +490,7 @@ func TestPackOfAnEarlierVersionIsRead(t *testing.T) {
 	must(t, err)
 	z := zip.NewWriter(f)
 	for i := range n {
-		_, err := z.CreateRaw(&zip.FileHeader{Name: attemptID(1, i+1).String() + ".out", Method: zip.Store,
+		_, err := z.CreateRaw(&zip.FileHeader{Name: attemptID(1, i+1).String() + ".status", Method: zip.Store,
 			Modified: time.Unix(1, 0)})
 		must(t, err)
 	}

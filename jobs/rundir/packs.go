@@ -18,11 +18,15 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"dcs-tui/jobs"
 )
 
 // PackSuffix ends the name of a pack, a zip archive beside a directory of attempts: files of
-// attempts/000 are in attempts/000.<random>.zip. The entries have plain names and are not
-// compressed. A pack never changes, so that several processes can make and read them.
+// attempts/000 are in attempts/000.<random>.zip. It counts only if all its entries are whole, are not
+// compressed, and are files of attempts of this directory, each of which has its status file there,
+// too. Any other is reported, and hides nothing: a job may have made it. A pack never changes, so that
+// several processes can make and read them.
 const PackSuffix = ".zip"
 
 // WithPacks returns a disk that shows the files in packs as if they were still in the directory of
@@ -275,6 +279,7 @@ func readPackFiles(in *directoryReader, path string, size int64) (map[string]pac
 	if err != nil {
 		return nil, err
 	}
+	shard, _ := PackedName(filepath.Base(path))
 	files := make(map[string]packedFile, len(r.File))
 	for _, e := range r.File {
 		at, err := e.DataOffset()
@@ -282,17 +287,59 @@ func readPackFiles(in *directoryReader, path string, size int64) (map[string]pac
 			return nil, err
 		}
 		// The name is before the content, too. A damaged one must not make an attempt vanish.
-		n, name := int64(e.UncompressedSize64), make([]byte, len(e.Name))
-		if _, err := in.ReadAt(name, at-int64(len(e.Extra)+len(name))); err != nil {
+		n, before := int64(e.UncompressedSize64), make([]byte, at-in.lastAt-localHeaderBytes)
+		if _, err := in.ReadAt(before, in.lastAt+localHeaderBytes); err != nil {
 			return nil, err
 		}
-		if string(name) != e.Name || filepath.Base(e.Name) != e.Name || e.Method != zip.Store ||
-			e.CompressedSize64 != e.UncompressedSize64 || n < 0 || n > size-at {
+		fields, isNamed := bytes.CutPrefix(before, []byte(e.Name))
+		id := attemptOf(e.Name)
+		switch {
+		case !isNamed:
+			return nil, zip.ErrFormat
+		case len(fields) < len(e.Extra) || !areFields(fields):
+			return nil, fmt.Errorf("what is before the content of %s does not fit the directory of the archive", e.Name)
+		case id == (jobs.AttemptID{}) || jobs.ShardDir(id.Job) != shard:
+			return nil, fmt.Errorf("it has %q, which is no file of an attempt of %s", e.Name, shard)
+		case e.Method != zip.Store || e.CompressedSize64 != e.UncompressedSize64:
+			return nil, fmt.Errorf("%s in it is compressed or encrypted: make it with `zip -0`", e.Name)
+		case n < 0 || n > size-at:
 			return nil, zip.ErrFormat
 		}
 		files[e.Name] = packedFile{pack: path, name: e.Name, at: at, size: n, sum: e.CRC32, modified: e.Modified}
 	}
+	for _, e := range r.File {
+		if status := attemptOf(e.Name).String() + "." + string(jobs.FileStatus); files[status].pack == "" {
+			return nil, fmt.Errorf("it has %s without %s", e.Name, status)
+		}
+	}
 	return files, nil
+}
+
+// localHeaderBytes is the size of what precedes the name and the content of an entry.
+const localHeaderBytes = 30
+
+// areFields reports whether b is made of fields as they follow the name of an entry: the length of a damaged
+// one would move the content.
+func areFields(b []byte) bool {
+	for len(b) >= 4 {
+		n := 4 + int(binary.LittleEndian.Uint16(b[2:]))
+		if n > len(b) {
+			return false
+		}
+		b = b[n:]
+	}
+	return len(b) == 0
+}
+
+// attemptOf returns the attempt of a file by its name, or zero for any other name.
+func attemptOf(name string) jobs.AttemptID {
+	i := max(0, strings.LastIndexByte(name, '.'))
+	id, _ := jobs.ParseAttemptID(name[:i]) // zero after an error
+	switch jobs.File(name[min(i+1, len(name)):]) {
+	case jobs.FileOut, jobs.FileErr, jobs.FileStatus:
+		return id
+	}
+	return jobs.AttemptID{}
 }
 
 // checkPackEnd refuses a file that does not end as a zip archive without a comment, or whose directory
@@ -334,6 +381,7 @@ type directoryReader struct {
 	pack    File
 	size    int64
 	left    int
+	lastAt  int64 // where the last read began: after DataOffset, the header before the content of an entry
 	failure error // of the disk
 }
 
@@ -341,7 +389,7 @@ func (r *directoryReader) ReadAt(b []byte, at int64) (int, error) {
 	if at < 0 || at > r.size {
 		return 0, zip.ErrFormat
 	}
-	r.left -= len(b)
+	r.left, r.lastAt = r.left-len(b), at
 	if r.left < 0 {
 		return 0, errLargeDirectory
 	}
@@ -364,14 +412,12 @@ type openPacked struct {
 func (f *openPacked) ReadAt(b []byte, at int64) (int, error) {
 	n, err := f.SectionReader.ReadAt(b, at)
 	isWhole := (err == nil || err == io.EOF) && at == 0 && int64(n) == f.info.size
-	if isWhole && strings.HasSuffix(f.info.name, statusSuffix) && crc32.ChecksumIEEE(b[:n]) != f.info.sum {
+	isStatus := strings.HasSuffix(f.info.name, "."+string(jobs.FileStatus))
+	if isWhole && isStatus && crc32.ChecksumIEEE(b[:n]) != f.info.sum {
 		err = fmt.Errorf("%s %w: %s is damaged", f.info.pack, ErrDamagedPack, f.info.name)
 	}
 	return n, err
 }
-
-// statusSuffix ends the names of status files.
-const statusSuffix = ".status"
 
 func (f *openPacked) Size() (int64, error)               { return f.info.size, nil }
 func (f *openPacked) Stat() (fs.FileInfo, error)         { return f.info, nil }
