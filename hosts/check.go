@@ -25,14 +25,14 @@ const (
 // CheckResult is the result of the check of one host.
 type CheckResult struct {
 	Host      *Host
-	Hello     *Hello
+	Hello     *Hello        // also with a CwdError, which only concerns jobs whose files are not sent
 	Heartbeat *Heartbeat    // the first heartbeat
 	Connect   time.Duration // until the helper answered
 	Err       error
 }
 
 // Usable reports whether jobs can run on the host.
-func (r *CheckResult) Usable() bool { return r.Err == nil && r.Hello.CwdError == "" }
+func (r *CheckResult) Usable() bool { return r.Err == nil }
 
 // Check checks hosts concurrently, for jobs that run in cwd. dir and nonce are those of
 // MakeCheckDir. It sends each result as soon as it has it, and closes the channel when the

@@ -226,6 +226,21 @@ func TestUselessLoginShellIsBroken(t *testing.T) {
 	}
 }
 
+// TestCheckOfHostWithoutDirectory checks that a check can use a host that lacks the directory of the
+// jobs, which a run with files that are sent does not need.
+func TestCheckOfHostWithoutDirectory(t *testing.T) {
+	t.Parallel()
+	f := newShellHost(t).install()
+	f.env = []string{"DCS_FAKE=cwd"}
+	w, err := f.connector().Connect(t.Context(), &hosts.Host{Name: "melon4", Link: "local"},
+		&hosts.Open{Run: "r1", Host: "melon4", Cwd: "/data", Check: true})
+	must(t, err)
+	defer w.Close()
+	if got := w.Hello().CwdError; got != "no such directory" {
+		t.Errorf("the hello reports %q", got)
+	}
+}
+
 // TestHelpersThatCannotServe checks that each fault of a helper is an error of the right class that
 // describes it, and that the helper's last lines of standard error are in the host's log (D9).
 func TestHelpersThatCannotServe(t *testing.T) {

@@ -97,7 +97,7 @@ func (a *app) runHostsCheck(o *options, list []*hosts.Host, asJSON bool) error {
 	}
 	out := newConsole(a.stdout)
 	var bad []runview.HostText
-	n, shared, own := 0, false, false
+	n, shared, own, missing := 0, false, false, false
 	fingerprints := map[string]string{}
 	printBad := func() {
 		for _, g := range runview.GroupHosts(bad) {
@@ -115,6 +115,8 @@ func (a *app) runHostsCheck(o *options, list []*hosts.Host, asJSON bool) error {
 			fingerprints[result.Host.Name] = fingerprintOf(result)
 		case result.Hello.Shared:
 			shared = true
+		case result.Hello.CwdError != "":
+			missing = true
 		default:
 			own = true
 		}
@@ -135,6 +137,10 @@ func (a *app) runHostsCheck(o *options, list []*hosts.Host, asJSON bool) error {
 			out.Line("own directory: the host does not see this directory, " +
 				"so give run --send and --return with the files of jobs; " +
 				"outputs stay on the host, below its work_dir, and are read through the link")
+		}
+		if missing {
+			out.Line("no such directory: jobs cannot run in this directory there, " +
+				"so give run --send and --return with their files, or --cwd with a directory that every host has")
 		}
 		if n > 1 {
 			out.Line(fmt.Sprintf("%d of %s usable", n-len(bad), text.Plural(n, "host")))
@@ -194,6 +200,9 @@ func checkJSONOf(result *hosts.CheckResult) *checkJSON {
 	j.hostFacts = &hostFacts{Cores: h.Cores, Slots: h.Slots, GPUs: h.GPUs, Memory: h.MemBytes, Shared: h.Shared,
 		Users: h.Sharing.Text(), Held: h.Owner.Who,
 		Connect: result.Connect.Seconds(), Warnings: append([]string{}, h.Warnings...)}
+	if h.CwdError != "" {
+		j.Warnings = append(j.Warnings, "jobs cannot run in this directory there: "+text.Line(h.CwdError))
+	}
 	j.Limits = []string{}
 	for _, l := range h.Limits {
 		j.Limits = append(j.Limits, l.String())
@@ -214,8 +223,6 @@ func checkJSONOf(result *hosts.CheckResult) *checkJSON {
 func problemOf(result *hosts.CheckResult) (problem, advice string) {
 	e, isHost := errors.AsType[*hosts.Error](result.Err)
 	switch {
-	case result.Err == nil:
-		return result.Hello.CwdError, "start dcs-tui in a directory that the host has too, or use --cwd"
 	case !isHost || e.Err == nil:
 		return text.WithoutSubject(result.Err.Error(), result.Host.Name), ""
 	}
@@ -265,9 +272,12 @@ func usableLines(out *console, result *hosts.CheckResult, width int) []string {
 	if b.DiskFree >= 0 {
 		msg += ", disk " + text.Size(b.DiskFree) + " free"
 	}
-	if h.Shared {
+	switch {
+	case h.Shared:
 		msg += ", shared directory"
-	} else {
+	case h.CwdError != "":
+		msg += ", no such directory"
+	default:
 		msg += ", own directory"
 	}
 	msg += ", answered in " + text.Duration(result.Connect)

@@ -220,7 +220,7 @@ func sshHosts(file string) ([]*initHost, error) {
 func (f *initHost) setResult(result *hosts.CheckResult) {
 	switch {
 	case result == nil:
-	case result.Err != nil: // otherwise, if the directory of the check is missing there, the host is usable
+	case !result.Usable():
 		problem, advice := problemOf(result)
 		f.problem = strings.TrimSpace(problem + "\n" + advice)
 	case f.Slots.Fixed == 0:
