@@ -30,6 +30,7 @@ type Open struct {
 	Nonce        string // content of RunDir/nonce, which proves that the directory is shared
 	WorkDir      string // "": ~/.dcs-tui
 	ShareDir     string // holds the locks of GPUs; "": /var/tmp/dcs-share
+	ShareWeight  int    // of the run among the runs of its user; 0: it does not share slots, and sends no Share
 	Cwd          string // where jobs run unless they say otherwise
 	Shell        string // "": /bin/sh
 	Setup        string // the host's and the run's, one after the other
@@ -132,10 +133,9 @@ type Limit struct{ Slots int }
 
 // Share describes how many slots the run wants on a host that others use, too.
 type Share struct {
-	Rule   int // slots of the host by the run's inventory, which it divides with other runs and users
-	Slots  int // the same less the load of others: at least 1
-	Want   int // slots that the run would use
-	Weight int // weight of the run among the runs of its user; 0: it does not share slots
+	Rule  int // slots of the host by the run's inventory, which it divides with other runs and users
+	Slots int // the same less the load of others: at least 1
+	Want  int // slots that the run would use
 }
 
 // Withdraw withdraws buffered attempts. Each is answered in Withdrawn.

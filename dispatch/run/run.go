@@ -305,6 +305,7 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 			WarnBefore:   policy.WarnTime,
 			KeepChildren: opts.KeepChildren,
 			Buffer:       policy.Buffer,
+			ShareWeight:  policy.RunShare,
 			Epoch:        o.Table.Epoch,
 		},
 		PackFiles: opts.PackFiles,

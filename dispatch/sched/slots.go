@@ -21,7 +21,7 @@ type capacity struct {
 	limit       int // whole slots that may be busy
 	sentLimit   int // limit that the helper has; -1: none
 	processes   processBound
-	sentShare   hosts.Share // share that the helper has; Weight 0: none
+	sentShare   hosts.Share // share that the helper has; Slots 0: none
 	shareSentAt time.Duration
 	// Since when other runs and users have held all slots; 0: they do not.
 	heldByOthersSince time.Duration
@@ -202,10 +202,10 @@ func (c *Core) heldByOthers(b *hosts.Heartbeat, h *host) float64 {
 
 // sendShare sends the helper the number of slots that we want, out of n.
 func (c *Core) sendShare(h *host, n int) {
-	if !c.sharesSlots(h) || h.sentShare.Weight > 0 && c.now.Mono-h.shareSentAt < shareInterval {
+	if !c.sharesSlots(h) || h.sentShare.Slots > 0 && c.now.Mono-h.shareSentAt < shareInterval {
 		return
 	}
-	s := hosts.Share{Rule: max(h.slots(), n, 1), Slots: max(n, 1), Weight: c.cfg.RunShare, Want: h.occupiedSlots}
+	s := hosts.Share{Rule: max(h.slots(), n, 1), Slots: max(n, 1), Want: h.occupiedSlots}
 	if h.acceptsJobs() && !c.isLaunchingClosed() && len(c.hosts) > 0 { // our part of the waiting jobs
 		s.Want += c.readyPerHost()
 	}

@@ -240,7 +240,7 @@ func TestSlotsAreShared(t *testing.T) {
 	}
 	o := s.up("a")
 	want(t, "limit", formatCommands[SetLimit](o), "{a 4}")
-	want(t, "share", formatCommands[SetShare](o), "{a {4 4 0 2}}")
+	want(t, "share", formatCommands[SetShare](o), "{a {4 4 0}}")
 	others := &hosts.Sharing{Slots: 1, Held: 3, Users: []hosts.SharedUser{{Name: "bob", Slots: 3}}}
 	for range 5 { // the jobs of others use one core each
 		o = append(o, heartbeat(others, 3)...)
@@ -251,7 +251,7 @@ func TestSlotsAreShared(t *testing.T) {
 	want(t, "all are taken", formatCommands[SetLimit](heartbeat(others, 4)), "{a 0}")
 	s.submit(true, jobs.NoOptions, jobs.NoOptions, jobs.NoOptions)
 	wantContains(t, "why", s.c.Why(s.now(), 1), "other runs and users have its slots: bob 4 slots")
-	if heartbeat(others, 4); s.c.byName["a"].sentShare != (hosts.Share{Rule: 4, Slots: 4, Want: 3, Weight: 2}) {
+	if heartbeat(others, 4); s.c.byName["a"].sentShare != (hosts.Share{Rule: 4, Slots: 4, Want: 3}) {
 		t.Errorf("the helper is told %+v", s.c.byName["a"].sentShare)
 	}
 	want(t, "they have gone", formatCommands[SetLimit](heartbeat(nil, 0)), "{a 4}")

@@ -47,7 +47,7 @@ type host struct {
 	generation int
 
 	// Other users of the host (sharing.go).
-	wantedShare hosts.Share // what the run wants
+	wantedShare hosts.Share // what the run wants; Slots 0: it shares none
 	neighbor    *neighbor
 	starved     lastSlot
 	retries     bool

@@ -156,7 +156,7 @@ func (h *host) claims(more int) []hosts.SlotClaim {
 // tries again later.
 func (h *host) hasSpace(n int) bool {
 	claims := h.claims(n)
-	if h.wantedShare.Weight == 0 || hosts.SlotsFit(h.slotsFor(claims, 0), claims, 0, h.starved.beyond()) {
+	if h.wantedShare.Slots == 0 || hosts.SlotsFit(h.slotsFor(claims, 0), claims, 0, h.starved.beyond()) {
 		return true
 	}
 	if !h.retries {
@@ -172,7 +172,7 @@ func (h *host) hasSpace(n int) bool {
 // sharing returns what the helper reports about the neighbor.
 func (h *host) sharing() *hosts.Sharing {
 	claims := h.claims(0)
-	if h.wantedShare.Weight == 0 || len(claims) == 1 || claims[1].Want+claims[1].Held == 0 {
+	if h.wantedShare.Slots == 0 || len(claims) == 1 || claims[1].Want+claims[1].Held == 0 {
 		h.starved = lastSlot{}
 		return nil
 	}
@@ -184,7 +184,7 @@ func (h *host) sharing() *hosts.Sharing {
 // checkShared checks, after a start on a shared host, that no more slots are held than there are.
 // Only the last slot of a run may exceed the limit.
 func (w *World) checkShared(h *host, ours bool) {
-	if h.neighbor == nil || h.wantedShare.Weight == 0 || h.neighbor.boot != h.boot {
+	if h.neighbor == nil || h.wantedShare.Slots == 0 || h.neighbor.boot != h.boot {
 		return
 	}
 	b, held, claims := h.neighbor, h.numBusy(), h.claims(0)

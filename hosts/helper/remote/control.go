@@ -45,7 +45,7 @@ const (
 	ctlAllowed         // 1 plus the last limit that a dispatcher set; 0: none was set
 	ctlSuspended       // ns: how long jobs have been suspended, including the time until ctlSuspendTo
 	ctlSuspendTo       // boot clock, ns: until when jobs are suspended; 0: they are not
-	ctlShared          // hosts.Share.Slots if slots are shared with other runs and users, else 0
+	ctlShared          // hosts.Share.Slots; 0: slots are not shared with other runs and users
 	ctlRule            // hosts.Share.Rule
 	ctlLast            // number of slots that the run may hold although others hold all of them
 	ctlSearching       // boot clock, ns: until when a search for processes elsewhere is reserved
@@ -110,6 +110,17 @@ func (c *control) lease() time.Duration { return time.Duration(c.word(ctlLease).
 // raiseLease raises the lease. It never shortens it, because the dispatcher relies on a lease
 // that it has given.
 func (c *control) raiseLease(to time.Duration) { raiseWord(c.word(ctlLease), int64(to)) }
+
+// setShare records for the supervisors which slots they share with other runs and users.
+func (c *control) setShare(s hosts.Share) {
+	c.word(ctlRule).Store(int64(s.Rule))
+	c.word(ctlShared).Store(int64(s.Slots))
+}
+
+// share returns what setShare has recorded. Want is not recorded.
+func (c *control) share() hosts.Share {
+	return hosts.Share{Rule: int(c.word(ctlRule).Load()), Slots: int(c.word(ctlShared).Load())}
+}
 
 // raiseWord sets w to v unless w is higher, and returns the value before.
 func raiseWord(w *atomic.Int64, v int64) int64 {

@@ -40,6 +40,9 @@ func (h *helper) adoptSpool() {
 		h.control.word(ctlSearching).Store(0)
 		h.control.word(ctlSearched).Store(0)
 	}
+	if h.open.ShareWeight == 0 { // else the earlier share applies until the dispatcher sends one
+		h.control.setShare(hosts.Share{})
+	}
 	h.control.word(ctlLimit).Store(int64(h.limit))
 	h.forwardLogsLocked()
 	h.requeueLapsed = lapsed

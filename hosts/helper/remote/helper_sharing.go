@@ -51,12 +51,9 @@ func (h *helper) setShare(m *hosts.Share) {
 	m.Slots, m.Want = min(max(m.Slots, 1)+h.otherSlots, maxSlots), min(max(m.Want, 0), maxSlots)
 	m.Rule = min(max(m.Rule+h.otherSlots, m.Slots), maxSlots)
 	h.sharing.request.Store(m)
-	shared := 0
-	if m.Weight > 0 {
-		shared = m.Slots
+	if !h.isSuperseded() {
+		h.control.setShare(*m) // before the next Launch is handled
 	}
-	h.control.word(ctlRule).Store(int64(m.Rule))
-	h.control.word(ctlShared).Store(int64(shared)) // before the next Launch is handled
 	select {
 	case h.sharing.changed <- struct{}{}:
 	default:
@@ -106,7 +103,7 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 	if s.claimRemoved {
 		return
 	}
-	active := request != nil && request.Weight > 0
+	active := request != nil
 	number := hosts.Share{Rule: h.slots + h.otherSlots, Slots: h.slots + h.otherSlots}
 	if active {
 		number = *request
@@ -117,7 +114,7 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 		defer closeFile(dirfd, dir)
 		if active {
 			err = s.claim.write(dirfd, dir, claimText{run: h.config.Run, group: own, name: h.config.RunName,
-				want: request.Want, weight: request.Weight, slots: request.Rule,
+				want: request.Want, weight: h.open.ShareWeight, slots: request.Rule,
 				used: int(100*s.usage.Mean(ownUID) + 0.5)})
 		}
 	}

@@ -177,7 +177,7 @@ func TestReaderCannotStopJobs(t *testing.T) {
 		}
 	}()
 	f := w.start(o)
-	f.send(&hosts.Share{Slots: 2, Want: 2, Weight: 1}, &hosts.Limit{Slots: 2})
+	f.send(&hosts.Share{Slots: 2, Want: 2}, &hosts.Limit{Slots: 2})
 	for n := 1; n <= 6; n += 2 {
 		f.hold(fmt.Sprintf("%d.1", n), "")
 		reader.grab()

@@ -13,7 +13,7 @@ import (
 // releases all if that exceeds the slots of the host. If the shared directory cannot be used, slots
 // are not shared and hold succeeds. The helper reports that.
 func (s *slot) holdSlots(n int) bool {
-	number := hosts.Share{Rule: int(s.control.word(ctlRule).Load()), Slots: int(s.control.word(ctlShared).Load())}
+	number := s.control.share()
 	held := s.claim.text.held
 	text := claimText{run: s.config.Run, group: claimGroup(s.config.Run, s.config.Host), name: s.config.RunName,
 		slots: number.Rule, held: n}

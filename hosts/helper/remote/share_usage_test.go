@@ -187,10 +187,11 @@ func TestUsageCountsWhereRootSaysSo(t *testing.T) {
 			made(t, dir, claimPrefix+"theirs", victim, theirs.bytes(), byteRange{})
 			control, err := openControl(t.TempDir())
 			must(t, err)
-			h := &helper{slots: 8, control: control, config: slotConfig{ShareDir: dir, Run: "ours", Host: "h"}}
+			h := &helper{open: &hosts.Open{ShareWeight: 1}, slots: 8, control: control,
+				config: slotConfig{ShareDir: dir, Run: "ours", Host: "h"}}
 			defer h.removeClaims()
 			for range 2 {
-				h.updateShare(&hosts.Share{Rule: 8, Slots: 8, Want: 8, Weight: 1}, time.Hour)
+				h.updateShare(&hosts.Share{Rule: 8, Slots: 8, Want: 8}, time.Hour)
 			}
 			if s := h.sharing.current.Load(); s == nil || s.Slots != c.want {
 				t.Errorf("%+v, want %d slots", s, c.want)

@@ -33,7 +33,7 @@ func TestSlotsAreShared(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
 	f.mayDie = true
-	f.send(&hosts.Share{Slots: 2, Want: 2, Weight: 1}, &hosts.Limit{Slots: 2})
+	f.send(&hosts.Share{Slots: 2, Want: 2}, &hosts.Limit{Slots: 2})
 	f.hold("1.1", "")
 	f.hold("2.1", "")
 
@@ -43,7 +43,7 @@ func TestSlotsAreShared(t *testing.T) {
 	if s := g.hello.Sharing; s == nil || s.Slots != 0 || s.Held != 2 || !strings.Contains(s.Text(), " 2 slots (test)") {
 		t.Errorf("the hello of another run says %+v: %s", s, s.Text())
 	}
-	g.send(&hosts.Share{Slots: 2, Want: 2, Weight: 1}, &hosts.Limit{Slots: 2})
+	g.send(&hosts.Share{Slots: 2, Want: 2}, &hosts.Limit{Slots: 2})
 	ran, end := w2.fifo("ran"), w2.fifo("end")
 	g.launch(job("1.1", "echo ran > "+ran+"; read x < "+end))
 	s := f.shares(1)
@@ -80,12 +80,12 @@ func TestSlotsAreShared(t *testing.T) {
 func TestRunIsNotStarvedByItsUser(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
-	f.send(&hosts.Share{Slots: 2, Want: 2, Weight: 1}, &hosts.Limit{Slots: 2})
+	f.send(&hosts.Share{Slots: 2, Want: 2}, &hosts.Limit{Slots: 2})
 	f.hold("1.1", "")
 	f.hold("2.1", "")
 	w2, o := w.sameHost(t, lastSlotEnv+"=300ms")
 	g := w2.start(o)
-	g.send(&hosts.Share{Slots: 1, Want: 1, Weight: 1}, &hosts.Limit{Slots: 1})
+	g.send(&hosts.Share{Slots: 1, Want: 1}, &hosts.Limit{Slots: 1})
 	g.shares(1)
 	g.launch(job("1.1", "exit 7"))
 	g.exits("1.1", 7)
@@ -103,7 +103,7 @@ func TestSessionWithFewCoresFindsSlots(t *testing.T) {
 	}
 	w := newWorld(t)
 	f := w.start(w.open())
-	f.send(&hosts.Share{Rule: 2, Slots: 2, Want: 1, Weight: 1}, &hosts.Limit{Slots: 2})
+	f.send(&hosts.Share{Rule: 2, Slots: 2, Want: 1}, &hosts.Limit{Slots: 2})
 	f.hold("1.1", "")
 	w2, o := w.sameHost(t, lastSlotEnv+"=1h")
 	var all, one unix.CPUSet
@@ -118,12 +118,37 @@ func TestSessionWithFewCoresFindsSlots(t *testing.T) {
 	g := w2.start(o)
 	must(t, unix.SchedSetaffinity(0, &all))
 	runtime.UnlockOSThread()
-	g.send(&hosts.Share{Rule: 1, Slots: 1, Want: 1, Weight: 1}, &hosts.Limit{Slots: 1})
+	g.send(&hosts.Share{Rule: 1, Slots: 1, Want: 1}, &hosts.Limit{Slots: 1})
 	g.shares(1)
 	g.launch(job("1.1", "exit 7"))
 	g.exits("1.1", 7)
 	w.release("1.1")
 	f.exit("1.1")
+}
+
+// TestNextDispatcherSharesNothing checks that a dispatcher that shares no slots uses all slots of a
+// host that an earlier dispatcher of the run shared with another run.
+func TestNextDispatcherSharesNothing(t *testing.T) {
+	w := newWorld(t)
+	f := w.start(w.open())
+	f.send(&hosts.Share{Slots: 2, Want: 1}, &hosts.Limit{Slots: 2})
+	f.hold("1.1", "")
+	w2, o := w.sameHost(t)
+	g := w2.start(o)
+	g.send(&hosts.Share{Slots: 2, Want: 1}, &hosts.Limit{Slots: 2})
+	g.hold("1.1", "")
+	f.crash()
+
+	o = w.open()
+	o.ShareWeight = 0
+	f = w.start(o)
+	f.send(&hosts.Limit{Slots: 2})
+	f.launch(job("2.1", "exit 7"))
+	f.exits("2.1", 7)
+	w.release("1.1")
+	f.exit("1.1")
+	w2.release("1.1")
+	g.exit("1.1")
 }
 
 // TestMemoryIsShared checks that other runs know how much memory a running job may use, for as long
@@ -132,7 +157,7 @@ func TestMemoryIsShared(t *testing.T) {
 	w := newWorld(t)
 	gate := w.fifo("gate")
 	f := w.start(w.open())
-	f.send(&hosts.Share{Slots: 2, Want: 1, Weight: 1})
+	f.send(&hosts.Share{Slots: 2, Want: 1})
 	large := job("1.1", "read x < "+gate)
 	large.Mem = 200 << 20
 	f.launch(large)
@@ -142,7 +167,7 @@ func TestMemoryIsShared(t *testing.T) {
 	if s := g.hello.Sharing; s == nil || s.Memory != 200<<20 || s.Users[0].Memory != 200<<20 {
 		t.Errorf("the hello of another run says %+v, want 200 MiB in use", s)
 	}
-	g.send(&hosts.Share{Slots: 2, Want: 1, Weight: 1})
+	g.send(&hosts.Share{Slots: 2, Want: 1})
 	write(t, gate, "\n")
 	f.exit("1.1")
 	g.heartbeat(func(b *hosts.Heartbeat) bool { return b.Sharing == nil || b.Sharing.Memory == 0 })
@@ -154,11 +179,11 @@ func TestWideJobWaitsForItsSlots(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	f := w.start(w.open())
-	f.send(&hosts.Share{Slots: 2, Want: 1, Weight: 1})
+	f.send(&hosts.Share{Slots: 2, Want: 1})
 	f.hold("1.1", "")
 	w2, o := w.sameHost(t)
 	g := w2.start(o)
-	g.send(&hosts.Share{Slots: 2, Want: 2, Weight: 1})
+	g.send(&hosts.Share{Slots: 2, Want: 2})
 	wide := job("1.1", "true")
 	wide.Slots = 2
 	g.launch(wide)
@@ -250,7 +275,7 @@ func TestForgedClaimsGainNothing(t *testing.T) {
 	if s := f.hello.Sharing; s == nil || s.Slots != 0 {
 		t.Errorf("the hello says %+v", s)
 	}
-	f.send(&hosts.Share{Slots: 2, Want: 2, Weight: 1})
+	f.send(&hosts.Share{Slots: 2, Want: 2})
 	for _, name := range []string{"huge", "garbage", "link", "fifo", "dir"} {
 		await(f, func(m *hosts.Trouble) bool { return strings.Contains(m.Text, claimPrefix+name) })
 	}
@@ -276,13 +301,12 @@ func TestFalseClaimTakesNoHeldSlot(t *testing.T) {
 	control, err := openControl(t.TempDir())
 	must(t, err)
 	config := slotConfig{ShareDir: dir, Run: "ours", Host: "h"}
-	h := &helper{slots: 9, control: control, config: config}
+	h := &helper{open: &hosts.Open{ShareWeight: 1}, slots: 9, control: control, config: config}
 	defer h.removeClaims()
-	h.control.word(ctlRule).Store(9)
-	h.control.word(ctlShared).Store(9)
+	h.control.setShare(hosts.Share{Rule: 9, Slots: 9})
 	look := func(slots, beyond int) {
 		t.Helper()
-		h.updateShare(&hosts.Share{Rule: 9, Slots: 9, Want: 9, Weight: 1}, time.Hour)
+		h.updateShare(&hosts.Share{Rule: 9, Slots: 9, Want: 9}, time.Hour)
 		last := control.word(ctlLast).Load()
 		if s := h.sharing.current.Load(); s == nil || s.Slots != slots || last != int64(beyond) {
 			t.Errorf("%+v, and %d slots beyond; want %d and %d", s, last, slots, beyond)

@@ -52,7 +52,7 @@ func twoLimitedRuns(t *testing.T, env ...string) (w *world, first, second *helpe
 	o := w.open()
 	o.Slots = 6
 	first = w.start(o)
-	first.send(&hosts.Share{Slots: 2, Want: 2, Weight: 1}, &hosts.Limit{Slots: 2})
+	first.send(&hosts.Share{Slots: 2, Want: 2}, &hosts.Limit{Slots: 2})
 	first.hold("1.1", "")
 	first.hold("2.1", "")
 	w2, o2 := w.sameHost(t, env...)
@@ -68,7 +68,7 @@ func TestRunsOfAUserShareTheLimit(t *testing.T) {
 	if s := g.hello.Sharing; s == nil || s.Slots != 0 || s.Held != 2 {
 		t.Errorf("the hello of another run says %+v", s)
 	}
-	g.send(&hosts.Share{Slots: 2, Want: 2, Weight: 1}, &hosts.Limit{Slots: 2})
+	g.send(&hosts.Share{Slots: 2, Want: 2}, &hosts.Limit{Slots: 2})
 	f.shares(1)
 	f.send(&hosts.Limit{Slots: 1})
 	w.release("1.1")
@@ -82,7 +82,7 @@ func TestRunsOfAUserShareTheLimit(t *testing.T) {
 // other runs of its user have all that the administrators allow.
 func TestLastSlotIsWithinTheLimit(t *testing.T) {
 	w, f, g := twoLimitedRuns(t, lastSlotEnv+"=1ms")
-	g.send(&hosts.Share{Slots: 2, Want: 2, Weight: 1}, &hosts.Limit{Slots: 2})
+	g.send(&hosts.Share{Slots: 2, Want: 2}, &hosts.Limit{Slots: 2})
 	f.shares(1)
 	for range 5 {
 		b := g.heartbeat(func(b *hosts.Heartbeat) bool { return b.Sharing != nil })

@@ -91,7 +91,8 @@ func (w *world) nothingLeft() {
 func (w *world) open() *hosts.Open {
 	return &hosts.Open{Version: hosts.ProtocolVersion, Run: w.run, RunName: "test", Host: "melon1", Epoch: 1,
 		RunDir: w.runDir, Nonce: "nonce-" + w.run, WorkDir: w.workDir,
-		ShareDir: filepath.Join(filepath.Dir(w.base), "share"), Cwd: w.runDir, Slots: 2, GraceSeconds: 0.2}
+		ShareDir: filepath.Join(filepath.Dir(w.base), "share"), ShareWeight: 1, Cwd: w.runDir, Slots: 2,
+		GraceSeconds: 0.2}
 }
 
 func (w *world) file(id string, f jobs.File) string {
