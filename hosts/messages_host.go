@@ -230,8 +230,9 @@ type Listed struct {
 	Last bool   // this is the last part
 	All  bool   // on the last part: the list has every job
 	Why  string // why the list may be incomplete; "": it is complete
-	// Damaged, on the last part: a pack is damaged, so it does not get complete by itself.
-	Damaged bool
+	// LacksPack, on the last part: a pack is damaged or cannot be read, so the list may lack attempts that have
+	// ended.
+	LacksPack bool
 }
 
 // Want asks for a manifest of package files, or for a piece of contents that manifests list. It is

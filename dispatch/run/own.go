@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"time"
 
@@ -173,8 +174,9 @@ func (o *Owned) inspect(host string, ids []jobs.AttemptID) *hosts.Inspected {
 
 // foundAttempts reads the claims and sentinels of unfinished jobs in the run directory. It returns
 // the attempts that have no record. There are some only if records are missing. After damage to the
-// journal it returns all attempts whose end has no record.
-func (o *Owned) foundAttempts() (all []sched.Found, err error) {
+// journal it returns all attempts whose end has no record, and the error for a pack that may have others: their
+// jobs could run again. It warns of other errors.
+func (o *Owned) foundAttempts(warn func(string)) (all []sched.Found, err error) {
 	if o.Table.Epoch < 2 {
 		return nil, nil
 	}
@@ -202,5 +204,12 @@ func (o *Owned) foundAttempts() (all []sched.Found, err error) {
 			}
 			return nil
 		})
-	return all, err
+	switch {
+	case o.Table.Damaged && rundir.LacksPack(err):
+		return nil, fmt.Errorf("the journal is damaged, and jobs without records may be in a pack: %w; make it whole "+
+			"and readable, or move it away if they may run again", err)
+	case err != nil:
+		warn("not all of the run's claims and sentinels could be read: " + err.Error())
+	}
+	return all, nil
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"dcs-tui/internal/polltest"
@@ -41,17 +42,74 @@ func TestUnrecordedAttemptsAreFoundInTheFiles(t *testing.T) {
 		claim(id, "a")
 	}
 	o := &Owned{Run: run, Table: table}
-	found, err := o.foundAttempts()
+	found, err := o.foundAttempts(nil)
 	if err != nil || len(found) != 2 || found[0].Attempt.String() != "1.2" || found[1].Attempt.String() != "2.1" {
 		t.Errorf("foundAttempts: got %+v, %v; want 1.2 and 2.1", found, err)
 	}
 	table.Damaged = false
-	if found, _ := o.foundAttempts(); len(found) != 1 || found[0].Attempt.String() != "2.1" {
+	if found, _ := o.foundAttempts(nil); len(found) != 1 || found[0].Attempt.String() != "2.1" {
 		t.Errorf("without damage: %+v, want the attempt that has no record", found)
 	}
 	claim(jobs.AttemptID{Job: 1, N: 2}, "b")
-	if found, _ := o.foundAttempts(); len(found) != 2 || found[0].Host != "b" {
+	if found, _ := o.foundAttempts(nil); len(found) != 2 || found[0].Host != "b" {
 		t.Errorf("with a claim of another host than the record names: %+v", found)
+	}
+}
+
+// TestNothingRunsTwiceWithAnUnreadablePack checks that after damage to the journal no dispatcher begins
+// while a pack cannot be opened or read, that the error names the pack and what to do, and that there is only
+// a warning if the journal is whole, and nothing once the pack can be read.
+func TestNothingRunsTwiceWithAnUnreadablePack(t *testing.T) {
+	run := disktest.NewRun(t)
+	id := jobs.AttemptID{Job: 1, N: 1}
+	path := jobs.AttemptFile(run.Dir, id, jobs.FileStatus)
+	c := attempts.Claim{Run: run.UID(), Attempt: id, Host: "a", By: "1.2.3", Boot: "x", At: 1}
+	must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700),
+		os.WriteFile(path, c.EncodeFinished(1, jobs.Outcome{}), 0o600)))
+	p := attempts.Packer{Disk: run.Disk, Dir: run.Dir, Run: run.UID(), May: func(jobs.AttemptID) bool { return true }}
+	if n, err := p.Pack("000"); n != 1 || err != nil {
+		t.Fatalf("packed %d attempts, %v", n, err)
+	}
+	packs, err := filepath.Glob(filepath.Join(run.Dir, rundir.AttemptsDir, "*"+rundir.PackSuffix))
+	must(t, err)
+	for name, fails := range map[string]struct {
+		op    string
+		err   error
+		later bool // when the directory of the pack was read
+	}{"open": {"open", syscall.EACCES, false}, "read": {"read", syscall.EIO, false}, "none": {"", nil, false},
+		"open again": {"open", syscall.EACCES, true}, "read again": {"read", syscall.EIO, true}} {
+		t.Run(name, func(t *testing.T) {
+			isBad := !fails.later
+			run.Disk = rundir.WithCalls(run.Dir, func(op, path string, do func() error) error {
+				if isBad && path == packs[0] && op == fails.op {
+					do = func() error { return fails.err }
+				}
+				return rundir.Call(op, path, do)
+			})
+			if fails.later {
+				_, err := run.Disk.Names(filepath.Dir(path))
+				must(t, err)
+				isBad = true
+			}
+			warnings := 0
+			o := &Owned{Run: run, Table: &jobs.Table{Damaged: true, Epoch: 2, Specs: jobstest.Specs(1)}}
+			must(t, jobs.Fold(o.Table, &jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 1}))
+			found, err := o.foundAttempts(func(string) { warnings++ })
+			switch {
+			case fails.err == nil:
+				if len(found) != 1 || err != nil {
+					t.Errorf("found %v, %v", found, err)
+				}
+			case !errors.Is(err, fails.err) || !strings.Contains(err.Error(), packs[0]) ||
+				!strings.Contains(err.Error(), "move it away"):
+				t.Errorf("got %v", err)
+			}
+			o.Table.Damaged = false
+			_, err = o.foundAttempts(func(string) { warnings++ })
+			if err != nil || (warnings == 1) != (fails.err != nil) {
+				t.Errorf("with a whole journal: %d warnings, %v", warnings, err)
+			}
+		})
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -260,13 +259,8 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 	policy.InstancePrefix = r.instances.prefix
 	r.connector, r.instances.connector = connector, storingConnector{connector, &r.hostDirs}
 	r.mirror = r.newMirror()
-	policy.Found, err = o.foundAttempts()
-	switch {
-	case o.Table.Damaged && errors.Is(err, rundir.ErrDamagedPack):
-		return cfg, fmt.Errorf("the journal is damaged, and so is a pack, so jobs without records may have run: %w; "+
-			"put it right, or move it away if they may run again", err)
-	case err != nil:
-		r.printWarning("not all of the run's claims and sentinels could be read: " + err.Error())
+	if policy.Found, err = o.foundAttempts(r.printWarning); err != nil {
+		return cfg, err
 	}
 	sent, err := r.filesOfRun(o)
 	if err != nil {

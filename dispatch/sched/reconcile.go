@@ -85,7 +85,7 @@ type listing struct {
 	listAt    time.Duration // when to request the list again; 0: not planned
 	listWhy   string        // why its last list was incomplete; "": it was complete
 	unclear   bool          // the current list has an attempt that cannot be read
-	damaged   bool          // its last list lacks what is in a damaged pack
+	lacksPack bool          // its last list lacks what is in a pack that is damaged or cannot be read
 	// Lists that were requested over this link and have not ended. Others do not count.
 	listsAwaited int
 }
@@ -214,7 +214,7 @@ func (c *Core) reconcile() {
 		if !h.listed {
 			all, by = false, max(by, h.listUntil)
 		}
-		if h.damaged { // its jobs may have results: a person must decide
+		if h.lacksPack { // its jobs may have results: a person must decide
 			by = max(by, c.now.Mono+probeInterval)
 		}
 	}
@@ -315,12 +315,12 @@ func (e HostListed) apply(c *Core) {
 	if !e.Msg.Last || c.table.Damaged && !e.Msg.All {
 		return
 	}
-	h.listed, h.damaged = why == "", e.Msg.Damaged
+	h.listed, h.lacksPack = why == "", e.Msg.LacksPack
 	if !h.listed {
 		if h.listWhy != why {
 			advice := ""
-			if h.damaged && c.table.Damaged {
-				advice = "; nothing is launched until it is put right, or moved away if such jobs may run again"
+			if h.lacksPack && c.table.Damaged {
+				advice = "; nothing is launched until it is whole and readable, or moved away if these may run again"
 			}
 			c.logf(h.spec.Name, 0, "%s could not list all its attempts of this run: %s%s", h.spec.Name, why, advice)
 		}

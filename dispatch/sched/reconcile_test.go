@@ -151,7 +151,7 @@ func TestIncompleteListIsRequestedAgain(t *testing.T) {
 func TestDamagedPackStopsLaunching(t *testing.T) {
 	s := damagedStage(t, Config{}, 1, testHost("a", 1), testHost("b", 1))
 	s.up("a", "b")
-	s.step(HostListed{"a", &hosts.Listed{Last: true, All: true, Damaged: true, Why: "000.x.zip is damaged"}})
+	s.step(HostListed{"a", &hosts.Listed{Last: true, All: true, LacksPack: true, Why: "000.x.zip is damaged"}})
 	s.reportList("b", "", hosts.Dead, nil, true)
 	o := s.wait(10*time.Minute, "a", "b")
 	want(t, "launched", launchedOn(o, "a")+launchedOn(o, "b"), "")

@@ -128,8 +128,8 @@ func (l *listing) read(path string, offset, n int64) []byte {
 	return nil
 }
 
-// firstError holds the first of several errors, or the first that reports a damaged pack: callers must
-// know of that, because it does not pass.
+// firstError holds the first of several errors, or the first that reports a pack: callers must know of that,
+// because attempts may be in it.
 type firstError struct {
 	first error
 	more  int
@@ -139,7 +139,7 @@ func (t *firstError) add(err error) {
 	if t.first != nil {
 		t.more++
 	}
-	if t.first == nil || errors.Is(err, rundir.ErrDamagedPack) && !errors.Is(t.first, rundir.ErrDamagedPack) {
+	if t.first == nil || rundir.LacksPack(err) && !rundir.LacksPack(t.first) {
 		t.first = err
 	}
 }

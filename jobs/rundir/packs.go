@@ -67,6 +67,20 @@ const maxPacked = 1 << 18
 // damaged. It follows the path.
 var ErrDamagedPack = errors.New("is not a whole archive of dcs-tui")
 
+// ErrUnreadablePack is the error for a pack that cannot be read now, which proves nothing about it.
+var ErrUnreadablePack = errors.New("a pack cannot be read")
+
+// LacksPack reports whether an error means that files in a pack were missed: it is damaged, or cannot be read.
+func LacksPack(err error) bool { return isAny(err, ErrDamagedPack, ErrUnreadablePack) }
+
+// unreadable returns the error for an error of the disk with a pack. One that is gone was put elsewhere.
+func unreadable(err error) error {
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnreadablePack, err)
+}
+
 // packIndex locates the files in the packs of a directory of attempts.
 type packIndex struct {
 	packs map[string]bool // paths of those that were read
@@ -200,7 +214,7 @@ func (d *packDisk) OpenFile(path string, flag int, perm fs.FileMode) (File, erro
 	}
 	pack, err := d.Disk.OpenFile(f.pack, os.O_RDONLY, 0)
 	if err != nil {
-		return nil, err
+		return nil, unreadable(err)
 	}
 	return &openPacked{pack, io.NewSectionReader(pack, f.at, f.size), f}, nil
 }
@@ -253,18 +267,18 @@ func readPackIndex(d Disk, path string) (map[string]packedFile, error) {
 	case errors.Is(err, syscall.ELOOP): // what it leads to may be one
 		return nil, fmt.Errorf("%s %w: %w", path, ErrDamagedPack, err)
 	case err != nil:
-		return nil, err
+		return nil, unreadable(err)
 	}
 	defer f.Close()
 	size, err := f.Size()
 	if err != nil {
-		return nil, err
+		return nil, unreadable(err)
 	}
 	in := &directoryReader{pack: f, size: size, left: maxPackDirectory}
 	files, err := readPackFiles(in, path, size)
 	switch {
-	case in.failure != nil: // it proves nothing about the content
-		return nil, in.failure
+	case in.failure != nil:
+		return nil, unreadable(in.failure)
 	case err != nil:
 		return nil, fmt.Errorf("%s %w: %w", path, ErrDamagedPack, err)
 	}
@@ -411,7 +425,10 @@ type openPacked struct {
 // must not decide about an attempt.
 func (f *openPacked) ReadAt(b []byte, at int64) (int, error) {
 	n, err := f.SectionReader.ReadAt(b, at)
-	isWhole := (err == nil || err == io.EOF) && at == 0 && int64(n) == f.info.size
+	if err != nil && err != io.EOF {
+		return n, unreadable(err)
+	}
+	isWhole := at == 0 && int64(n) == f.info.size
 	isStatus := strings.HasSuffix(f.info.name, "."+string(jobs.FileStatus))
 	if isWhole && isStatus && crc32.ChecksumIEEE(b[:n]) != f.info.sum {
 		err = fmt.Errorf("%s %w: %s is damaged", f.info.pack, ErrDamagedPack, f.info.name)

@@ -289,9 +289,9 @@ func (h *helper) readFate(id jobs.AttemptID) (f attempts.Fate, err error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		err = nil
-	case errors.Is(err, rundir.ErrDamagedPack):
+	case rundir.LacksPack(err):
 		// Its sentinel may be in there, so it must not count as never started.
-		err = fmt.Errorf("%w; put it right, or move it away if such attempts may run again", err)
+		err = fmt.Errorf("%w; make it whole and readable, or move it away if such attempts may run again", err)
 	}
 	return f, err
 }
@@ -393,10 +393,10 @@ func (h *helper) listAll(m *hosts.List) {
 		return nil
 	})
 	examine(0)
-	if err = cmp.Or(err2, err); err != nil { // a damaged pack must be reported
+	if err = cmp.Or(err2, err); err != nil { // a pack must be reported
 		piece.Why = err.Error()
 	}
-	piece.Last, piece.All, piece.Damaged = true, len(m.Jobs) == 0, errors.Is(err, rundir.ErrDamagedPack)
+	piece.Last, piece.All, piece.LacksPack = true, len(m.Jobs) == 0, rundir.LacksPack(err)
 	h.outbox.send(piece)
 }
 

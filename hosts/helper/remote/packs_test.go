@@ -4,6 +4,7 @@ package remote
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/hosts"
+	wire "dcs-tui/hosts/helper"
 	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
@@ -68,15 +70,47 @@ func TestDamagedPackLeavesAttemptsUnknown(t *testing.T) {
 		f.send(&hosts.List{Epoch: 1})
 		return await(f, func(m *hosts.Listed) bool { return m.Last })
 	}
-	if m := listed(); len(m.Jobs) != 1 || !m.Damaged || !strings.Contains(m.Why, pack) {
+	if m := listed(); len(m.Jobs) != 1 || !m.LacksPack || !strings.Contains(m.Why, pack) {
 		t.Errorf("listed with a damaged pack: %+v", m)
 	}
 	must(t, os.Remove(pack))
 	f.answers("17.1", hosts.NeverStarted)
-	if m := listed(); m.Damaged || m.Why != "" {
+	if m := listed(); m.LacksPack || m.Why != "" {
 		t.Errorf("listed: %+v", m)
 	}
 	f.endRun()
+}
+
+// TestUnreadablePackLeavesAttemptsUnknown checks the same for a pack that cannot be read, which may be
+// whole: with a list that lacked it, jobs without records would run again.
+func TestUnreadablePackLeavesAttemptsUnknown(t *testing.T) {
+	w := newWorld(t)
+	h, _ := w.helperWithoutProcess()
+	w.sentinel("1.1", "melon1", jobs.Outcome{})
+	p := attempts.Packer{Disk: h.disk, Dir: h.dir, Run: w.run, May: func(jobs.AttemptID) bool { return true }}
+	if n, err := p.Pack("000"); n != 1 || err != nil {
+		t.Fatalf("packed %d attempts, %v", n, err)
+	}
+	_, packs := plainFiles(t, h.dir)
+	h.disk = rundir.WithCalls(h.dir, func(op, path string, do func() error) error {
+		if path == packs[0] {
+			do = func() error { return unix.EACCES }
+		}
+		return rundir.Call(op, path, do)
+	})
+	for _, id := range []string{"1.1", "2.1"} {
+		_, err := h.readFate(attemptID(t, id))
+		if err == nil || !strings.Contains(err.Error(), packs[0]) || !strings.Contains(err.Error(), "move it away") {
+			t.Errorf("a probe of %s finds %v", id, err)
+		}
+	}
+	r, out := io.Pipe()
+	h.outbox = newOutbox(wire.NewWriter(out))
+	go h.listAll(&hosts.List{})
+	m, err := wire.NewReader(r).Read()
+	if list, ok := m.(*hosts.Listed); err != nil || !ok || !list.LacksPack || !strings.Contains(list.Why, packs[0]) {
+		t.Errorf("listed: %+v, %v", m, err)
+	}
 }
 
 // ownPlace is an Open of a host that does not see the run directory, and the directory that holds
