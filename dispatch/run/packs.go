@@ -146,6 +146,14 @@ func (r *Run) PackRest() {
 	}
 }
 
+// HasOutcome returns a function that reports whether the outcome of an attempt is recorded.
+func HasOutcome(table *jobs.Table) func(jobs.AttemptID) bool {
+	return func(id jobs.AttemptID) bool {
+		a := table.Attempt(id)
+		return a != nil && a.Outcome != nil && !a.State.Open()
+	}
+}
+
 // Pack packs the files of a run that has ended, and returns the number of attempts in new packs. It
 // returns an error if the run may not be over, or if a file operation fails.
 func Pack(run *rundir.Run) (packed int, err error) {
@@ -160,10 +168,7 @@ func Pack(run *rundir.Run) (packed int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	p := &attempts.Packer{Disk: run.Disk, Dir: run.Dir, Run: run.UID(), May: func(id jobs.AttemptID) bool {
-		a := table.Attempt(id)
-		return a != nil && a.Outcome != nil && !a.State.Open()
-	}}
+	p := &attempts.Packer{Disk: run.Disk, Dir: run.Dir, Run: run.UID(), May: HasOutcome(table)}
 	shards, err := p.Shards()
 	if err != nil {
 		return 0, err

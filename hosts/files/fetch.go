@@ -37,12 +37,18 @@ type Fetcher struct {
 	Run  *rundir.Run
 	Read func(ctx context.Context, host string, m hosts.Read) (data []byte, size int64, err error) // Reader.Read
 
+	// Packs reports whether the outcome of an attempt is recorded, so that its copied files may go into a
+	// pack. It is not called concurrently. nil: nothing is packed.
+	Packs func(jobs.AttemptID) bool
+
 	space                  Space // of the run directory
 	attempts, files, bytes atomic.Int64
 	isFull                 atomic.Bool // no more attempts are started
 
 	mu     sync.Mutex
 	shards map[string]bool // directories of attempts that exist
+	left   map[string]int  // number of attempts to copy, by directory
+	packMu sync.Mutex      // held while a directory is packed
 }
 
 // Done returns what has been copied so far: attempts, files, bytes. It is safe for
@@ -54,15 +60,22 @@ func (f *Fetcher) Done() (attempts, files int, bytes int64) {
 // HostResult describes what Fetch did for one host.
 type HostResult struct {
 	Host          string
-	NumFetched    int   // number of attempts of which something was copied
-	NumUnchanged  int   // number of attempts of which the host has nothing more than the run directory
-	NumIncomplete int   // number of attempts that are incomplete because of Err
-	Err           error // the first error
+	NumFetched    int           // number of attempts of which something was copied
+	NumUnchanged  int           // number of attempts of which the host has nothing more than the run directory
+	NumIncomplete int           // number of attempts that are incomplete because of Err, Failed, or the run directory
+	Err           error         // why nothing more could be read from the host; nil: it could
+	Failed        []FailedFetch // sorted
 	// The attempts with outputs that neither the host nor the run directory has, sorted, and the number
 	// of these outputs.
 	Missing    []jobs.AttemptID
 	NumMissing int
 	NumGone    int // number of attempts of which nothing is left
+}
+
+// FailedFetch is an attempt that could not be copied although its host answers.
+type FailedFetch struct {
+	Attempt jobs.AttemptID
+	Err     error
 }
 
 // Fetch copies the files that the plan names. A failure of one host does not affect the
@@ -73,6 +86,12 @@ func (f *Fetcher) Fetch(ctx context.Context, p *FetchPlan) ([]HostResult, error)
 	defer stop(nil)
 	f.isFull.Store(false)
 	f.space.Dir = f.Run.Dir
+	f.left = map[string]int{}
+	for _, h := range p.Hosts {
+		for _, id := range h.Attempts {
+			f.left[jobs.ShardDir(id.Job)]++
+		}
+	}
 	all := make([]HostResult, len(p.Hosts))
 	var tasks sync.WaitGroup
 	turns := make(chan struct{}, maxHosts)
@@ -87,6 +106,13 @@ func (f *Fetcher) Fetch(ctx context.Context, p *FetchPlan) ([]HostResult, error)
 	err := context.Cause(ctx)
 	if err == nil && f.isFull.Load() {
 		err = errFull
+	}
+	if err == nil {
+		for shard, n := range f.left { // of hosts that could not be read to the end
+			if n > 0 {
+				f.packShard(shard)
+			}
+		}
 	}
 	return all, cmp.Or(err, f.syncNames())
 }
@@ -126,24 +152,54 @@ func (f *Fetcher) fetchHost(ctx context.Context, stop context.CancelCauseFunc, p
 				case err == nil:
 					r.NumUnchanged++
 				case errors.Is(err, errFull):
-					f.isFull.Store(true)
-					err = nil // it is not an error of this host
+					f.isFull.Store(true) // it is not an error of this host
 				case errors.As(err, &disk):
 					stop(err)
+				case context.Cause(ctx) != nil:
 				case errors.As(err, &ofHost):
 					unreachable = true
-				}
-				if err != nil && r.Err == nil && context.Cause(ctx) == nil {
-					r.Err = err
+					r.Err = cmp.Or(r.Err, err)
+				default:
+					r.Failed = append(r.Failed, FailedFetch{id, err})
 				}
 				mu.Unlock()
+				f.attemptDone(id)
 			}
 		})
 	}
 	tasks.Wait()
 	r.NumIncomplete = len(p.Attempts) - r.NumFetched - r.NumUnchanged - r.NumGone
 	slices.SortFunc(r.Missing, jobs.AttemptID.Compare)
+	slices.SortFunc(r.Failed, func(a, b FailedFetch) int { return a.Attempt.Compare(b.Attempt) })
 	return r
+}
+
+// attemptDone packs the directory of an attempt if nothing more is copied into it, so that few files are
+// outside of packs at any time.
+func (f *Fetcher) attemptDone(id jobs.AttemptID) {
+	shard := jobs.ShardDir(id.Job)
+	f.mu.Lock()
+	f.left[shard]--
+	isLast := f.left[shard] == 0
+	f.mu.Unlock()
+	if isLast {
+		f.packShard(shard)
+	}
+}
+
+// packLeast is the number of attempts in a pack below which none is made.
+const packLeast = 4
+
+// packShard packs the files of a directory of attempts. It ignores errors: the files are here, and `runs
+// pack` reports what is in the way.
+func (f *Fetcher) packShard(shard string) {
+	if f.Packs == nil {
+		return
+	}
+	f.packMu.Lock()
+	defer f.packMu.Unlock()
+	p := attempts.Packer{Disk: f.Run.Disk, Dir: f.Run.Dir, Run: f.Run.UID(), May: f.Packs, Least: packLeast}
+	_, _ = p.Pack(shard)
 }
 
 // fetchAttempt copies the files of one attempt. The status file is written last, and only if it has

@@ -219,8 +219,17 @@ func TestFaultsOfAHostAffectOnlyIt(t *testing.T) {
 	if err != nil || len(results) != 2 {
 		t.Fatalf("Fetch: got %+v, %v; want 2 results", results, err)
 	}
-	if r := results[0]; r.NumFetched != 3 || r.NumIncomplete != 3 || r.NumMissing != 1 || r.Err == nil {
-		t.Errorf("the first host: got %+v, want 3 files fetched, 3 left, one missing, and an error", r)
+	if r := results[0]; r.NumFetched != 3 || r.NumIncomplete != 3 || r.NumMissing != 1 || r.Err != nil {
+		t.Errorf("the first host: got %+v, want 3 files fetched, 3 left, one missing, and no error of the host", r)
+	}
+	var reasons []string
+	for _, f := range results[0].Failed {
+		reasons = append(reasons, fmt.Sprintf("%s: %v", f.Attempt, f.Err))
+	}
+	want := []string{"3.1: far: not an ordinary file", "5.1: far: 5.1.status: " + attempts.ErrStatus.Error(),
+		"6.1: far: 6.1.status: " + attempts.ErrStatus.Error() + `: it belongs to the host "far2"`}
+	if !slices.Equal(reasons, want) {
+		t.Errorf("the first host: got the reasons %q, want %q", reasons, want)
 	}
 	if r := results[1]; r.NumFetched != 0 || r.NumIncomplete != 1 || !strings.Contains(r.Err.Error(), "no route") {
 		t.Errorf("the second host: got %+v, want nothing fetched and \"no route\"", r)
@@ -238,6 +247,38 @@ func TestFaultsOfAHostAffectOnlyIt(t *testing.T) {
 	results, err = l.fetch(&Fetcher{})
 	if r := results[0]; err != nil || r.NumFetched != 0 || r.NumUnchanged != 1 || r.NumIncomplete != 3 {
 		t.Errorf("again: %+v, %v", r, err)
+	}
+}
+
+// TestCopiedFilesArePacked checks that the files of attempts with a recorded outcome are packed, also those
+// of a directory of which a host cannot be read, and that a further fetch finds them.
+func TestCopiedFilesArePacked(t *testing.T) {
+	l := newLab(t)
+	for job := 1; job <= 6; job++ {
+		l.addEnded([]string{"far", "far2"}[job%2], fmt.Sprint(job, ".1"), "text\n", "")
+		l.addEnded("far", fmt.Sprint(1000+job, ".1"), "text\n", "")
+	}
+	l.addEnded("gone", "1007.1", "unreachable\n", "")
+	l.errs["gone"] = &hosts.Error{Host: "gone", Class: hosts.Unreachable, Err: errors.New("no route")}
+	open := attempt(t, "6.1")
+	b := &Fetcher{Packs: func(id jobs.AttemptID) bool { return id != open }}
+	results, err := l.fetch(b)
+	if err != nil || len(results) != 3 {
+		t.Fatalf("Fetch: got %+v, %v; want 3 results", results, err)
+	}
+	var names []string
+	for _, name := range l.files() {
+		if !strings.HasSuffix(name, rundir.PackSuffix) {
+			names = append(names, filepath.Base(name))
+		}
+	}
+	if want := []string{"6.1.err", "6.1.out", "6.1.status"}; !slices.Equal(names, want) {
+		t.Errorf("got %q outside of packs, want %q", names, want)
+	}
+	for job := 1; job <= 6; job++ {
+		if !l.here(fmt.Sprint(job, ".1")) || !l.here(fmt.Sprint(1000+job, ".1")) {
+			t.Errorf("the files of job %d or %d are not found", job, 1000+job)
+		}
 	}
 }
 
@@ -273,10 +314,10 @@ func TestFalseSizesDoNotFillTheDisk(t *testing.T) {
 	for i, want := range []HostResult{{Host: "far", NumFetched: 1, NumIncomplete: 1}, {Host: "grows", NumFetched: 1},
 		{Host: "shrinks", NumIncomplete: 1}} {
 		got := results[i]
-		if (got.Err != nil) != (want.NumIncomplete > 0) {
-			t.Errorf("%s: %v", got.Host, got.Err)
+		if len(got.Failed) != want.NumIncomplete {
+			t.Errorf("%s: %v", got.Host, got.Failed)
 		}
-		if got.Err = nil; !reflect.DeepEqual(got, want) {
+		if got.Failed = nil; !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 	}
@@ -361,7 +402,7 @@ func TestFetchReservesSpace(t *testing.T) {
 		}
 		results, err := b.Fetch(t.Context(), plan)
 		if err != nil || results[0].NumFetched != 1 || results[1].NumIncomplete != 1 ||
-			!strings.Contains(fmt.Sprint(results[1].Err), "no space") {
+			!strings.Contains(fmt.Sprint(results[1].Failed), "no space") {
 			t.Errorf("Fetch: got %+v, %v; want one file fetched, and one left for lack of space", results, err)
 		}
 		results, err = b.Fetch(t.Context(), &FetchPlan{Hosts: plan.Hosts[1:]})

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"dcs-tui/dispatch/run"
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/files"
 	"dcs-tui/internal/text"
@@ -100,7 +102,13 @@ func (a *app) runFetch(cmd *cobra.Command, args []string, sel *selection, o *opt
 			return err
 		}
 		defer reader.Close()
-		a.copyOutputs(cmd.Context(), state.Run, plan, reader, got)
+		b := &files.Fetcher{Run: state.Run, Read: reader.Read}
+		if packs, err := packsFiles(state.Run, state.Table); err != nil {
+			return err
+		} else if packs {
+			b.Packs = run.HasOutcome(state.Table)
+		}
+		a.copyOutputs(cmd.Context(), b, plan, got)
 	}
 	if got.Left > 0 || got.Error != "" {
 		a.exitCode = exitFailed
@@ -116,6 +124,15 @@ func (a *app) runFetch(cmd *cobra.Command, args []string, sel *selection, o *opt
 		return err
 	}
 	return nil
+}
+
+// packsFiles reports whether the run is so large that the files of its attempts are packed.
+func packsFiles(run *rundir.Run, table *jobs.Table) (bool, error) {
+	var least int
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	addPackFlag(fs, &least)
+	err := restoreFlags(fs, run.Settings.Options)
+	return least > 0 && table.NumJobs() >= least, err
 }
 
 // outputsReader returns a reader of outputs on these hosts. The inventory is file or, if that is
@@ -136,10 +153,8 @@ func (a *app) outputsReader(run *rundir.Run, o *options, file string, names ...s
 
 // copyOutputs carries a plan out, with a progress line, until it is done or interrupted. What was
 // copied before an interrupt stays; a later fetch removes partial files.
-func (a *app) copyOutputs(ctx context.Context, run *rundir.Run, plan *files.FetchPlan, reader *files.Reader,
-	got *fetchJSON) {
+func (a *app) copyOutputs(ctx context.Context, b *files.Fetcher, plan *files.FetchPlan, got *fetchJSON) {
 	ctx, stop := cancelOnSignal(ctx, a.catchSignals(), func() { os.Exit(exitCanceled) })
-	b := &files.Fetcher{Run: run, Read: reader.Read}
 	var progress sync.WaitGroup
 	done := make(chan struct{})
 	progress.Go(func() {
@@ -197,7 +212,14 @@ type fetchHostJSON struct {
 	// The attempts of these outputs, and the directory on the host that has none of them.
 	Missing []jobs.AttemptID `json:"missing,omitempty"`
 	Dir     string           `json:"dir,omitempty"`
-	Error   string           `json:"error,omitempty"`
+	Error   string           `json:"error,omitempty"` // the first reason for which something is left
+	// The attempts that could not be copied although the host answers.
+	Failed []failedFetchJSON `json:"failed,omitempty"`
+}
+
+type failedFetchJSON struct {
+	Attempt jobs.AttemptID `json:"attempt"`
+	Error   string         `json:"error"`
 }
 
 // add adds the results of hosts. err is an error of the run directory or of an interrupt.
@@ -210,6 +232,11 @@ func (f *fetchJSON) add(list []files.HostResult, err error) {
 		if h.Err != nil {
 			is.Error = h.Err.Error()
 			f.mayRetry = f.mayRetry || !hosts.ClassOf(h.Err).Permanent()
+		}
+		for _, failed := range h.Failed {
+			is.Failed = append(is.Failed, failedFetchJSON{failed.Attempt, failed.Err.Error()})
+			is.Error = cmp.Or(is.Error, failed.Err.Error())
+			f.mayRetry = true
 		}
 		f.Hosts = append(f.Hosts, is)
 		f.Fetched += h.NumFetched
@@ -252,9 +279,18 @@ func (f *fetchJSON) lines(run *rundir.Run) (lines []string) {
 			say("%s does not have %s of %s any more: looked in %s", text.Line(h.Host),
 				text.Plural(h.Removed, "output"), listAttempts(h.Missing), text.Line(h.Dir))
 		}
-		if h.Left > 0 && h.Error != "" {
-			say("outputs of %s were not copied from %s: %s", text.Plural(h.Left, "attempt"), text.Line(h.Host),
-				text.Line(text.WithoutSubject(h.Error, h.Host)))
+		reason := func(err string) string { return text.Line(text.WithoutSubject(err, h.Host)) }
+		for i, failed := range h.Failed {
+			if i == maxFailedFetches {
+				say("outputs of %s were not copied from %s, either: --json has the reasons",
+					text.Plural(len(h.Failed)-i, "more attempt"), text.Line(h.Host))
+				break
+			}
+			say("outputs of %s were not copied from %s: %s", failed.Attempt, text.Line(h.Host), reason(failed.Error))
+		}
+		if untried := h.Left - len(h.Failed); untried > 0 && h.Error != "" {
+			say("outputs of %s were not copied from %s: %s", text.Plural(untried, "attempt"), text.Line(h.Host),
+				reason(h.Error))
 		}
 	}
 	switch {
@@ -271,6 +307,9 @@ func (f *fetchJSON) lines(run *rundir.Run) (lines []string) {
 	}
 	return lines
 }
+
+// maxFailedFetches is the number of attempts of a host whose reasons are printed.
+const maxFailedFetches = 5
 
 // listAttempts lists the first attempts of a list.
 func listAttempts(ids []jobs.AttemptID) string {

@@ -148,6 +148,13 @@ func addHostsFlag(fs *pflag.FlagSet, file *string) {
 		"else /etc/dcs-tui/hosts.toml, else this machine)")
 }
 
+// addPackFlag adds the flag for the number of jobs from which on a run packs files. 0 is never.
+func addPackFlag(fs *pflag.FlagSet, least *int) {
+	*least = 20000
+	fs.Var(newFlag(least, "N|off", parsePackFiles), "pack-files",
+		"in a run of at least N jobs, move the small outputs of jobs that have ended into archives, attempts/*.zip")
+}
+
 // addSSHFlags adds the flags of every command that connects to hosts.
 func addSSHFlags(fs *pflag.FlagSet, config *string, acceptNew *bool) {
 	fs.Var(newFlag(config, "string", absolutePath), "ssh-config", "read `FILE` instead of ~/.ssh/config")
@@ -260,9 +267,7 @@ func (f *runFlags) addOutputFlags(fs *pflag.FlagSet) {
 		"with --json --output: leave an output larger than SIZE out of the result, "+
 			"which has its size instead (default 32M)")
 	fs.Var(newFlag(&f.joblog, "string", absolutePath), "joblog", "write a job log in GNU parallel's format to `FILE`")
-	f.PackFiles = 20000
-	fs.Var(newFlag(&f.PackFiles, "N|off", parsePackFiles), "pack-files",
-		"in a run of at least N jobs, move the small outputs of jobs that have ended into archives, attempts/*.zip")
+	addPackFlag(fs, &f.PackFiles)
 	f.screen.addFlags(fs)
 	fs.Uint64Var(&f.Seed, "seed", 0, "seed of the jitter")
 	fs.MarkHidden("seed")
