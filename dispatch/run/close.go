@@ -25,6 +25,7 @@ type State string
 const (
 	Succeeded State = "succeeded" // all jobs succeeded
 	Failed    State = "failed"    // all jobs have ended, and some did not succeed
+	Reached   State = "reached"   // the results are those for which --halt was given; jobs may be left
 	NoHosts   State = "no_hosts"  // no host could be used
 	Canceled  State = "canceled"  // a person canceled it
 	Stopped   State = "stopped"   // jobs are left, or another dispatcher owns the run
@@ -32,8 +33,8 @@ const (
 
 // StateOf returns the state of a run. counts is the result of jobs.Table.Judged. canceled means
 // that a person canceled the whole run, and unread that not all jobs of its input were read and
-// submitted.
-func StateOf(how sched.Finished, counts [jobs.Skipped + 1]int, canceled, unread bool) State {
+// submitted. reached is the result of halt.Rule.IsGoalReached.
+func StateOf(how sched.Finished, counts [jobs.Skipped + 1]int, canceled, unread, reached bool) State {
 	open := counts[jobs.Queued] + counts[jobs.Running]
 	total := 0
 	for _, n := range counts {
@@ -42,7 +43,11 @@ func StateOf(how sched.Finished, counts [jobs.Skipped + 1]int, canceled, unread 
 	switch {
 	case how == sched.NoHosts:
 		return NoHosts
-	case how == sched.Fenced, open > 0:
+	case how == sched.Fenced, counts[jobs.Running] > 0:
+		return Stopped
+	case !canceled && (unread || counts[jobs.Succeeded] < total) && reached:
+		return Reached
+	case open > 0:
 		return Stopped
 	case canceled:
 		return Canceled
@@ -204,7 +209,8 @@ func (r *Run) outcome(finish sched.Finish) *Outcome {
 		o.Hosts = last.Hosts
 	}
 	o.SlotTime, o.PeakSlots = r.slotTime.total()
-	o.State = StateOf(finish.How, r.table.Judged(), o.Canceled, r.inputUnread)
+	counts := r.table.Judged()
+	o.State = StateOf(finish.How, counts, o.Canceled, r.inputUnread, r.opts.Policy.Halt.IsGoalReached(counts))
 	if o.Deleted && finish.How != sched.Fenced {
 		o.State = Stopped // no data is left that shows what happened to the jobs
 	}

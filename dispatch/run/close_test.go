@@ -30,7 +30,7 @@ func TestUnsubmittedJobsAreLeft(t *testing.T) {
 		if accepted == 5 {
 			want = Failed
 		}
-		if got := StateOf(sched.Drained, table.Counts, false, false); got != want {
+		if got := StateOf(sched.Drained, table.Counts, false, false, false); got != want {
 			t.Errorf("%d accepted: %s, want %s", accepted, got, want)
 		}
 	}

@@ -254,7 +254,7 @@ func (c *Core) checkHalt() {
 	if c.drainReason != "" {
 		return
 	}
-	if why := c.halt.Reached(); why != "" {
+	if why := c.halt.Reached(c.numJobs()); why != "" {
 		Drain{Why: why}.carryOut(c)
 		c.endedRunning = c.halt.Rule.Now
 		if c.endedRunning {
@@ -292,7 +292,17 @@ func (c *Core) takers() iter.Seq[string] {
 // isNearHalt reports whether one more result halts the run. Hosts then get no jobs ahead of need,
 // because they would start the next job before that result arrives here. With --buffer they get
 // them nevertheless.
-func (c *Core) isNearHalt() bool { return c.cfg.Buffer == 0 && c.drainReason == "" && c.halt.IsNear() }
+func (c *Core) isNearHalt() bool {
+	return c.cfg.Buffer == 0 && c.drainReason == "" && c.halt.IsNear(c.numJobs())
+}
+
+// numJobs returns the number of jobs of the run, or 0 while more may be submitted.
+func (c *Core) numJobs() int {
+	if !c.allSubmitted {
+		return 0
+	}
+	return c.table.NumJobs()
+}
 
 // carryOut stops launching until an EndDrain, and withdraws buffered jobs.
 func (e Drain) carryOut(c *Core) (refused string) {

@@ -180,8 +180,8 @@ func TestHaltReusesNoSlot(t *testing.T) {
 // TestHaltHoldsNothingBack checks that nothing is buffered when one more failure would halt the
 // run. Otherwise a host could start jobs before it learned of the halt.
 func TestHaltHoldsNothingBack(t *testing.T) {
-	for _, cfg := range []Config{{Halt: halt.Rule{Jobs: 1}}, {Halt: halt.Rule{Jobs: 2}}, {Halt: halt.Rule{Percent: 10}},
-		{}} {
+	for _, cfg := range []Config{{Halt: halt.Rule{Jobs: 1}}, {Halt: halt.Rule{Jobs: 2}},
+		{Halt: halt.Rule{Percent: 0.2}}, {}} {
 		cfg.Tries = 1
 		s := stageWithJobs(t, 1000, cfg, testHost("a", 1))
 		for range 12 {

@@ -283,11 +283,11 @@ func TestHaltStopsLaunching(t *testing.T) {
 		want int // jobs ended when it drains; 0 means never
 	}{
 		{Config{Halt: halt.Rule{Jobs: 3}}, func(i int) bool { return i%2 == 1 }, 5},
-		{Config{Halt: halt.Rule{Percent: 50}}, func(i int) bool { return i < 6 }, 10},
+		{Config{Halt: halt.Rule{Percent: 20}}, func(i int) bool { return i > 3 }, 8},
 		{Config{Halt: halt.Rule{Percent: 50}}, func(i int) bool { return i%3 == 0 }, 0},
 		{Config{Halt: halt.Rule{Jobs: 30}}, func(i int) bool { return true }, 0},
 		{Config{Halt: halt.Rule{Of: halt.Successes, Jobs: 2}}, func(i int) bool { return i != 4 && i != 7 }, 7},
-		{Config{Halt: halt.Rule{Of: halt.Successes, Percent: 20}}, func(i int) bool { return i < 11 }, 13},
+		{Config{Halt: halt.Rule{Of: halt.Successes, Percent: 20}}, func(i int) bool { return i < 11 }, 15},
 		{Config{Halt: halt.Rule{Of: halt.All, Jobs: 6}}, func(i int) bool { return i%2 == 1 }, 6},
 	} {
 		tt.cfg.Tries = 1

@@ -11,6 +11,7 @@ import (
 
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/dispatch/sched/fairshare"
+	"dcs-tui/dispatch/sched/halt"
 	"dcs-tui/hosts"
 	"dcs-tui/internal/text"
 	"dcs-tui/internal/trust"
@@ -464,6 +465,13 @@ func restoreFlags(fs *pflag.FlagSet, kept map[string]any) error {
 		}
 	}
 	return nil
+}
+
+// keptHalt returns the --halt with which a run was created.
+func keptHalt(dir *rundir.Run) halt.Rule {
+	value, _ := dir.Settings.Options["halt"].(string)
+	rule, _ := parseHalt(value) // resume reports an error
+	return rule
 }
 
 // flagGroup is the annotation with the title of the group of a flag in the help.

@@ -192,12 +192,23 @@ func parseCountTo(limit int) func(string) (int, error) {
 	}
 }
 
+// shortHalts are GNU parallel's short forms of --halt. Its 1 and its percentages are numbers of failures,
+// as all numbers are here.
+var shortHalts = map[string]string{"0": "never", "-1": "soon,success=1", "-2": "now,success=1"}
+
 // parseHalt parses --halt: a number or a percentage of failed jobs, or GNU parallel's form, such as
 // now,fail=1 or soon,success=10%. With "" the run halts only when no command is found, and with
 // "never" not even then.
 func parseHalt(s string) (h halt.Rule, err error) {
-	if s == "" || s == "never" {
+	if long, ok := shortHalts[s]; ok {
+		s = long
+	}
+	switch s {
+	case "", "never":
 		return halt.Rule{Never: s == "never"}, nil
+	case "2":
+		return h, text.Errorf("2 means now,fail=1 in GNU parallel").
+			WithAdvice("soon,fail=2 starts no more jobs after two failures; now,fail=1 ends all jobs after one")
 	}
 	number := s
 	if when, rest, ok := strings.Cut(s, ","); ok {
@@ -232,18 +243,11 @@ func parseSlots(s string) (hosts.SlotRule, error) {
 	switch {
 	case s == "100%" || s == "+0":
 		return hosts.SlotRule{}, nil
-	case s == "0":
-		return hosts.SlotRule{}, text.Errorf("0 slots would run no job; " +
-			"GNU parallel's -j 0, as many as possible, is not supported").
-			WithAdvice("give the number of slots of each host, such as -j 64")
-	case strings.HasSuffix(s, "%") || strings.HasPrefix(s, "+"):
-		return hosts.SlotRule{}, text.Errorf("%q is not supported: hosts differ in their number of cores",
-			text.Shorten(s)).
-			WithAdvice("give a number of slots, or -N for all cores but N; " +
-				"slots in hosts.toml sets the slots of one host")
 	case err != nil || n < 0 || digits[0] == '+' || n == 0 && !less:
-		return hosts.SlotRule{}, text.Errorf("%q is neither a number of slots nor -N (all cores but N)",
-			text.Shorten(s))
+		return hosts.SlotRule{}, text.Errorf("%q is neither a number of slots nor -N (all cores but N); "+
+			"GNU parallel's 0, N%%, +N, and files are not supported", text.Shorten(s)).
+			WithAdvice("slots in hosts.toml sets the slots of one host; " +
+				"dcs-tui hosts slots changes them while a run is dispatched")
 	case n > jobs.MaxSlots:
 		return hosts.SlotRule{}, text.Errorf("%d is more than %d", n, jobs.MaxSlots)
 	case less:

@@ -314,7 +314,7 @@ type exitMeaning struct {
 
 // exitCodes describes the exit codes in the help and in the manual.
 var exitCodes = []exitMeaning{
-	{exitOK, "all jobs succeeded"},
+	{exitOK, "all jobs succeeded, or enough for --halt"},
 	{exitFailed, "some did not"},
 	{exitUsage, "error in usage or configuration"},
 	{exitNoHosts, "nothing was possible for the time of --give-up"},
@@ -329,7 +329,7 @@ func exitHelp() string {
 
 func exitCode(s run.State) int {
 	switch s {
-	case run.Succeeded:
+	case run.Succeeded, run.Reached:
 		return exitOK
 	case run.Failed:
 		return exitFailed

@@ -80,6 +80,10 @@ func (a *app) startRun(cmd *cobra.Command, flags *runFlags, stdin bool, source f
 		return err
 	}
 	src, err := source()
+	if err == nil && flags.Halt.Percent > 0 && (src.isLazy() || flags.KeepOpen) {
+		err = text.Errorf("--halt with a percentage needs all jobs at once: it cannot be used with standard input, "+
+			"--keep-open, or a grid of more than %d jobs", grid.DefaultLimit).WithAdvice("give a number of jobs")
+	}
 	if err == nil && flags.shuf {
 		err = shuffle(&src, flags.Seed)
 	}

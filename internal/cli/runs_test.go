@@ -12,6 +12,7 @@ import (
 
 	runner "dcs-tui/dispatch/run"
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/dispatch/sched/halt"
 	"dcs-tui/hosts/helper"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
@@ -104,29 +105,43 @@ func TestExitCodes(t *testing.T) {
 	type counts = [jobs.Skipped + 1]int
 	good, bad, open := counts{jobs.Succeeded: 3}, counts{jobs.Succeeded: 3, jobs.TimedOut: 1}, counts{jobs.Succeeded: 3,
 		jobs.Queued: 1}
+	no, one, half := halt.Rule{}, halt.Rule{Of: halt.Successes, Jobs: 1}, halt.Rule{Of: halt.All, Percent: 50}
 	running, gone := counts{jobs.Running: 1, jobs.Failed: 1}, counts{jobs.Canceled: 2, jobs.Succeeded: 1}
 	for _, test := range []struct {
 		name     string
 		how      sched.Finished
+		rule     halt.Rule
 		counts   counts
 		canceled bool
 		more     bool
 		want     int
 	}{
-		{"all succeeded", sched.AllDone, good, false, false, exitOK},
-		{"no jobs at all", sched.AllDone, counts{}, false, false, exitOK},
-		{"one timed out", sched.AllDone, bad, false, false, exitFailed},
-		{"skipped is not succeeded", sched.AllDone, counts{jobs.Skipped: 1}, false, false, exitFailed},
-		{"drained with jobs queued", sched.Drained, open, false, false, exitLeft},
-		{"drained after the last job", sched.Drained, good, false, false, exitOK},
-		{"drained while jobs were read", sched.Drained, good, false, true, exitLeft},
-		{"stopped with jobs running", sched.Stopped, running, false, false, exitLeft},
-		{"no hosts", sched.NoHosts, open, false, false, exitNoHosts},
-		{"fenced off", sched.Fenced, good, false, false, exitLeft},
-		{"canceled", sched.AllDone, gone, true, false, exitCanceled},
-		{"canceled, and stopped before it was done", sched.Stopped, running, true, false, exitLeft},
-		{"canceled by somebody else before", sched.AllDone, gone, false, false, exitFailed},
+		{"all succeeded", sched.AllDone, no, good, false, false, exitOK},
+		{"no jobs at all", sched.AllDone, no, counts{}, false, false, exitOK},
+		{"one timed out", sched.AllDone, no, bad, false, false, exitFailed},
+		{"skipped is not succeeded", sched.AllDone, no, counts{jobs.Skipped: 1}, false, false, exitFailed},
+		{"drained with jobs queued", sched.Drained, no, open, false, false, exitLeft},
+		{"drained after the last job", sched.Drained, no, good, false, false, exitOK},
+		{"drained while jobs were read", sched.Drained, no, good, false, true, exitLeft},
+		{"stopped with jobs running", sched.Stopped, no, running, false, false, exitLeft},
+		{"no hosts", sched.NoHosts, no, open, false, false, exitNoHosts},
+		{"fenced off", sched.Fenced, no, good, false, false, exitLeft},
+		{"canceled", sched.AllDone, no, gone, true, false, exitCanceled},
+		{"canceled, and stopped before it was done", sched.Stopped, no, running, true, false, exitLeft},
+		{"canceled by somebody else before", sched.AllDone, no, gone, false, false, exitFailed},
+		{"enough successes", sched.Drained, one, open, false, false, exitOK},
+		{"enough successes, and the rest not read", sched.Drained, one, good, false, true, exitOK},
+		{"enough successes, besides a failure", sched.AllDone, one, bad, false, false, exitOK},
+		{"not enough successes", sched.AllDone, halt.Rule{Of: halt.Successes, Jobs: 4}, bad, false, false, exitFailed},
+		{"enough successes, but jobs run on", sched.Stopped, one, counts{jobs.Succeeded: 1, jobs.Running: 1}, false,
+			false, exitLeft},
+		{"half of the jobs ended without a failure", sched.Drained, half, open, false, false, exitOK},
+		{"half of the jobs ended with a failure", sched.Drained, half, counts{jobs.Failed: 1, jobs.Succeeded: 1,
+			jobs.Queued: 2}, false, false, exitLeft},
+		{"too many failures", sched.Drained, halt.Rule{Jobs: 1}, counts{jobs.Failed: 1, jobs.Queued: 1}, false, false,
+			exitLeft},
 	} {
-		same(t, test.name, exitCode(runner.StateOf(test.how, test.counts, test.canceled, test.more)), test.want)
+		same(t, test.name, exitCode(runner.StateOf(test.how, test.counts, test.canceled, test.more,
+			test.rule.IsGoalReached(test.counts))), test.want)
 	}
 }

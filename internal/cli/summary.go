@@ -32,14 +32,15 @@ type summary struct {
 
 // exitCode returns the exit code of the run. It adjusts the state of the outcome to the exit code.
 func (s *summary) exitCode() int {
-	if s.hasUnprinted && (s.State == run.Succeeded || s.State == run.Failed) {
+	isOver := s.State == run.Succeeded || s.State == run.Failed || s.State == run.Reached
+	if s.hasUnprinted && isOver {
 		s.State = run.Stopped
 	}
-	if s.InputErr != nil && (s.State == run.Succeeded || s.State == run.Failed) {
+	if s.InputErr != nil && isOver {
 		s.State = run.Stopped
 		return exitUsage
 	}
-	if s.Refused > 0 && s.State == run.Succeeded {
+	if s.Refused > 0 && (s.State == run.Succeeded || s.State == run.Reached) {
 		s.State = run.Failed
 	}
 	return exitCode(s.State)
@@ -101,6 +102,11 @@ func (s *summary) headline(code int) string {
 			msg = noHostsText(s.Hosts)
 		case s.Finish.Why != "":
 			msg += ": " + s.Finish.Why
+		}
+	case s.State == run.Reached:
+		color, mark, msg = green, s.app.con.Glyph("✓", "+"), "ended as --halt asks"
+		if s.Finish.How == sched.Drained {
+			msg += " (" + s.Finish.Why + ")"
 		}
 	case code == exitOK:
 		color, mark, msg = green, s.app.con.Glyph("✓", "+"), "all jobs succeeded"
@@ -398,7 +404,9 @@ func (a *app) reportLeft(screen *runScreen, last *runview.Snapshot) error {
 		return nil
 	}
 	finish := sched.Finish{How: sched.AllDone, Why: runview.LeftBehind(l.Table)}
-	state := run.StateOf(finish.How, l.Table.Judged(), screen.canceled.Load() || l.Table.CanceledAll, l.Input.Cut())
+	counts := l.Table.Judged()
+	state := run.StateOf(finish.How, counts, screen.canceled.Load() || l.Table.CanceledAll, l.Input.Cut(),
+		keptHalt(screen.run).IsGoalReached(counts))
 	a.exitCode = exitCode(state)
 	if process != nil && !another && !l.IsDispatched() {
 		select {

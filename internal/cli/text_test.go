@@ -29,6 +29,9 @@ func TestHaltFormsMeanWhatTheyDoInParallel(t *testing.T) {
 		"3":                {Jobs: 3},
 		"10%":              {Percent: 10},
 		"never":            {Never: true},
+		"0":                {Never: true},
+		"-1":               {Of: halt.Successes, Jobs: 1},
+		"-2":               {Of: halt.Successes, Jobs: 1, Now: true},
 		"now,fail=1":       {Jobs: 1, Now: true},
 		"soon,fail=10%":    {Percent: 10},
 		"now,success=1":    {Of: halt.Successes, Jobs: 1, Now: true},
@@ -39,7 +42,7 @@ func TestHaltFormsMeanWhatTheyDoInParallel(t *testing.T) {
 			t.Errorf("parseHalt(%q) = %+v, %v; want %+v", in, got, err, want)
 		}
 	}
-	for _, in := range []string{"0", "-1", "101%", "%", "NaN%", "1e3", "x", "later,done=1"} {
+	for _, in := range []string{"2", "-3", "00", "101%", "%", "NaN%", "1e3", "x", "later,done=1"} {
 		if got, err := parseHalt(in); err == nil {
 			t.Errorf("parseHalt(%q) = %+v, want an error", in, got)
 		}

@@ -56,7 +56,8 @@ func (a *app) reportUndispatched(dir *rundir.Run, table *jobs.Table) error {
 	if err != nil {
 		a.warn("%v", err)
 	}
-	state := run.StateOf(how, table.Judged(), table.CanceledAll, input.Cut())
+	counts := table.Judged()
+	state := run.StateOf(how, counts, table.CanceledAll, input.Cut(), keptHalt(dir).IsGoalReached(counts))
 	left := "jobs are left: " + runview.ProgressOf(table, nil).Counts()
 	waiting, err := dir.WaitingRequests(table)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 type Rule struct {
 	Of      Results
 	Jobs    int     // number of results that count; 0: see Percent
-	Percent float64 // share of results that count among all results, 0 to 100
+	Percent float64 // share of results that count among the jobs of the run, 0 to 100
 	Now     bool    // running attempts are ended, too; their jobs are queued again
 	Never   bool    // not even when no command is found
 }
@@ -28,9 +28,6 @@ const (
 	Successes                // succeeded jobs
 	All                      // all of these
 )
-
-// minResults is the number of results from which a percentage counts.
-const minResults = 10
 
 // maxNotFound is the number of jobs without a command that halt a run in which no attempt has ended
 // otherwise. It is reached on each host before a sweep of thousands of jobs is used up.
@@ -78,12 +75,14 @@ func (c *Counter) CountAttempt(r *jobs.Record) {
 }
 
 // Count counts a job that has reached a final state.
-func (c *Counter) Count(s jobs.JobState) {
+func (c *Counter) Count(s jobs.JobState) { c.add(s, 1) }
+
+func (c *Counter) add(s jobs.JobState, n int) {
 	switch s {
 	case jobs.Succeeded:
-		c.succeeded++
+		c.succeeded += n
 	case jobs.Failed, jobs.TimedOut:
-		c.failed++
+		c.failed += n
 	}
 }
 
@@ -98,28 +97,42 @@ func (c *Counter) counted() (n int, what string) {
 	return c.failed, "failed"
 }
 
-// halts reports whether n results that count, of all results, halt the run.
-func (r *Rule) halts(n, all int) bool {
-	return r.Jobs > 0 && n >= r.Jobs || r.Percent > 0 && all >= minResults && float64(n)*100 >= r.Percent*float64(all)
+// halts reports whether n results that count halt a run with this number of jobs, which is 0 while
+// it is not known.
+func (r Rule) halts(n, numJobs int) bool {
+	return r.Jobs > 0 && n >= r.Jobs || r.Percent > 0 && numJobs > 0 && n > 0 &&
+		float64(n)*100 >= r.Percent*float64(numJobs)
 }
 
-// Reached returns why the results halt the run, or "" if they do not.
-func (c *Counter) Reached() string {
+// Reached returns why the results halt a run with this number of jobs, which is 0 while it is not
+// known. It returns "" if they do not.
+func (c *Counter) Reached(numJobs int) string {
 	n, what := c.counted()
-	all := c.succeeded + c.failed
 	switch {
-	case !c.Rule.halts(n, all):
+	case !c.Rule.halts(n, numJobs):
 		return ""
 	case c.Rule.Jobs == 0:
-		return fmt.Sprintf("%d of %d jobs %s %s", n, all, text.Verb(n, "has", "have"), what)
+		return fmt.Sprintf("%d of %d jobs %s %s", n, numJobs, text.Verb(n, "has", "have"), what)
 	}
 	return fmt.Sprintf("%s %s %s", text.Plural(n, "job"), text.Verb(n, "has", "have"), what)
 }
 
-// IsNear reports whether one more result halts the run.
-func (c *Counter) IsNear() bool {
+// IsNear reports whether one more result halts a run with this number of jobs; see Reached.
+func (c *Counter) IsNear(numJobs int) bool {
 	n, _ := c.counted()
-	return c.Rule.halts(n+1, c.succeeded+c.failed+1)
+	return c.Rule.halts(n+1, numJobs)
+}
+
+// IsGoalReached reports whether jobs in these states, all of a run, have the results for which its user
+// gave the rule: enough successes, whatever else has failed, or enough results without a failure.
+func (r Rule) IsGoalReached(counts [jobs.Skipped + 1]int) bool {
+	c, numJobs := Counter{Rule: r}, 0
+	for state, n := range counts {
+		numJobs += n
+		c.add(jobs.JobState(state), n)
+	}
+	n, _ := c.counted()
+	return (r.Of == Successes || r.Of == All && c.failed == 0) && r.halts(n, numJobs)
 }
 
 // NoCommand returns why the run is halted because the first jobs have not found their commands on

@@ -22,22 +22,22 @@ func TestResultsHaltARun(t *testing.T) {
 		{"failures", Rule{Jobs: 3}, []jobs.JobState{ok, failed, jobs.TimedOut}, 5, "3 jobs have failed"},
 		{"the first success", Rule{Of: Successes, Jobs: 1}, []jobs.JobState{failed, ok}, 2, "1 job has succeeded"},
 		{"all", Rule{Of: All, Jobs: 2}, []jobs.JobState{ok, jobs.Skipped}, 3, "2 jobs have ended"},
-		{"a share", Rule{Percent: 50}, []jobs.JobState{failed, ok}, 10, "5 of 10 jobs have failed"},
+		{"a share of the 40 jobs", Rule{Percent: 12}, []jobs.JobState{failed, ok}, 9, "5 of 40 jobs have failed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := Counter{Rule: c.rule}
 			for i := range 40 {
-				wasNear := n.IsNear()
+				wasNear := n.IsNear(40)
 				n.Count(c.results[i%len(c.results)])
-				if n.Reached() == "" {
+				if n.Reached(40) == "" {
 					continue
 				}
-				if i+1 != c.after || n.Reached() != c.why || !wasNear {
-					t.Errorf("after %d results: %s, near before: %v; want %s after %d", i+1, n.Reached(), wasNear,
+				if i+1 != c.after || n.Reached(40) != c.why || !wasNear {
+					t.Errorf("after %d results: %s, near before: %v; want %s after %d", i+1, n.Reached(40), wasNear,
 						c.why, c.after)
 				}
 				n.Restart()
-				if n.Reached() != "" {
+				if n.Reached(40) != "" {
 					t.Error("a run that was continued is halted again")
 				}
 				return
