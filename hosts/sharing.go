@@ -159,16 +159,14 @@ func divide(total float64, list []portion) {
 }
 
 // SharedSlots returns how many slots of a host are divided among the claims: the most that any of
-// them divides, so that whoever divides fewer finds some, less the load of others that the run with
-// index me, whose share is own, respects. Claims of other users count up to cores, which limits the
-// effect of a forged one.
-func SharedSlots(own Share, cores int, claims []SlotClaim, me int) int {
+// them divides, so that whoever divides fewer finds some, less the load of others that a run whose
+// share is own respects. All runs must agree on it, whoever divides more slots than there are cores:
+// otherwise those with fewer find none free. No run uses more slots than its own inventory allows,
+// so a forged claim lets others use these, and takes none from them.
+func SharedSlots(own Share, claims []SlotClaim) int {
 	rule := max(own.Rule, own.Slots)
 	all := rule
 	for _, c := range claims {
-		if c.User != claims[me].User {
-			c.Slots = min(c.Slots, cores)
-		}
 		all = max(all, c.Slots)
 	}
 	return all - (rule - own.Slots)

@@ -92,10 +92,8 @@ func TestDivisionIsFair(t *testing.T) {
 }
 
 // TestWhoDividesFewerSlotsFindsSome checks that runs with different inventories divide the slots of the
-// largest, less the load of others that each of them respects, and that a forged claim counts up to
-// the cores of the host.
+// largest, less the load of others that each of them respects, whoever has that inventory.
 func TestWhoDividesFewerSlotsFindsSome(t *testing.T) {
-	const cores = 8
 	claim := func(user, slots, held int) SlotClaim {
 		return SlotClaim{User: user, Run: string(rune('a' + slots)), Weight: 1, Slots: slots, Want: slots, Held: held}
 	}
@@ -105,30 +103,79 @@ func TestWhoDividesFewerSlotsFindsSome(t *testing.T) {
 		want   int
 		bound  int
 	}{
-		"alone":                   {Share{Rule: 4, Slots: 4}, []SlotClaim{claim(1, 4, 0)}, 4, 4},
-		"equal":                   {Share{Rule: 4, Slots: 4}, []SlotClaim{claim(1, 4, 0), claim(2, 4, 2)}, 4, 2},
-		"fewer than another user": {Share{Rule: 4, Slots: 4}, []SlotClaim{claim(1, 4, 0), claim(2, 8, 4)}, 8, 4},
-		"more than another user":  {Share{Rule: 8, Slots: 8}, []SlotClaim{claim(1, 8, 0), claim(2, 4, 4)}, 8, 4},
-		"fewer than an own run":   {Share{Rule: 1, Slots: 1}, []SlotClaim{claim(1, 1, 0), claim(1, 2, 1)}, 2, 1},
-		"an own run holds all":    {Share{Rule: 1, Slots: 1}, []SlotClaim{claim(1, 1, 0), claim(1, 2, 2)}, 2, 0},
-		"an own run has more than cores": {Share{Rule: 1, Slots: 1},
-			[]SlotClaim{claim(1, 1, 0), claim(1, 2*cores, 2*cores-1)}, 2 * cores, 1},
-		"load of others is respected": {Share{Rule: 8, Slots: 6}, []SlotClaim{claim(1, 8, 0), claim(2, 8, 4)}, 6, 2},
+		"alone":                    {Share{Rule: 4, Slots: 4}, []SlotClaim{claim(1, 4, 0)}, 4, 4},
+		"equal":                    {Share{Rule: 4, Slots: 4}, []SlotClaim{claim(1, 4, 0), claim(2, 4, 2)}, 4, 2},
+		"fewer than another user":  {Share{Rule: 4, Slots: 4}, []SlotClaim{claim(1, 4, 0), claim(2, 8, 4)}, 8, 4},
+		"more than another user":   {Share{Rule: 8, Slots: 8}, []SlotClaim{claim(1, 8, 0), claim(2, 4, 4)}, 8, 4},
+		"fewer than an own run":    {Share{Rule: 1, Slots: 1}, []SlotClaim{claim(1, 1, 0), claim(1, 2, 1)}, 2, 1},
+		"an own run holds all":     {Share{Rule: 1, Slots: 1}, []SlotClaim{claim(1, 1, 0), claim(1, 2, 2)}, 2, 0},
+		"an own run has many":      {Share{Rule: 1, Slots: 1}, []SlotClaim{claim(1, 1, 0), claim(1, 64, 63)}, 64, 1},
+		"another user has many":    {Share{Rule: 1, Slots: 1}, []SlotClaim{claim(1, 1, 0), claim(2, 9, 8)}, 9, 1},
+		"load of others counts":    {Share{Rule: 8, Slots: 6}, []SlotClaim{claim(1, 8, 0), claim(2, 8, 4)}, 6, 2},
+		"a claim without a number": {Share{Rule: 4, Slots: 4}, []SlotClaim{claim(1, 4, 0), {User: 2, Held: 3}}, 4, 1},
 		"a forged claim": {
 			Share{Rule: 4, Slots: 4},
-			[]SlotClaim{claim(1, 4, 0), claim(2, 1<<20, 9)},
-			8,
-			0,
+			[]SlotClaim{claim(1, 4, 0), claim(2, 4096, 9)},
+			4096,
+			4,
 		},
-		"a claim without a number": {Share{Rule: 4, Slots: 4}, []SlotClaim{claim(1, 4, 0), {User: 2, Held: 3}}, 4, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := SharedSlots(tt.own, cores, tt.claims, 0)
+			got := SharedSlots(tt.own, tt.claims)
 			if bound := SlotBound(got, nil, tt.claims, 0, 0); got != tt.want || bound != tt.bound {
 				t.Errorf("%d slots are divided and %d may be used, want %d and %d", got, bound, tt.want, tt.bound)
 			}
 		})
 	}
+}
+
+// TestUsersShareAsRunsOfOneUser checks that two runs whose inventories give a host different numbers of
+// slots come to hold their parts of the larger number as jobs end, and the same parts whether they
+// belong to one user or to two.
+func TestUsersShareAsRunsOfOneUser(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 500 {
+		slots := [2]int{1 + rng.IntN(32), 1 + rng.IntN(32)}
+		first, seed := rng.IntN(2), rng.Uint64()
+		var ends [2][2]int
+		for users := range 2 {
+			ends[users] = holdParts(rand.New(rand.NewPCG(seed, 0)), slots, first, users == 1)
+		}
+		low, all := min(slots[0], slots[1]), max(slots[0], slots[1])
+		want := [2]int{min(slots[0], max(all/2, all-low)), min(slots[1], max(all-all/2, all-low))}
+		if ends[0] != want || ends[1] != want {
+			t.Errorf("slots %v: runs of one user end with %v, of two with %v; want %v", slots, ends[0], ends[1], want)
+		}
+	}
+}
+
+// holdParts returns how many slots two runs hold in the end, which look in turns and end a job before
+// each look. The first one has all its slots at the beginning.
+func holdParts(rng *rand.Rand, slots [2]int, first int, areTwoUsers bool) [2]int {
+	claims := []SlotClaim{{User: 1, Run: "a"}, {User: 1, Run: "b"}}
+	if areTwoUsers {
+		claims[1].User = 2
+	}
+	for i := range claims {
+		claims[i].Slots, claims[i].Want, claims[i].Weight = slots[i], slots[i], 1
+	}
+	claims[first].Held = slots[first]
+	var kept [2]KeptSlots
+	for range 400 {
+		me := rng.IntN(2)
+		claims[me].Held = max(0, claims[me].Held-1)
+		all := SharedSlots(Share{Rule: slots[me], Slots: slots[me]}, claims)
+		beyond := kept[me].Mark(all, nil, claims, me, 0)
+		bound := min(max(SlotBound(all, nil, claims, me, 0), beyond), slots[me])
+		for claims[me].Held < bound {
+			claims[me].Held++
+			if !SlotsFit(all, claims, me, beyond) {
+				claims[me].Held--
+				break
+			}
+		}
+	}
+	return [2]int{claims[0].Held, claims[1].Held}
 }
 
 // TestSlotsThatOthersHoldAreNotUsed checks that a user who has waited may use one slot although

@@ -61,7 +61,7 @@ func (h *host) slotsFor(claims []hosts.SlotClaim, me int) int {
 	if me == 1 {
 		own = hosts.Share{Rule: h.neighbor.slots, Slots: h.neighbor.slots}
 	}
-	return hosts.SharedSlots(own, jobs.MaxSlots, claims, me)
+	return hosts.SharedSlots(own, claims)
 }
 
 // hasOtherUsers reports whether the hosts of this world have other users.

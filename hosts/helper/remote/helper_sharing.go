@@ -141,7 +141,7 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 			Want: h.slots}})
 	}
 	list := plainClaims(claims)
-	slots := hosts.SharedSlots(number, machineCores(), list, me)
+	slots := hosts.SharedSlots(number, list)
 	shares := readShares(dir, list)
 	s.countUsage(dirfd, dir, shares.halfLife, slots, list, me, active)
 	turn := offset(dirfd, dir)

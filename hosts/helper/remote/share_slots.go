@@ -42,7 +42,7 @@ func (s *slot) holdSlots(n int) bool {
 		return true
 	}
 	list := plainClaims(claims)
-	slots := hosts.SharedSlots(number, machineCores(), list, me)
+	slots := hosts.SharedSlots(number, list)
 	if hosts.SlotsFit(slots, list, me, int(s.control.word(ctlLast).Load())) {
 		return true
 	}
