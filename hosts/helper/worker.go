@@ -187,11 +187,9 @@ func (w *worker) write() {
 	}
 	err = fmt.Errorf("cannot write to the helper: %w", err)
 	w.box.close(err)
-	moment := time.NewTimer(2 * lastWait)
-	defer moment.Stop()
 	select {
 	case <-w.stop:
-	case <-moment.C:
+	case <-time.After(2 * lastWait):
 		w.end(&hosts.Error{Host: w.host, Class: hosts.Unreachable, Err: err})
 	}
 }

@@ -160,8 +160,7 @@ func (p *Primary) confirm(all bool) error {
 // await waits until ready reports true, at most for limit, and returns what it reported last. The
 // caller holds mu, which is not held while nothing changes.
 func (p *Primary) await(limit time.Duration, ready func() bool) bool {
-	late := time.NewTimer(limit)
-	defer late.Stop()
+	late := time.After(limit)
 	for over := false; !ready(); {
 		if over {
 			return false
@@ -170,7 +169,7 @@ func (p *Primary) await(limit time.Duration, ready func() bool) bool {
 		p.mu.Unlock()
 		select {
 		case <-changed:
-		case <-late.C:
+		case <-late:
 			over = true
 		}
 		p.mu.Lock()

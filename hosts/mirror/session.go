@@ -33,13 +33,12 @@ func (s *session) store(ctx context.Context, m hosts.Store) (*hosts.Stored, erro
 	if err := s.worker.Send(&m); err != nil {
 		return nil, err
 	}
-	late := time.NewTimer(answerTimeout)
-	defer late.Stop()
+	late := time.After(answerTimeout)
 	for {
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
-		case <-late.C:
+		case <-late:
 			return nil, fmt.Errorf("no answer for %s", answerTimeout)
 		case report, ok := <-s.worker.Reports():
 			a, stored := report.(*hosts.Stored)

@@ -199,11 +199,9 @@ func (v *View) deliver(ctx context.Context, conn Conn, name string, q *action.Re
 	}
 	sent := make(chan error, 1)
 	go func() { sent <- conn.Request(ctx, name, body) }()
-	late := time.NewTimer(fileAfter)
-	defer late.Stop()
 	select {
 	case err = <-sent:
-	case <-late.C: // it has the same name, so it is carried out once
+	case <-time.After(fileAfter): // it has the same name, so it is carried out once
 		return v.run.FileRequestAs(name, q)
 	}
 	var refused *Refused

@@ -30,13 +30,11 @@ func (v *View) Snapshot(ctx context.Context, ask Query) (*Snapshot, error) {
 			v.explain(ctx, p)
 			return p, nil
 		}
-		timer := time.NewTimer(time.Until(due))
 		select {
 		case <-news:
-		case <-timer.C:
+		case <-time.After(time.Until(due)):
 		case <-ctx.Done():
 		}
-		timer.Stop()
 	}
 	return nil, ctx.Err()
 }

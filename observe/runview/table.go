@@ -168,11 +168,9 @@ func (t *tables) awaitFirst(ctx context.Context, ask *TableQuery) {
 	if none {
 		return
 	}
-	late := time.NewTimer(firstTable)
-	defer late.Stop()
 	select {
 	case <-t.recordRequest(ask).ready:
-	case <-late.C:
+	case <-time.After(firstTable):
 	case <-t.ctx.Done():
 	case <-ctx.Done():
 	}
@@ -207,13 +205,11 @@ func (t *tables) computeTables() {
 		if next <= 0 {
 			continue
 		}
-		timer := time.NewTimer(min(next, requestTTL))
 		select {
 		case <-t.wake:
-		case <-timer.C:
+		case <-time.After(min(next, requestTTL)):
 		case <-t.ctx.Done():
 		}
-		timer.Stop()
 	}
 }
 

@@ -19,12 +19,10 @@ func withTimeout(d time.Duration, f func()) bool {
 		defer close(done)
 		f()
 	}()
-	late := time.NewTimer(d)
-	defer late.Stop()
 	select {
 	case <-done:
 		return true
-	case <-late.C:
+	case <-time.After(d):
 		return false
 	}
 }

@@ -89,13 +89,11 @@ func (h *helper) endHeld(id jobs.AttemptID, r *heldAttempt, by holder) {
 		patience = 0
 	}
 	h.wakeSupervisor(by)
-	late := time.NewTimer(patience)
-	defer late.Stop()
 	select {
 	case <-r.ended:
 		retryUnlessMissing(func() error { return remove(h.spool.path(dirStop, id.String())) })
 		return
-	case <-late.C:
+	case <-time.After(patience):
 	}
 	h.mu.Lock()
 	group := r.group
