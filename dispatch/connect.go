@@ -3,8 +3,6 @@ package dispatch
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"dcs-tui/dispatch/sched"
@@ -40,11 +38,6 @@ func openMessage(open hosts.Open, h *hosts.Host) *hosts.Open {
 	open.Setup = hosts.JoinSetups(open.Shell, h.Setup, open.Setup)
 	open.Sends = open.Sends || len(h.Send) > 0
 	return &open
-}
-
-// joinTexts joins the texts that are not empty.
-func joinTexts(separator string, texts ...string) string {
-	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), separator)
 }
 
 func (a *agent) handleConnected(r dialed) {

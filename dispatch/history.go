@@ -74,7 +74,7 @@ func (e *engine) liveHosts(views []sched.HostView) []live.Host {
 		if a := e.agents[v.Name]; a != nil {
 			l.Delay = time.Duration(a.delay.Load())
 			if l.Linked {
-				l.Files = joinTexts("; ", v.Heartbeat.Files, a.describeReturns())
+				l.Files = text.Join("; ", v.Heartbeat.Files, a.describeReturns())
 			}
 		}
 		if h := e.history.hosts[v.Name]; h != nil {

@@ -323,9 +323,5 @@ func (h *Host) KeptFrom(queue string) (slots, gpus int) {
 
 // KeptText lists what is kept for queues: "urgent, late slots=2".
 func (h *Host) KeptText() string {
-	var names []string
-	for _, k := range h.Queues {
-		names = append(names, k.String())
-	}
-	return strings.Join(names, ", ")
+	return strings.Join(text.Each(h.Queues, KeptPart.String), ", ")
 }

@@ -315,10 +315,7 @@ const maxShown = 20
 
 // Error returns a line for each problem, at most maxShown.
 func (p Problems) Error() string {
-	var lines []string
-	for _, one := range p[:min(len(p), maxShown)] {
-		lines = append(lines, one.String())
-	}
+	lines := text.Each(p[:min(len(p), maxShown)], Problem.String)
 	if more := len(p) - maxShown; more > 0 {
 		lines = append(lines, fmt.Sprintf("%s: and %d more", p[0].File, more))
 	}

@@ -93,10 +93,7 @@ func newReader(n *notes, data []byte) *inventoryReader {
 
 // inventory returns what was read, and the warnings.
 func (r *inventoryReader) inventory(data []byte) (*Inventory, []string, error) {
-	var warnings []string
-	for _, w := range sortByLine(r.warnings) {
-		warnings = append(warnings, w.String())
-	}
+	warnings := text.Each(sortByLine(r.warnings), Problem.String)
 	if err := r.err(); err != nil {
 		return nil, warnings, err
 	}

@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"dcs-tui/internal/text"
 	"path"
 	"slices"
 	"strings"
@@ -48,5 +49,5 @@ func JoinSetups(shell string, setups ...string) string {
 	if IsBourneShell(shell) {
 		separator = "\n} && {\n"
 	}
-	return strings.Join(slices.DeleteFunc(setups, func(s string) bool { return s == "" }), separator)
+	return text.Join(separator, setups...)
 }

@@ -113,9 +113,7 @@ func (s *Slurm) sbatch(slots int) string {
 			args = append(args, ShellQuote(o[0]+o[1]))
 		}
 	}
-	for _, o := range s.Options {
-		args = append(args, ShellQuote(o))
-	}
+	args = append(args, text.Each(s.Options, ShellQuote)...)
 	return "sbatch " + strings.Join(args, " ") + " --wrap=" + ShellQuote(slurmScript)
 }
 

@@ -319,9 +319,7 @@ func (p *outputPane) linesFrom(m *model, at rowPart, h int) []string {
 	sub := at.part
 	for i := p.excerpt.rowAt(at.offset); i < len(p.excerpt.rows) && len(out) < h; i++ {
 		parts := p.screenLines(m, i)
-		for _, l := range parts[min(sub, len(parts)-1):] {
-			out = append(out, p.markMatches(l))
-		}
+		out = append(out, text.Each(parts[min(sub, len(parts)-1):], p.markMatches)...)
 		sub = 0
 	}
 	return firstLines(out, h)

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -29,11 +30,8 @@ func (p *FetchPlan) Attempts() (n int) {
 }
 
 // Names returns the names of the hosts.
-func (p *FetchPlan) Names() (names []string) {
-	for i := range p.Hosts {
-		names = append(names, p.Hosts[i].Host)
-	}
-	return names
+func (p *FetchPlan) Names() []string {
+	return text.Each(p.Hosts, func(h HostPlan) string { return h.Host })
 }
 
 // PlanFetch plans for all attempts of the given jobs. apart reports whether a host shares no

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -42,11 +43,7 @@ func (p *Placement) check(m Manifest) error {
 		}
 		protected[strings.ToLower(real)] = true
 	}
-	paths := make([]string, len(m))
-	for i := range m {
-		paths[i] = m[i].Path
-	}
-	returned, _ := p.Patterns.Select(paths)
+	returned, _ := p.Patterns.Select(text.Each(m, func(e Entry) string { return e.Path }))
 	dirs := map[string]string{} // the real directories of those of the manifest
 	for i := range m {
 		e := &m[i]

@@ -245,9 +245,5 @@ func manualCommand(argv []string) string { return commandLine(argv) + " true" }
 
 // commandLine returns argv as a person types it.
 func commandLine(argv []string) string {
-	var words []string
-	for _, word := range argv {
-		words = append(words, text.ShellWord(word))
-	}
-	return strings.Join(words, " ")
+	return strings.Join(text.Each(argv, text.ShellWord), " ")
 }

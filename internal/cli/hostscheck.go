@@ -203,10 +203,7 @@ func checkJSONOf(result *hosts.CheckResult) *checkJSON {
 	if h.CwdError != "" {
 		j.Warnings = append(j.Warnings, "jobs cannot run in this directory there: "+text.Line(h.CwdError))
 	}
-	j.Limits = []string{}
-	for _, l := range h.Limits {
-		j.Limits = append(j.Limits, l.String())
-	}
+	j.Limits = text.Each(h.Limits, hosts.CapacityLimit.String)
 	if b := result.Heartbeat; b != nil {
 		j.Busy, j.Load = &b.Busy, &b.Load[0]
 		if b.MemFree >= 0 {
@@ -294,9 +291,7 @@ func usableLines(out *console, result *hosts.CheckResult, width int) []string {
 	if h.Owner.Who != "" {
 		lines = append(lines, "starts nothing now: "+text.Line(h.Owner.Who))
 	}
-	for _, w := range h.Warnings {
-		lines = append(lines, text.Line(w))
-	}
+	lines = append(lines, text.Each(h.Warnings, text.Line)...)
 	for i := range lines[1:] {
 		lines[i+1] = strings.Repeat(" ", width+9) + lines[i+1]
 	}

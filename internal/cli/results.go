@@ -341,9 +341,7 @@ func (f *resultsFlags) names(best string) []string {
 	if o, err := results.ParseBest(best); err == nil {
 		orders = append(slices.Clip(orders), o)
 	}
-	for _, o := range orders {
-		names = append(names, o.Column)
-	}
+	names = append(names, text.Each(orders, func(o results.Order) string { return o.Column })...)
 	if p != nil {
 		names = append(names, p.Down, p.Across, p.Metric)
 	}

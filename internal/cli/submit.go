@@ -249,11 +249,9 @@ type submitJSON struct {
 
 func (s *sentRequests) json(batch *grid.Batch) *submitJSON {
 	n, which := s.addedJobs()
-	j := &submitJSON{runJSON: runJSONOf(s.run), Do: action.Submit, Requests: []string{}, Answered: !s.isWaiting,
+	j := &submitJSON{runJSON: runJSONOf(s.run), Do: action.Submit, Answered: !s.isWaiting,
 		Jobs: n, Which: which.String(), Waiting: len(batch.Specs) - n, Queues: batch.Queues}
-	for _, asked := range s.requests {
-		j.Requests = append(j.Requests, asked.Name)
-	}
+	j.Requests = text.Each(s.requests, func(asked *ask.TrackedRequest) string { return asked.Name })
 	return j
 }
 

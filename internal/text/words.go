@@ -79,6 +79,11 @@ func Each[T any](list []T, f func(T) string) []string {
 	return texts
 }
 
+// Join joins the texts that are not empty.
+func Join(separator string, texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), separator)
+}
+
 // List joins names. If there are more than limit+1, it names limit and counts the others: "a, b and 3
 // more".
 func List(names []string, limit int) string {

@@ -141,7 +141,7 @@ func (p *RunProgress) ETAText(plusMinus string) string {
 	if p.More {
 		more = "more may come"
 	}
-	return joined(", ", eta, more)
+	return text.Join(", ", eta, more)
 }
 
 // Line describes the progress in one line, which is not cleaned: the numbers of jobs, what keeps
@@ -166,7 +166,7 @@ func (p *RunProgress) Line(further ...string) string {
 	if p.Requests > 0 && !p.Status.IsDispatched() {
 		parts = append(parts, p.RequestsText())
 	}
-	return joined(", ", append(parts, further...)...)
+	return text.Join(", ", append(parts, further...)...)
 }
 
 // RequestsText describes how many requests have not been carried out.

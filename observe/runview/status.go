@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"dcs-tui/internal/text"
@@ -123,7 +122,7 @@ func (v *View) status() (RunStatus, string) {
 		case closed.How == "":
 			return StatusRunning, ""
 		case closed.How == jobs.ClosedDone:
-			return StatusFinished, joined("; ", "all jobs are over", closed.Reason)
+			return StatusFinished, text.Join("; ", "all jobs are over", closed.Reason)
 		case left == 0:
 			return StatusFinished, closingText(closed)
 		}
@@ -146,11 +145,7 @@ func (v *View) status() (RunStatus, string) {
 	case t.Counts[jobs.Canceled] > 0:
 		over = "over: " + ProgressOf(t, nil).Counts()
 	}
-	return status, joined("; ", over, f.left, f.missing)
-}
-
-func joined(sep string, texts ...string) string {
-	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), sep)
+	return status, text.Join("; ", over, f.left, f.missing)
 }
 
 func closingText(c jobs.Closing) string {

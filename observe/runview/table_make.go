@@ -298,9 +298,7 @@ func (m *madeTable) heat(s *results.Table, ask *TableQuery) error {
 		return &s.Columns[at]
 	}
 	down, across := side(p.Down), side(p.Across)
-	for _, v := range p.Columns[:columns] {
-		h.Columns = append(h.Columns, formatForPeople(across, v))
-	}
+	h.Columns = text.Each(p.Columns[:columns], func(v query.Value) string { return formatForPeople(across, v) })
 	for i, v := range p.Rows[:rows] {
 		h.Rows = append(h.Rows, formatForPeople(down, v))
 		texts, levels, basis := make([]string, columns), make([]int8, columns), make([]string, columns)

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -55,11 +56,7 @@ func (e *takenError) Error() string {
 }
 
 func joinInts(list []int) string {
-	words := make([]string, len(list))
-	for i, n := range list {
-		words[i] = strconv.Itoa(n)
-	}
-	return strings.Join(words, ",")
+	return strings.Join(text.Each(list, strconv.Itoa), ",")
 }
 
 // halfGPUs are the bytes whose locks are the halves of a device.
