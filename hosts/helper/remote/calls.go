@@ -6,7 +6,10 @@ import (
 	"errors"
 	"io/fs"
 	"math"
+	"path/filepath"
 	"slices"
+	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -38,6 +41,40 @@ func call(op, path string, do func() error) error {
 	})
 }
 
+// guarded holds the directories of guard.
+var guarded atomic.Pointer[[]string]
+
+// guard makes all calls that change something follow no symbolic link below dir, a directory of ours: a job, or
+// who cleans up, may put one there. dir itself is reached by its path, which the user has chosen.
+func guard(dir string) {
+	for was := guarded.Load(); ; was = guarded.Load() {
+		var all []string
+		if was != nil {
+			all = *was
+		}
+		if slices.Contains(all, dir) || guarded.CompareAndSwap(was, new(append(slices.Clip(all), dir))) {
+			return
+		}
+	}
+}
+
+// at makes a call on a path that is relative to dirfd or, with unix.AT_FDCWD, as rundir.At does below a guarded
+// directory, the innermost one if there are several.
+func at(dirfd int, path string, do func(dirfd int, name string, noFollow int) error) error {
+	root := ""
+	if all := guarded.Load(); all != nil && dirfd == unix.AT_FDCWD {
+		for _, dir := range *all {
+			if len(dir) > len(root) && strings.HasPrefix(path, dir+"/") {
+				root = dir
+			}
+		}
+	}
+	if root == "" {
+		return do(dirfd, path, 0)
+	}
+	return rundir.At(root, filepath.Clean(path), do)
+}
+
 // isAny reports whether err is, or wraps, one of some errors.
 func isAny(err error, some ...error) bool {
 	return slices.ContainsFunc(some, func(e error) bool { return errors.Is(err, e) })
@@ -55,12 +92,14 @@ func openat(dirfd int, path string, flags int, mode uint32) (int, error) {
 	if flags&unix.O_CREAT != 0 {
 		op = "create"
 	}
-	err := call(op, path, func() (err error) {
+	err := call(op, path, func() error {
 		if fd >= 0 {
 			unix.Close(fd)
 		}
-		fd, err = unix.Openat(dirfd, path, flags, mode)
-		return err
+		return at(dirfd, path, func(dirfd int, name string, noFollow int) (err error) {
+			fd, err = unix.Openat(dirfd, name, flags|noFollow, mode)
+			return err
+		})
 	})
 	if err != nil && fd >= 0 {
 		unix.Close(fd)
@@ -144,28 +183,44 @@ func fsync(fd int, path string) error {
 }
 
 func renameat(fromdir int, from string, todir int, to string) error {
-	return call("rename", from, func() error { return unix.Renameat(fromdir, from, todir, to) })
+	return call("rename", from, func() error {
+		return at(fromdir, from, func(fromdir int, from string, _ int) error {
+			return at(todir, to, func(todir int, to string, _ int) error {
+				return unix.Renameat(fromdir, from, todir, to)
+			})
+		})
+	})
 }
 
 func linkat(from string, dirfd int, to string) error {
-	return call("link", to, func() error { return unix.Linkat(unix.AT_FDCWD, from, dirfd, to, 0) })
+	return call("link", to, func() error {
+		return at(unix.AT_FDCWD, from, func(fromdir int, from string, _ int) error {
+			return unix.Linkat(fromdir, from, dirfd, to, 0)
+		})
+	})
 }
 
 // unlinkat removes a file or, with unix.AT_REMOVEDIR, an empty directory.
 func unlinkat(dirfd int, path string, flags int) error {
-	return call("unlink", path, func() error { return unix.Unlinkat(dirfd, path, flags) })
+	return call("unlink", path, func() error {
+		return at(dirfd, path, func(dirfd int, name string, _ int) error { return unix.Unlinkat(dirfd, name, flags) })
+	})
 }
 
 func mkdir(path string, mode uint32) error {
-	return call("mkdir", path, func() error { return unix.Mkdir(path, mode) })
+	return call("mkdir", path, func() error {
+		return at(unix.AT_FDCWD, path, func(dirfd int, name string, _ int) error {
+			return unix.Mkdirat(dirfd, name, mode)
+		})
+	})
 }
 
 func mkfifo(path string, mode uint32) error {
-	return call("mkfifo", path, func() error { return unix.Mkfifo(path, mode) })
-}
-
-func chmod(path string, mode uint32) error {
-	return call("chmod", path, func() error { return unix.Chmod(path, mode) })
+	return call("mkfifo", path, func() error {
+		return at(unix.AT_FDCWD, path, func(dirfd int, name string, _ int) error {
+			return unix.Mknodat(dirfd, name, unix.S_IFIFO|mode, 0)
+		})
+	})
 }
 
 func fchmod(fd int, path string, mode uint32) error {

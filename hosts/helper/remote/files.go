@@ -153,10 +153,15 @@ func makeDirs(dir string) error {
 	return err
 }
 
-// removeTree removes a directory and everything below it. It continues after an error and returns
-// the first one. Missing files are no error.
+// removeTree removes a directory and everything below it, but nothing behind a symbolic link. It
+// continues after an error and returns the first one. Missing files are no error.
 func removeTree(dir string) error {
-	names, err := listNames(dir)
+	var names []string
+	fd, err := openat(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err == nil {
+		names, err = remainingNames(fd, dir)
+		closeFile(fd, dir)
+	}
 	for _, n := range names {
 		path := filepath.Join(dir, n)
 		e := remove(path)

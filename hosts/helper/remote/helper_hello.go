@@ -269,9 +269,11 @@ func (h *helper) findDirs(hello *hosts.Hello) error {
 	if err := makeOwnDir(h.workDir); err != nil {
 		return fmt.Errorf("work_dir cannot be used: %w; set work_dir for this host", err)
 	}
+	guard(h.workDir)
 	if err := h.findPlace(hello); err != nil {
 		return err
 	}
+	guard(h.dir)
 	if err := tryWrite(tempNames{filepath.Join(h.dir, "attempts"), h.open.Host, h.holder()}); err != nil {
 		return fmt.Errorf("no job can be run here, its files could not be written: %w", err)
 	}

@@ -46,6 +46,7 @@ func ownRunDir(o *hosts.Open) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("work_dir cannot be used: %w", err)
 	}
+	guard(dir)
 	return dir, nil
 }
 

@@ -3,6 +3,7 @@
 package remote
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -45,6 +46,7 @@ const (
 // makeSpool creates base/runs/run/host unless it exists. Nobody else may enter any level.
 func makeSpool(base, run, host string) (spool, error) {
 	dir := base
+	guard(base)
 	for _, part := range []string{dirRuns, run, host} {
 		dir = filepath.Join(dir, part)
 		if err := makeOwnDir(dir); err != nil {
@@ -90,10 +92,14 @@ func makeOwnDir(dir string) error {
 		return err
 	}
 	mode, err := checkOwnDir(dir)
-	if err == nil && mode&0o077 != 0 {
-		return chmod(dir, 0o700)
+	if err != nil || mode&0o077 == 0 {
+		return err
 	}
-	return err
+	fd, err := openat(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	return cmp.Or(fchmod(fd, dir, 0o700), closeFile(fd, dir))
 }
 
 // checkOwnDir checks that dir is a directory of our user, and returns its mode.

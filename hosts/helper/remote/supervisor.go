@@ -103,6 +103,8 @@ func (s *slot) open(index int) error {
 	if s.config, err = s.spool.readConfig(s.generation); err != nil {
 		return err
 	}
+	guard(s.spool.dir)
+	guard(s.config.Dir)
 	if s.config.Nice != 0 {
 		niceAll(s.config.Nice)
 	}
