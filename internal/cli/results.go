@@ -500,8 +500,9 @@ func (a *app) writeTable(s *results.Table, flags *resultsFlags, notes results.No
 }
 
 // paramNames returns the names of the parameters of all jobs, also of jobs without a row, so that a
-// table has the same columns from the beginning of a run to its end. areNamed reports whether a job
-// with parameters has a name that says more than they do, such as the command of a template of several.
+// table has the same columns from the beginning of a run to its end. areNamed reports whether they do
+// not tell the jobs apart: a job has none, or a name that says more than they do, such as the command of
+// a template of several.
 func paramNames(table *jobs.Table) (names []string, areNamed bool) {
 	for s := range table.AllSpecs() {
 		params := s.Params()
@@ -511,8 +512,7 @@ func paramNames(table *jobs.Table) (names []string, areNamed bool) {
 				names = append(names, p.Name)
 			}
 		}
-		areNamed = areNamed || len(params) > 0 && s.Name != "" &&
-			!strings.HasPrefix(s.Name, params[0].Name+"=")
+		areNamed = areNamed || len(params) == 0 || s.Name != "" && !strings.HasPrefix(s.Name, params[0].Name+"=")
 	}
 	return names, areNamed
 }

@@ -125,6 +125,29 @@ func TestCSVHoldsExactlyWhatJobsWrote(t *testing.T) {
 	}
 }
 
+// TestNamesTellJobsApart checks that results show names unless the parameters tell all jobs apart, as
+// in a run of a template alone.
+func TestNamesTellJobsApart(t *testing.T) {
+	spec := func(name string, params ...jobs.Param) *jobs.Spec {
+		return &jobs.Spec{Command: "./train", Labels: jobs.NewLabels("", params), Name: name, Options: jobs.NoOptions}
+	}
+	c := jobs.Param{Name: "C", Value: "1"}
+	for name, x := range map[string]struct {
+		specs []*jobs.Spec
+		want  bool
+	}{
+		"a template":                     {[]*jobs.Spec{spec("C=1", c), spec("", c)}, false},
+		"several commands":               {[]*jobs.Spec{spec("train C=1", c), spec("test C=1", c)}, true},
+		"a template and other jobs":      {[]*jobs.Spec{spec("C=1", c), spec("")}, true},
+		"other jobs and then a template": {[]*jobs.Spec{spec("x"), spec("C=1", c)}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, named := paramNames(&jobs.Table{Specs: x.specs})
+			same(t, "areNamed", named, x.want)
+		})
+	}
+}
+
 // TestOnlyMetricsThatAreAskedFor checks that results looks for the metrics that the table shows or
 // that a flag names, and for no others.
 func TestOnlyMetricsThatAreAskedFor(t *testing.T) {

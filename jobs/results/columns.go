@@ -111,7 +111,7 @@ func paramColumns(list *Rows, known []string) []Column {
 }
 
 // factColumns returns the columns that every job has, named as in `results --json`. The first five
-// are shown unless others are requested; name only if there are no parameters, or if it says more.
+// are shown unless others are requested; name only if parameters do not tell the jobs apart.
 func factColumns(list *Rows) []Column {
 	fact := func(name string, t query.Type, f func(r *Result) query.Value) Column {
 		return Column{Name: name, Type: t, value: func(i int) query.Value { return f(list.Facts(i)) }}
