@@ -219,11 +219,14 @@ func (a *app) viewOptions(run *rundir.Run) runview.Options {
 			return client, nil
 		},
 	}
-	if file := run.Settings.InventoryFile; file != "" {
-		o.Lab = text.Path(file)
-	}
 	if inv, err := a.storedInventory(run); err == nil {
 		o.Hosts = inv.Hosts
+		if inv.Text != "" {
+			o.Lab = text.Plural(len(inv.Hosts), "host") // those of --host have no file
+		}
+	}
+	if file := run.Settings.InventoryFile; file != "" {
+		o.Lab = text.Path(file)
 	}
 	return o
 }

@@ -57,6 +57,20 @@ func checkExit(t *testing.T, cmd *exec.Cmd, code int) {
 	same(t, "exit code", cmd.ProcessState.ExitCode(), code)
 }
 
+// TestScreenNamesTheInventory checks what the first line calls the hosts of a run.
+func TestScreenNamesTheInventory(t *testing.T) {
+	for want, settings := range map[string]rundir.Settings{
+		"this machine":  {},
+		"2 hosts":       {InventoryText: "ws01\nws02\n"}, // of --host
+		"/lab/all.toml": {InventoryFile: "/lab/all.toml", InventoryText: "[[host]]\nname = \"ws01\"\n"},
+	} {
+		settings.Version, settings.Cwd = "test", "/"
+		run, err := rundir.Create(t.TempDir(), "r", settings)
+		must(t, err)
+		same(t, "name", new(app).viewOptions(run).Lab, want)
+	}
+}
+
 // TestScreenAndDispatcherAreTwo checks a run on a terminal: it is a screen, and a dispatcher in a
 // session of its own. Detaching does not affect the dispatcher and shows how to come back; the exit
 // code shows that jobs are left. attach shows the run again. Closing its terminal, or SIGTERM, ends

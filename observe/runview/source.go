@@ -192,7 +192,7 @@ const MaxGroups = 200
 // Run identifies the run and its dispatcher.
 type Run struct {
 	Name, UID, Dir string
-	Lab            string // the inventory's name for people: its file, or "this machine"
+	Lab            string // the inventory's name for people: its file, "2 hosts", or "this machine"
 	Created        time.Time
 	Epoch          int
 	Owner          string // user, machine and process; "": nobody
