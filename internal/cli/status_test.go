@@ -201,6 +201,13 @@ func TestUselessHostsAreListed(t *testing.T) {
 	if got := uselessHostLines(table, words); !slices.Equal(got, want) {
 		t.Errorf("got lines %q, want %q", got, want)
 	}
+	for i := range table.Jobs {
+		if j := &table.Jobs[i]; j.Attempts[0].Host == "ws02" {
+			j.State = jobs.Failed
+		}
+	}
+	checkContains(t, uselessHostLines(table, nil)[0],
+		"has what the jobs need; 22 jobs ran only once, there: requeue them")
 	table = new(jobs.Table)
 	ended("ws01", 1, 9)
 	ended("ws02", 1, 9) // the jobs are the cause

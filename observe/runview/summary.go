@@ -243,7 +243,7 @@ func forgiveHint(t *jobs.Table, host string) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" %s only once, there: requeue them, and use --forgive-hosts next time", text.Plural(n, "job")+
+	return fmt.Sprintf("; %s only once, there: requeue them, and use --forgive-hosts next time", text.Plural(n, "job")+
 		" ran")
 }
 
