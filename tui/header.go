@@ -321,6 +321,15 @@ func (m *model) tabCount(t tab) string {
 	return ""
 }
 
+// successorText describes how a run without a dispatcher gets one.
+func (m *model) successorText() string {
+	text := m.keyFor("resume") + " resumes"
+	if standby := m.snap.Run.Standby; standby != "" {
+		text = "the standby on " + m.clean(standby) + " takes over if it is alive, or " + text
+	}
+	return text
+}
+
 // banner describes what prevents progress, the worst first. It returns one row if that is enough,
 // and none if there are no problems.
 func (m *model) banner() []string {
@@ -336,9 +345,9 @@ func (m *model) banner() []string {
 		left := text.Thousands(snap.NumLeft()) + " jobs are left"
 		switch {
 		case snap.Status == runview.StatusSilent:
-			add(styleBad, "NO HEARTBEAT", "of the dispatcher; "+left+": "+m.keyFor("resume")+" resumes")
+			add(styleBad, "NO HEARTBEAT", "of the dispatcher; "+left+": "+m.successorText())
 		case m.isCrashed():
-			add(styleBad, "DISPATCHER DIED", left+", and jobs that ran may still run: "+m.keyFor("resume")+" resumes")
+			add(styleBad, "DISPATCHER DIED", left+", and jobs that ran may still run: "+m.successorText())
 		case m.isUndispatched() && snap.NumLeft() > 0:
 			add(styleWarn, "STOPPED", left+": "+m.keyFor("resume")+" resumes")
 		case m.isUndispatched() && snap.Phases[runview.Succeeded] < snap.Total:

@@ -445,11 +445,13 @@ func (m *model) startAction(q action.Request) tea.Cmd {
 }
 
 // noteAction lets the cursors of the lists stay at their places if an action moves jobs away, and
-// records actions on hosts.
+// records actions on hosts. It confirms a request whose answer may take long.
 func (m *model) noteAction(q action.Request) {
 	switch q.Do {
 	case action.DrainHost, action.StopHost, action.UseHost:
 		m.hostActions[q.Host] = hostAction{verb: q.Do}
+	case action.Resume: // it takes long if the silence of the last dispatcher must be observed first
+		m.showMessage("a dispatcher is being started, after up to half a minute if the last one may be alive")
 	case action.Cancel, action.Requeue, action.Edit: // a priority is changed by several keys in a row
 		m.jobs.noteAction(q.Jobs)
 		m.results.noteAction(q.Jobs)

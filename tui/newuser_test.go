@@ -103,6 +103,9 @@ func TestScreenAfterSomeKeys(t *testing.T) {
 		{promise: "what runs is unknown without a dispatcher", change: combine(sent, status(runview.StatusCrashed)),
 			w: 120, h: 24,
 			shows: []string{"11 may run"}},
+		{promise: "a standby that will continue the run is named", w: 160, h: 24,
+			change: combine(status(runview.StatusCrashed), func(snap *runview.Snapshot) { snap.Run.Standby = "ws01" }),
+			shows:  []string{"the standby on ws01 takes over if it is alive, or R resumes"}},
 		{promise: "no host is in trouble when nobody dispatches the run", w: 120, h: 24, keys: "2",
 			change: combine(status(runview.StatusFinished), func(snap *runview.Snapshot) {
 				for i := range snap.Hosts {

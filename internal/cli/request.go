@@ -82,7 +82,7 @@ func (a *app) sendRequests(ctx context.Context, run *rundir.Run, table *jobs.Tab
 		case !sent.hasDispatcher:
 			asked.Poll()
 		case asked.IsOver():
-		case asked.Wait(ctx, owner, dialRun):
+		case a.awaitAnswer(ctx, asked, owner):
 			sent.hasDispatcher = false
 		case !asked.Answered && asked.Refused == "":
 			a.reportUnanswered(asked, owner)
@@ -100,6 +100,21 @@ func (a *app) sendRequests(ctx context.Context, run *rundir.Run, table *jobs.Tab
 
 func dialRun(ctx context.Context, run *rundir.Run, owner *journal.Owner) (ask.Conn, error) {
 	return dialSocket(ctx, run, owner)
+}
+
+// slowAnswerDelay is the time after which a person is told what a command waits for.
+const slowAnswerDelay = 4 * time.Second
+
+// awaitAnswer waits for the answer to a request. gone reports that the dispatcher has died before it.
+func (a *app) awaitAnswer(ctx context.Context, asked *ask.TrackedRequest, owner *journal.Owner) (gone bool) {
+	if owner.Liveness() == journal.Unsure {
+		slow := time.AfterFunc(slowAnswerDelay, func() {
+			a.con.Line(fmt.Sprintf("waiting for an answer of %s; without a heartbeat for %.0f s it counts as dead",
+				text.Line(owner.String()), journal.StaleAfter.Seconds()))
+		})
+		defer slow.Stop()
+	}
+	return asked.Wait(ctx, owner, dialRun)
 }
 
 // reportUnanswered reports that the dispatcher is alive but has not answered.

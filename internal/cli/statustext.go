@@ -21,11 +21,12 @@ import (
 // takeoverText describes the standby that watched when the dispatcher died, or returns "" if there was
 // none. last is what the dispatcher published last, nil if nothing.
 func takeoverText(table *jobs.Table, last *live.State) string {
-	if last == nil || last.Standby == "" || last.Epoch != table.Epoch || table.Closed.Epoch == table.Epoch {
+	standby := runview.WatchingStandby(table, last)
+	if standby == "" {
 		return ""
 	}
 	return fmt.Sprintf("; a standby on %s takes the run over when it has heard nothing for %.0f s",
-		text.Line(last.Standby), journal.StaleAfter.Seconds())
+		text.Line(standby), journal.StaleAfter.Seconds())
 }
 
 // lines returns the status as text.
@@ -45,7 +46,12 @@ func (r *runState) lines(c *console) []string {
 		if r.Owner.IsStopped() {
 			lines = append(lines, trouble+runview.StoppedText(r.Owner))
 		}
-		if s := r.State(); s != nil && s.Standby != "" {
+		s := r.State()
+		if s != nil && r.Liveness == journal.Unsure { // only a reader that waits notices that it is silent
+			lines = append(lines, "as of       "+s.At.Local().Format("2006-01-02 15:04:05")+" by the clock of "+
+				text.Line(r.Owner.Host))
+		}
+		if s != nil && s.Standby != "" {
 			lines = append(lines, "standby     on "+text.Line(s.Standby))
 		}
 	case table.Unfinished() > 0:

@@ -44,6 +44,7 @@ type facts struct {
 	left       string   // see LeftBehind
 	trouble    []string // see UselessHosts
 	requests   int      // number of requests that wait for a dispatcher; 0 while there is one
+	standby    string   // see WatchingStandby; "" while somebody dispatches the run
 	// The number of records from which the last three were computed. They are empty while somebody
 	// dispatches the run.
 	records int
@@ -52,7 +53,7 @@ type facts struct {
 // equal reports whether both look the same to an observer.
 func (f *facts) equal(o *facts) bool {
 	return f.err == nil && o.err == nil && f.dispatched == o.dispatched && f.problem == o.problem &&
-		f.missing == o.missing && f.requests == o.requests &&
+		f.missing == o.missing && f.requests == o.requests && f.standby == o.standby &&
 		(f.owner == nil) == (o.owner == nil) && (f.owner == nil || f.owner.Token == o.owner.Token) &&
 		slices.Equal(f.trouble, o.trouble)
 }
@@ -87,11 +88,22 @@ func (f *follower) facts(err error, before facts) facts {
 	} else {
 		n.missing, n.left, n.trouble = before.missing, before.left, before.trouble
 	}
+	n.standby = WatchingStandby(f.Table(), f.Live)
 	f.read = max(1, records)
 	if waiting, err := f.Run.NumWaitingRequests(f.Table()); err == nil {
 		n.requests = waiting
 	}
 	return n
+}
+
+// WatchingStandby returns the machine of the standby that watched when the dispatcher died, or "" if
+// there was none or the dispatcher has ended by itself. last is what the dispatcher published last, nil
+// if nothing.
+func WatchingStandby(table *jobs.Table, last *live.State) string {
+	if last == nil || last.Epoch != table.Epoch || table.Closed.Epoch == table.Epoch {
+		return ""
+	}
+	return last.Standby
 }
 
 // orRemoved replaces the error of a poll if the run directory does not exist any more.
@@ -336,7 +348,7 @@ func (v *View) fill(p *Snapshot) {
 				p.Run.Machine, q.Text)
 		}
 	} else {
-		p.More = !f.dispatched && f.missing != ""
+		p.More, p.Run.Standby = !f.dispatched && f.missing != "", f.standby
 	}
 	if !v.began.IsZero() && time.Since(v.began) > hungAfter && p.Problem == "" {
 		p.Problem = fmt.Sprintf("the run directory %s does not answer", v.run.Dir)
