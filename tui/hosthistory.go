@@ -77,6 +77,7 @@ func (m *model) hostCharts(h *live.Host, d *runview.HostDetail, w int) (out []st
 		now := "-"
 		if !math.IsNaN(x.now) && canRunJobs(h) {
 			now = x.format(x.now) + textIf(x.of != "", " of "+x.of)
+			low, high = min(low, x.now), max(high, x.now) // the samples are means of 30 s
 		}
 		out = append(out, styleFaint.Render(m.fit(x.name, factNameWidth))+
 			styleBusy.Render(m.sparkline(values, x.top, n))+" "+m.cut(now+" ("+x.format(low)+" to "+x.format(high)+")",
