@@ -121,7 +121,7 @@ func coresInUse(dirfd int, dir, ours string) (used map[int]int, err error) {
 	used = map[int]int{}
 	type use struct{ user, cpu int }
 	seen := map[use]bool{}
-	err = eachShared(dirfd, dir, coresPrefix, func(f *sharedFile) {
+	err = eachShared(dirfd, dir, coresPrefix, nil, func(f *sharedFile) {
 		held, lerr := f.isLocked(byteRange{0, 1})
 		if lerr != nil || strings.HasSuffix(ours, "/"+f.name) {
 			return
@@ -131,7 +131,7 @@ func coresInUse(dirfd int, dir, ours string) (used map[int]int, err error) {
 			return
 		}
 		var fields coreFields
-		if readSealed(f, maxCoreText, coresMagic, &fields) != nil {
+		if _, err := readSealed(f, maxCoreText, coresMagic, &fields); err != nil {
 			return
 		}
 		cpus, _ := parseCPUs(fields.CPUs)

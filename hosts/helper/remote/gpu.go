@@ -220,7 +220,7 @@ func (g *gpuClaim) shareOf(f *sharedFile) (jobs.GPUs, error) {
 
 // eachGPU calls look for each locked file of a device whose name begins with prefix.
 func eachGPU(dirfd int, dir, prefix string, look func(*gpuClaim)) error {
-	return eachShared(dirfd, dir, prefix, func(f *sharedFile) {
+	return eachShared(dirfd, dir, prefix, nil, func(f *sharedFile) {
 		number, rest, dot := strings.Cut(strings.TrimPrefix(f.name, gpuPrefix), ".")
 		n, err := strconv.Atoi(number)
 		if !dot || err != nil || n < 0 || n >= jobs.MaxGPUs {

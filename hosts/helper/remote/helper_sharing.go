@@ -30,6 +30,7 @@ import (
 type sharing struct {
 	mu             sync.Mutex // held during I/O in the shared directory
 	claim          claim
+	files          keptFiles     // claims of others
 	starvingSince  time.Duration // boot clock: since when the run's part is empty; 0: it is not
 	mayUseLastSlot bool          // the run may therefore use one slot
 	kept           hosts.KeptSlots
@@ -62,7 +63,7 @@ func (h *helper) setShare(m *hosts.Share) {
 
 // shareCost bounds the CPU time of looks at the claims of others, unless they would become rarer than
 // heartbeats: the pause is so many times the CPU time of the last one.
-const shareCost = 3000
+const shareCost = 6000
 
 // sharePause returns the pause before the next look at the claims of others. cost is the CPU time of
 // the last look.
@@ -121,9 +122,10 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 	var invalid map[string]string
 	var claims []seenClaim
 	if err == nil {
-		claims, invalid, err = readClaims(dirfd, dir, own, h.config.Run)
+		claims, invalid, err = readClaims(dirfd, dir, own, h.config.Run, &s.files)
 	}
 	if err != nil {
+		s.files.closeAll()
 		s.current.Store(nil)
 		if active && !errors.Is(err, fs.ErrNotExist) {
 			h.reportOnce(dir, fmt.Sprintf("the slots of this host are not shared with other users: "+
@@ -146,7 +148,10 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 	s.countUsage(dirfd, dir, shares.halfLife, slots, list, me, active)
 	turn := offset(dirfd, dir)
 	beyond := s.kept.Mark(slots, shares.weights, list, me, turn) // slots that the run may hold beside all others
-	gpus := gpuUsers(dirfd, dir)
+	var gpus map[int][]int
+	if s.files.hasOthers {
+		gpus = gpuUsers(dirfd, dir)
+	}
 	if len(claims) == 1 && len(gpus) == 0 {
 		s.mayUseLastSlot, s.starvingSince = false, 0
 		h.control.word(ctlLast).Store(0)

@@ -3,13 +3,16 @@
 package remote
 
 import (
+	"bytes"
 	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
 	"strconv"
 	"strings"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -135,26 +138,100 @@ type sharedFile struct {
 	name string
 	fd   int
 	st   unix.Stat_t
+	keptFile
+}
+
+// keptFile is what is known of a file that stays open from one look at the shared directory to the next.
+type keptFile struct {
+	entry uint64 // inode as the directory lists it
+	look  int    // number of the last look that has seen it
+	raw   []byte // content from which text was parsed; nil: none
+	text  claimText
+}
+
+// keptFiles are the files that stay open, by name. Opening and closing a file takes most of the time of
+// a look. An open file cannot be confused with another one that gets its name: its inode is not reused.
+type keptFiles struct {
+	files     map[string]*sharedFile
+	looks     int
+	hasOthers bool // the last look has seen files of other kinds
+}
+
+// maxKeptFiles bounds the number of files that stay open. Others are opened for each look.
+const maxKeptFiles = 256
+
+// begin begins a look. k may be nil: then nothing stays open.
+func (k *keptFiles) begin() {
+	if k != nil {
+		k.looks++
+		k.hasOthers = false
+	}
+}
+
+// find returns the open file of a directory entry, or nil.
+func (k *keptFiles) find(name []byte, entry uint64) *sharedFile {
+	if k == nil {
+		return nil
+	}
+	f := k.files[string(name)]
+	if f == nil || f.entry != entry || fstat(f.fd, f.name, &f.st) != nil {
+		return nil
+	}
+	f.look = k.looks
+	return f
+}
+
+// keep keeps f open, or closes it.
+func (k *keptFiles) keep(f *sharedFile) {
+	if k == nil || k.files[f.name] == nil && len(k.files) >= maxKeptFiles {
+		closeFile(f.fd, f.name)
+		return
+	}
+	if old := k.files[f.name]; old != nil {
+		closeFile(old.fd, old.name)
+	}
+	if k.files == nil {
+		k.files = map[string]*sharedFile{}
+	}
+	f.look = k.looks
+	k.files[f.name] = f
+}
+
+// end closes the files that the look has not seen.
+func (k *keptFiles) end() {
+	if k == nil {
+		return
+	}
+	for name, f := range k.files {
+		if f.look != k.looks {
+			closeFile(f.fd, name)
+			delete(k.files, name)
+		}
+	}
 }
 
 // readTries is how often readSealed reads a file that is being written.
 const readTries = 8
 
 // readSealed reads the content of a file of at most limit bytes, which its owner may be writing at
-// this moment, into *v.
-func readSealed[T any](f *sharedFile, limit int, m magic, v *T) (err error) {
+// this moment, into *v. It returns the bytes that it has read, or nil if they are f.raw.
+func readSealed[T any](f *sharedFile, limit int, m magic, v *T) (raw []byte, err error) {
 	buf := make([]byte, limit)
 	for range readTries {
 		n := 0
 		if n, err = preadAll(f.fd, f.name, buf); err != nil {
-			return err
+			return nil, err
+		}
+		raw = buf[:n]
+		if f.raw != nil && bytes.Equal(raw, f.raw) {
+			return nil, nil
 		}
 		*v = *new(T)
-		if err = unseal(buf[:n], m, v); err == nil {
-			return nil
+		if err = unseal(raw, m, v); err == nil {
+			return raw, nil
 		}
 	}
-	return err
+	return nil, err
 }
 
 func (f *sharedFile) owner() int { return int(f.st.Uid) }
@@ -174,59 +251,97 @@ func (e tooManyError) Error() string {
 	return fmt.Sprintf("%s has more than %d of these files; the others are not read", userName(e.uid), filesOfUser)
 }
 
+// closeAll closes all files.
+func (k *keptFiles) closeAll() {
+	k.begin()
+	k.end()
+}
+
 // eachShared opens the files whose names begin with prefix, one after the other, and calls look. It
 // calls ignored with the reason for each file that nobody reads: types other than regular files,
 // files that others than their owner can write, and those of another user beyond filesOfUser. It
 // skips files that cannot be opened: they are not published. Each file counts once, whatever its
-// number of names.
-func eachShared(dirfd int, dir, prefix string, look func(*sharedFile), ignored func(name string, why error)) error {
+// number of names. Files stay open in kept unless it is nil.
+func eachShared(dirfd int, dir, prefix string, kept *keptFiles, look func(*sharedFile),
+	ignored func(name string, why error)) error {
 	if err := rewind(dirfd, dir); err != nil {
 		return err
 	}
+	kept.begin()
+	defer kept.end()
 	users, seen := map[uint32]int{}, map[[2]uint64]bool{}
+	isTooMany := func(f *sharedFile) bool {
+		if f.owner() == ownUID {
+			return false
+		}
+		users[f.st.Uid]++
+		return users[f.st.Uid] > filesOfUser
+	}
+	visit := func(name []byte, entry uint64) {
+		if !bytes.HasPrefix(name, []byte(prefix)) {
+			if kept != nil && name[0] != '.' {
+				kept.hasOthers = true
+			}
+			return
+		}
+		f, isKept := kept.find(name, entry), true
+		if f == nil {
+			// Look before opening, so that files beyond the bound cost little.
+			f, isKept = &sharedFile{name: string(name), keptFile: keptFile{entry: entry}}, false
+			if statat(dirfd, f.name, &f.st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+				return
+			}
+		}
+		if seen[f.inode()] {
+			return
+		}
+		if isTooMany(f) {
+			ignored(f.name, tooManyError{f.owner()})
+			return
+		}
+		if !isKept {
+			owner := f.owner()
+			var err error
+			f.fd, f.st, err = openPlainAt(dirfd, f.name)
+			if isAny(err, errNotPlain, unix.ELOOP, unix.ENXIO) {
+				ignored(f.name, fmt.Errorf("it is not a regular file (of %s)", userName(owner)))
+			}
+			if err != nil {
+				return
+			}
+			defer kept.keep(f)
+		}
+		switch {
+		case seen[f.inode()]:
+		case f.st.Mode&0o022 != 0:
+			seen[f.inode()] = true
+			ignored(f.name, fmt.Errorf("others can write it (of %s)", userName(f.owner())))
+		default:
+			seen[f.inode()] = true
+			look(f)
+		}
+	}
 	buf := make([]byte, 8<<10)
-	var names []string
 	for {
 		n, err := readdir(dirfd, dir, buf)
 		if err != nil || n == 0 {
 			return err
 		}
-		_, _, names = unix.ParseDirent(buf[:n], -1, names[:0])
-		for _, name := range names {
-			if !strings.HasPrefix(name, prefix) {
-				continue
-			}
-			f := sharedFile{name: name}
-			// Look before opening, so that files beyond the bound cost little.
-			if statat(dirfd, name, &f.st, unix.AT_SYMLINK_NOFOLLOW) != nil || seen[f.inode()] {
-				continue
-			}
-			if f.owner() != ownUID {
-				users[f.st.Uid]++
-				if users[f.st.Uid] > filesOfUser {
-					ignored(name, tooManyError{f.owner()})
-					continue
-				}
-			}
-			owner := f.owner()
-			f.fd, f.st, err = openPlainAt(dirfd, name)
-			switch {
-			case isAny(err, errNotPlain, unix.ELOOP, unix.ENXIO):
-				ignored(name, fmt.Errorf("it is not a regular file (of %s)", userName(owner)))
-				continue
-			case err != nil:
-				continue
-			}
-			if !seen[f.inode()] {
-				seen[f.inode()] = true
-				if f.st.Mode&0o022 != 0 {
-					ignored(name, fmt.Errorf("others can write it (of %s)", userName(f.owner())))
-				} else {
-					look(&f)
-				}
-			}
-			closeFile(f.fd, name)
+		eachEntry(buf[:n], visit)
+	}
+}
+
+// eachEntry calls visit with the name and the inode of each entry that getdents64(2) has returned.
+func eachEntry(b []byte, visit func(name []byte, inode uint64)) {
+	const nameAt = int(unsafe.Offsetof(unix.Dirent{}.Name))
+	for len(b) > nameAt {
+		inode, size := binary.NativeEndian.Uint64(b), int(binary.NativeEndian.Uint16(b[16:]))
+		if size <= nameAt || size > len(b) {
+			return
 		}
+		name, _, _ := bytes.Cut(b[nameAt:size], []byte{0})
+		visit(name, inode)
+		b = b[size:]
 	}
 }
 

@@ -137,7 +137,7 @@ func TestReadLocksChangeNothing(t *testing.T) {
 
 	held := func(want int) {
 		t.Helper()
-		claims, invalid, err := readClaims(dirfd, dir, "group", "run")
+		claims, invalid, err := readClaims(dirfd, dir, "group", "run", nil)
 		got := 0
 		for _, c := range claims {
 			got += c.Held
@@ -231,7 +231,7 @@ func TestFilesOfOneUserHideNoOthers(t *testing.T) {
 		return nil
 	}
 	defer func() { fault = nil }()
-	claims, invalid, err := readClaims(dirfd, dir, "own", "run")
+	claims, invalid, err := readClaims(dirfd, dir, "own", "run", nil)
 	if err != nil || len(claims) != 1 || claims[0].User != victim || claims[0].Held != 4 {
 		t.Errorf("claims %+v, %v; want the 4 slots of another user", claims, err)
 	}
@@ -259,7 +259,7 @@ func TestOwnClaimsAreNotLimited(t *testing.T) {
 		must(t, c.write(dirfd, dir, text))
 		defer c.remove()
 	}
-	claims, invalid, err := readClaims(dirfd, dir, "group7", "run7")
+	claims, invalid, err := readClaims(dirfd, dir, "group7", "run7", nil)
 	if err != nil || len(claims) != runs || len(invalid) > 0 || indexOfOwn(claims, "group7") < 0 {
 		t.Errorf("%d claims, %v, %v; want %d", len(claims), invalid, err, runs)
 	}
@@ -283,7 +283,7 @@ func TestLocksOfOneUserCostLittle(t *testing.T) {
 		return nil
 	}
 	defer func() { fault = nil }()
-	claims, _, err := readClaims(dirfd, dir, "own", "run")
+	claims, _, err := readClaims(dirfd, dir, "own", "run", nil)
 	if err != nil || len(claims) != 1 || claims[0].Held != 3 || queries != 1 {
 		t.Errorf("%+v, %v with %d queries, want 3 slots with one query", claims, err, queries)
 	}
@@ -301,7 +301,7 @@ func TestFileCountsOnce(t *testing.T) {
 	text.group = "writable"
 	made(t, dir, claimPrefix+"w", victim, text.bytes(), byteRange{})
 	must(t, os.Chmod(dir+"/"+claimPrefix+"w", 0o666))
-	claims, invalid, err := readClaims(dirfd, dir, "own", "run")
+	claims, invalid, err := readClaims(dirfd, dir, "own", "run", nil)
 	if err != nil || len(claims) != 1 || claims[0].Held != 3 ||
 		!strings.Contains(invalid[claimPrefix+"w"], "others can write it") {
 		t.Errorf("%+v, %v, %v; want 3 slots, and one file that others can write", claims, invalid, err)
@@ -321,7 +321,7 @@ func TestFilesOfTheDeadAreRemoved(t *testing.T) {
 	made(t, dir, "run-0123456789abcdef.0", os.Getuid(), []byte("DSH1"), byteRange{})
 	made(t, dir, "gpu0.0", os.Getuid(), nil)
 	made(t, dir, "gpu0.0.DEAD", os.Getuid(), nil)
-	if claims, invalid, err := readClaims(dirfd, dir, "own", "run"); err != nil || len(claims)+len(invalid) > 0 {
+	if claims, invalid, err := readClaims(dirfd, dir, "own", "run", nil); err != nil || len(claims)+len(invalid) > 0 {
 		t.Errorf("%+v, %v, %v; want no claim", claims, invalid, err)
 	}
 	if use := lockedGPUs(dir); len(use.whole)+len(use.parts) > 0 {

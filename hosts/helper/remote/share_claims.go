@@ -123,8 +123,10 @@ func indexOfOwn(claims []seenClaim, group string) int {
 
 // readClaims returns the claims in the shared directory by user and group, and messages about files
 // that are no claims, at most maxReportedClaims, with a key for each. Of the claims of our own run,
-// only those of the group own count: a run may have this machine under several names.
-func readClaims(dirfd int, dir, own, run string) (claims []seenClaim, invalid map[string]string, err error) {
+// only those of the group own count: a run may have this machine under several names. Files stay open
+// in kept unless it is nil.
+func readClaims(dirfd int, dir, own, run string, kept *keptFiles) (claims []seenClaim,
+	invalid map[string]string, err error) {
 	invalid = map[string]string{}
 	ignored := func(name string, why error) {
 		text := fmt.Sprintf("%s/%s does not count as a claim of slots: %s", dir, name, why)
@@ -136,8 +138,12 @@ func readClaims(dirfd int, dir, own, run string) (claims []seenClaim, invalid ma
 			invalid[name] = text
 		}
 	}
-	index := map[[2]string]int{}
-	err = eachShared(dirfd, dir, claimPrefix, func(f *sharedFile) {
+	type owner struct {
+		uid   int
+		group string
+	}
+	index := map[owner]int{}
+	err = eachShared(dirfd, dir, claimPrefix, kept, func(f *sharedFile) {
 		held, lerr := f.isLocked(byteRange{0, 1})
 		if lerr != nil {
 			return
@@ -156,7 +162,7 @@ func readClaims(dirfd int, dir, own, run string) (claims []seenClaim, invalid ma
 		case f.owner() == ownUID && text.run == run && text.group != own:
 			return
 		}
-		key := [2]string{strconv.Itoa(f.owner()), text.group}
+		key := owner{f.owner(), text.group}
 		i, ok := index[key]
 		if !ok {
 			i, index[key] = len(claims), len(claims)
@@ -190,10 +196,18 @@ func (f *sharedFile) readClaim() (text claimText, err error) {
 		return text, fmt.Errorf("it has %d bytes", f.st.Size)
 	}
 	var fields claimFields
-	if err = readSealed(f, claimBytes, claimMagic, &fields); err != nil {
+	raw, err := readSealed(f, claimBytes, claimMagic, &fields)
+	if err != nil {
 		return text, err
 	}
-	return fields.parse()
+	if raw == nil { // as at the last look
+		return f.text, nil
+	}
+	text, err = fields.parse()
+	if err == nil {
+		f.raw, f.text = raw, text
+	}
+	return text, err
 }
 
 func plainClaims(seen []seenClaim) (claims []hosts.SlotClaim) {

@@ -36,7 +36,7 @@ func (s *slot) holdSlots(n int) bool {
 	if hasOnly(dirfd, dir, claimPrefix, claimFiles(text.group)) {
 		return true // nobody else is here; our own limit is enforced elsewhere
 	}
-	claims, _, err := readClaims(dirfd, dir, text.group, s.config.Run)
+	claims, _, err := readClaims(dirfd, dir, text.group, s.config.Run, nil)
 	me := indexOfOwn(claims, text.group)
 	if err != nil || me < 0 {
 		return true

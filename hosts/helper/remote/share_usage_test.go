@@ -196,7 +196,7 @@ func TestUsageCountsWhereRootSaysSo(t *testing.T) {
 			if s := h.sharing.current.Load(); s == nil || s.Slots != c.want {
 				t.Errorf("%+v, want %d slots", s, c.want)
 			}
-			claims, _, err := readClaims(dirfd, dir, claimGroup("ours", "h"), "ours")
+			claims, _, err := readClaims(dirfd, dir, claimGroup("ours", "h"), "ours", nil)
 			must(t, err)
 			want := c.ours
 			if c.want == 4 && c.claimed == 0 {

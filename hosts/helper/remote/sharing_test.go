@@ -375,8 +375,9 @@ func TestUserNamesAreThoseOfGetent(t *testing.T) {
 	}
 }
 
-// TestLookAtClaimsIsCheap checks how many system calls a look makes for each claim, and that it does not
-// measure the memory of the machine, which heartbeats do.
+// TestLookAtClaimsIsCheap checks how many system calls a look makes for each claim: files stay open from
+// one look to the next, and what has changed is seen. It checks that a look does not measure the memory
+// of the machine, which heartbeats do.
 func TestLookAtClaimsIsCheap(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "share")
 	dirfd, err := openShare(dir, true)
@@ -385,9 +386,9 @@ func TestLookAtClaimsIsCheap(t *testing.T) {
 	control, err := openControl(t.TempDir())
 	must(t, err)
 	const n, total = 20, 1 << 59
-	for i := range n {
-		run := strconv.Itoa(i)
-		var c claim
+	all := make([]claim, n)
+	for i := range all {
+		run, c := strconv.Itoa(i), &all[i]
 		must(t, c.write(dirfd, dir, claimText{
 			run:    run,
 			group:  claimGroup(run, "h"),
@@ -400,21 +401,83 @@ func TestLookAtClaimsIsCheap(t *testing.T) {
 		defer c.remove()
 	}
 	calls := map[string]int{}
+	listings := 0
 	fault = func(op, path string, done bool) error {
-		if !done && strings.HasPrefix(path, claimPrefix) {
+		switch {
+		case done:
+		case strings.HasPrefix(path, claimPrefix):
 			calls[op]++
+		case op == "seek":
+			listings++
 		}
 		return nil
 	}
 	defer func() { fault = nil }()
 	h := &helper{slots: 2, control: control, config: slotConfig{ShareDir: dir, Run: "ours", Host: "h"}}
 	h.memoryTotal.Store(total)
-	h.updateShare(nil, 0)
-	if want := map[string]int{"stat": 2 * n, "open": n, "lock": n, "read": n, "close": n}; !maps.Equal(calls, want) {
-		t.Errorf("calls for %d claims: %v, want %v", n, calls, want)
+	look := func(name string, memory int64, want map[string]int) {
+		t.Helper()
+		clear(calls)
+		listings = 0
+		h.updateShare(nil, 0)
+		if !maps.Equal(calls, want) || listings != 1 {
+			t.Errorf("%s: calls for %d claims: %v, want %v; %d listings, want 1", name, n, calls, want, listings)
+		}
+		if s := h.sharing.current.Load(); s == nil || s.Memory != memory {
+			t.Errorf("%s: memory of others %+v, want %d", name, s, memory)
+		}
 	}
-	if s := h.sharing.current.Load(); s == nil || s.Memory != total/2/n*n {
-		t.Errorf("the memory of others is not taken from that of the last heartbeat: %+v", s)
+	const each = total / 2 / n // the sum is not that of this machine, but of the last heartbeat
+	look("first look", n*each, map[string]int{"stat": 2 * n, "open": n, "lock": n, "read": n})
+	look("second look", n*each, map[string]int{"stat": n, "lock": n, "read": n})
+	text := all[0].text
+	text.memory = 2 * each
+	all[0].update(text)
+	look("a claim was changed", (n+1)*each, map[string]int{"stat": n, "lock": n, "read": n})
+	name := filepath.Base(all[0].path)
+	must(t, os.Rename(all[1].path, all[0].path))
+	look("a claim has replaced another one", (n-1)*each, map[string]int{"stat": n, "open": 1, "lock": n - 1,
+		"read": n - 1, "close": 2})
+	must(t, unlockRange(all[2].fd, all[2].path, 0, 0))
+	look("a holder is gone", (n-2)*each, map[string]int{"stat": n - 1, "lock": n - 1, "read": n - 2, "unlink": 1})
+	look("its file was removed", (n-2)*each, map[string]int{"stat": n - 2, "lock": n - 2, "read": n - 2, "close": 1})
+	if f := h.sharing.files.files[name]; f == nil || f.text.run != "1" || len(h.sharing.files.files) != n-2 {
+		t.Errorf("%d files are open, want %d; %+v", len(h.sharing.files.files), n-2, f)
+	}
+	must(t, os.Rename(dir, dir+".old"))
+	h.updateShare(nil, 0)
+	if len(h.sharing.files.files) > 0 {
+		t.Error("files are open although the directory is gone")
+	}
+}
+
+// TestKeptFilesAreBounded checks that files beyond maxKeptFiles are closed, and that a file that is kept
+// under a name replaces the one before.
+func TestKeptFilesAreBounded(t *testing.T) {
+	null := func(name string) *sharedFile {
+		fd, err := openat(unix.AT_FDCWD, os.DevNull, unix.O_RDONLY, 0)
+		must(t, err)
+		return &sharedFile{name: name, fd: fd}
+	}
+	closed := 0
+	fault = func(op, path string, done bool) error {
+		if op == "close" && !done {
+			closed++
+		}
+		return nil
+	}
+	defer func() { fault = nil }()
+	var k keptFiles
+	for i := range maxKeptFiles + 3 {
+		k.keep(null(strconv.Itoa(i)))
+	}
+	k.keep(null("0"))
+	if len(k.files) != maxKeptFiles || closed != 4 {
+		t.Errorf("%d files are open, %d were closed; want %d, 4", len(k.files), closed, maxKeptFiles)
+	}
+	k.closeAll()
+	if len(k.files) > 0 || closed != maxKeptFiles+4 {
+		t.Errorf("%d files are open, %d were closed; want 0, %d", len(k.files), closed, maxKeptFiles+4)
 	}
 }
 
@@ -428,8 +491,8 @@ func TestCostlyLooksAreRarer(t *testing.T) {
 	}{
 		{0, false, heartbeat},
 		{0, true, time.Second},
-		{time.Millisecond / 4, true, time.Second},
-		{time.Millisecond / 2, true, 1500 * time.Millisecond},
+		{time.Millisecond / 8, true, time.Second},
+		{time.Millisecond / 4, true, 1500 * time.Millisecond},
 		{time.Minute, true, heartbeat},
 	} {
 		if got := sharePause(heartbeat, c.cost, c.isShared); got != c.want {
