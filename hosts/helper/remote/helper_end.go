@@ -170,18 +170,11 @@ func (h *helper) wakeSupervisor(by holder) {
 // children, because the helper is a subreaper, too. This finds processes without a cookie.
 
 // adoptOrphans makes this process a subreaper. If it has children already, which a login
-// shell may have started, orphans of jobs cannot be told from their descendants, and parent
-// stays false.
+// shell may have started, orphans of jobs cannot be told from their descendants, and
+// ownsAllChildren stays false.
 func (h *helper) adoptOrphans() {
-	if unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != nil {
-		return
-	}
-	for _, p := range scan(nil) {
-		if p.ppid == os.Getpid() {
-			return
-		}
-	}
-	h.ownsAllChildren = true
+	isReaper := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == nil
+	h.ownsAllChildren = isReaper && hasNoChildren()
 }
 
 // isOrphan reports whether a process is an orphan of a dead supervisor and has no cookie.
