@@ -44,7 +44,7 @@ func measureCapacity(slots func(cores int) int) capacity {
 		c.cores = max(1, int(quota))
 		c.addLimit(hosts.CapacityOfCPUTime, quota, float64(c.machineCores))
 	}
-	if limit, left := memoryLimit(groups.dirs("memory")); limit < c.memory.total {
+	if limit, left := memoryLimit(groups.dirs("memory"), c.memory.total); limit < c.memory.total {
 		c.addLimit(hosts.CapacityOfMemory, float64(limit), float64(c.memory.total))
 		c.memory = c.memory.within(limit, left)
 	}
@@ -131,8 +131,9 @@ func (g controlGroups) cpuQuota() float64 {
 }
 
 // memoryLimit returns the smallest limit of control groups, in bytes, and how much of it is left, apart
-// from caches of files. Without a limit both are the largest int64.
-func memoryLimit(dirs []string) (limit, left int64) {
+// from caches of files. Limits above the memory of the machine (0: unknown) do not count. Without a
+// limit both are the largest int64.
+func memoryLimit(dirs []string, machine int64) (limit, left int64) {
 	limit, left = math.MaxInt64, math.MaxInt64
 	for _, dir := range dirs {
 		names := []string{"memory.max", "memory.current", "inactive_file"}
@@ -143,7 +144,7 @@ func memoryLimit(dirs []string) (limit, left int64) {
 			k, _ = procStart(filepath.Join(dir, names[0]), buf[:])
 		}
 		n, err := strconv.ParseInt(strings.TrimSpace(string(buf[:k])), 10, 64)
-		if err != nil || n <= 0 { // "max"
+		if err != nil || n <= 0 || n >= machine && machine > 0 { // "max", or as good as that
 			continue
 		}
 		used := readProcFile(filepath.Join(dir, names[1]))

@@ -19,13 +19,14 @@ func TestLimitsOfControlGroups(t *testing.T) {
 		name    string
 		groups  string
 		version int
+		machine int64 // memory
 		files   map[string]string
 
 		quota       float64
 		limit, left int64
 		processes   float64
 	}{
-		{"version 2", "0::/a/b\n", 2, map[string]string{
+		{"version 2", "0::/a/b\n", 2, 0, map[string]string{
 			"cpu.max":          "max 100000\n",
 			"a/cpu.max":        "50000 100000\n",
 			"a/b/cpu.max":      "400000 100000\n",
@@ -36,13 +37,16 @@ func TestLimitsOfControlGroups(t *testing.T) {
 			"a/b/pids.max":     "100\n",
 			"a/pids.max":       "max\n",
 		}, 0.5, 512 * mib, 412 * mib, 100},
-		{"version 1", "1:cpu:/a\n2:memory:/a\n3:pids:/a\n", 1, map[string]string{
+		{"version 1", "1:cpu:/a\n2:memory:/a\n3:pids:/a\n", 1, 1 << 40, map[string]string{
 			"cpu/a/cpu.cfs_quota_us": "250000\n", "cpu/a/cpu.cfs_period_us": "100000\n", "cpu/cpu.cfs_quota_us": "-1\n",
 			"cpu/cpu.cfs_period_us": "100000\n", "memory/a/memory.limit_in_bytes": "1048576\n",
 			"memory/a/memory.usage_in_bytes": "2097152\n", "memory/memory.limit_in_bytes": "9223372036854771712\n",
 		}, 2.5, mib, 0, math.Inf(1)},
-		{"without limits", "0::/\n", 2, nil, math.Inf(1), math.MaxInt64, math.MaxInt64, math.Inf(1)},
-		{"nonsense", "0::/\n", 2, map[string]string{"cpu.max": "0 0", "memory.max": "-7", "pids.max": "?"},
+		{"without limits", "0::/\n", 2, 0, nil, math.Inf(1), math.MaxInt64, math.MaxInt64, math.Inf(1)},
+		{"the machine has less", "0::/\n", 2, 1 << 30, map[string]string{
+			"memory.max": "1073741824\n", "memory.current": "1\n",
+		}, math.Inf(1), math.MaxInt64, math.MaxInt64, math.Inf(1)},
+		{"nonsense", "0::/\n", 2, 0, map[string]string{"cpu.max": "0 0", "memory.max": "-7", "pids.max": "?"},
 			math.Inf(1), math.MaxInt64, math.MaxInt64, math.Inf(1)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -58,7 +62,7 @@ func TestLimitsOfControlGroups(t *testing.T) {
 					g.mounts += "30 25 0:26 / " + dir + "/" + controller + " rw - cgroup cgroup rw," + controller + "\n"
 				}
 			}
-			limit, left := memoryLimit(g.dirs("memory"))
+			limit, left := memoryLimit(g.dirs("memory"), c.machine)
 			if g.cpuQuota() != c.quota || limit != c.limit || left != c.left || g.processLimit() != c.processes {
 				t.Errorf("got %v cores, %d bytes with %d left, %v processes; want %v, %d, %d, %v",
 					g.cpuQuota(), limit, left, g.processLimit(), c.quota, c.limit, c.left, c.processes)
@@ -79,7 +83,7 @@ func TestMemoryWithinControlGroups(t *testing.T) {
 		{total: 5000, available: -1}:   {total: 1000, available: 600},
 		{total: 800, available: 700}:   {total: 800, available: 700},
 	} {
-		if got := machine.within(memoryLimit(g.dirs("memory"))); got != want {
+		if got := machine.within(memoryLimit(g.dirs("memory"), machine.total)); got != want {
 			t.Errorf("%+v: got %+v, want %+v", machine, got, want)
 		}
 	}

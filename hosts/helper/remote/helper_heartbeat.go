@@ -341,7 +341,10 @@ type memInfo struct {
 }
 
 // readMemory returns the memory that the session may use.
-func readMemory() memInfo { return readMachineMemory().within(memoryLimit(memoryGroups())) }
+func readMemory() memInfo {
+	m := readMachineMemory()
+	return m.within(memoryLimit(memoryGroups(), m.total))
+}
 
 // memoryGroups returns the control groups of this process that limit memory. They are searched once,
 // because that takes longer than reading them.
