@@ -257,19 +257,24 @@ func TestMeterListsProcessesOnlyIfManyAreNew(t *testing.T) {
 	for _, c := range []struct {
 		name                string
 		older, last, newest int
+		isForeign           bool // it was found at the last look
 		lists, reads        bool
 	}{
-		{"no process was started", parent + 1, parent + 1, parent + 1, false, false},
-		{"others were started", parent, parent, parent + 1, false, false},
-		{"many others were started", parent, parent, parent + maxProbed + 1, true, false},
-		{"it may be reused", parent - 1, parent - 1, parent, false, true},
-		{"it was not visible at the last look", parent - 1, parent, parent + 1, false, true},
-		{"it may be reused after the largest number", parent + 5, parent + 5, parent, true, true},
-		{"it may be reused before the largest number", parent - 1, parent - 1, parent - 2, true, true},
-		{"smaller numbers were reused", parent, parent, parent - 1, true, false},
-		{"the newest number is not known", 0, 0, 0, true, false},
+		{"no process was started", parent + 1, parent + 1, parent + 1, true, false, false},
+		{"others were started", parent, parent, parent + 1, true, false, false},
+		{"many others were started", parent, parent, parent + maxProbed + 1, true, true, false},
+		{"it may be reused", parent - 1, parent - 1, parent, true, false, true},
+		{"it was not visible at the last look", parent - 1, parent, parent + 1, false, false, true},
+		{"it was seen at the last look", parent - 1, parent, parent + 1, true, false, false},
+		{"it may be reused after the largest number", parent + 5, parent + 5, parent, true, true, true},
+		{"it may be reused before the largest number", parent - 1, parent - 1, parent - 2, true, true, true},
+		{"smaller numbers were reused", parent, parent, parent - 1, true, true, false},
+		{"the newest number is not known", 0, 0, 0, true, true, false},
 	} {
-		m := meter{older: c.older, newest: c.last, foreign: map[int]bool{parent: true}}
+		m := meter{older: c.older, newest: c.last, foreign: map[int]bool{}}
+		if c.isForeign {
+			m.foreign[parent] = true
+		}
 		table := m.scan(c.newest)
 		_, lists := table[1]
 		_, reads := table[parent]

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -240,7 +241,7 @@ func (m *meter) trees(roots map[int]bool) map[int]uint64 {
 		}
 	}
 	if m.foreign == nil || m.scans%foreignRescan == 1 {
-		m.foreign, m.newest, m.older = map[int]bool{}, 0, 0
+		m.foreign, m.older = map[int]bool{}, 0 // list all
 	}
 	_, newest := loadAverages() // before the scan, which thus has all processes up to this one
 	t := m.scan(newest)
@@ -270,25 +271,24 @@ func (m *meter) trees(roots map[int]bool) map[int]uint64 {
 // Numbers are given in ascending order, so scan knows which ones are new or reused. It lists all
 // processes only if there are many of them, because that takes a millisecond for a few hundred
 // processes. A process that is just being created gets its number before it is visible, so numbers
-// are probed twice.
+// under which no process was found are probed twice.
 func (m *meter) scan(newest int) table {
-	first := m.older
-	m.older, m.newest = m.newest, newest
-	isNew := func(pid int) bool { return first < pid && pid <= newest }
-	if first > newest {
-		isNew = func(pid int) bool { return first < pid || pid <= newest }
-	}
-	maps.DeleteFunc(m.foreign, func(pid int, _ bool) bool { return isNew(pid) })
-	if first == 0 || first > newest || newest-first > maxProbed || len(m.foreign) > maxForeign {
+	first, last := m.older, m.newest
+	m.older, m.newest = last, newest
+	maps.DeleteFunc(m.foreign, func(pid int, _ bool) bool {
+		return last < pid && pid <= newest || newest < last && (last < pid || pid <= newest)
+	})
+	if first == 0 || first > last || last > newest || newest-first > maxProbed || len(m.foreign) > maxForeign {
 		return scan(m.foreign)
 	}
 	pids := m.others
 	for pid := first + 1; pid <= newest; pid++ {
-		if unix.Tgkill(pid, pid, 0) != unix.ESRCH { // it is a process and not a thread
+		if !m.foreign[pid] && unix.Tgkill(pid, pid, 0) != unix.ESRCH { // it is a process and not a thread
 			pids = append(pids, pid)
 		}
 	}
-	return readProcs(pids)
+	slices.Sort(pids)
+	return readProcs(slices.Compact(pids))
 }
 
 // topAbove returns the nearest ancestor of p that is one of the roots or is not in t.

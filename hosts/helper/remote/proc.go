@@ -46,18 +46,32 @@ func readProc(pid int) (proc, bool) {
 // parentheses.
 func parseStat(pid int, b []byte) (p proc, ok bool) {
 	end := bytes.LastIndexByte(b, ')')
-	f := bytes.Fields(b[end+1:]) // from field 3 of proc(5) on
-	if end < 0 || len(f) < 22 {
+	if end < 0 {
 		return p, false
 	}
-	p = proc{
-		pid: pid, ppid: int(parseNumber(f[1])), group: int(parseNumber(f[2])), state: f[0][0],
-		threads: int(parseNumber(f[17])), start: parseNumber(f[19]), rss: int64(parseNumber(f[21])) * int64(pageSize),
+	p.pid = pid
+	number := 3 // of the field, as in proc(5)
+	for f := range bytes.FieldsSeq(b[end+1:]) {
+		switch number {
+		case 3:
+			p.state = f[0]
+		case 4:
+			p.ppid = int(parseNumber(f))
+		case 5:
+			p.group = int(parseNumber(f))
+		case 14, 15, 16, 17:
+			p.ticks += parseNumber(f)
+		case 20:
+			p.threads = int(parseNumber(f))
+		case 22:
+			p.start = parseNumber(f)
+		case 24:
+			p.rss = int64(parseNumber(f)) * int64(pageSize)
+			return p, true
+		}
+		number++
 	}
-	for _, ticks := range f[11:15] {
-		p.ticks += parseNumber(ticks)
-	}
-	return p, true
+	return proc{}, false
 }
 
 func parseNumber(b []byte) (n uint64) {
