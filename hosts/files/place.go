@@ -116,7 +116,7 @@ func (p *Placement) Place(m Manifest, read func(path string, offset int64, size 
 	if err := os.Mkdir(p.Records, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	notes, err := openRecords(p.Records)
+	notes, err := openPlainDir(p.Records)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (p *Placement) Place(m Manifest, read func(path string, offset int64, size 
 // RemovePlaceRecord removes the record of an attempt's renamed files. The caller has recorded the
 // result of the attempt.
 func RemovePlaceRecord(dir, attempt string) {
-	if notes, err := openRecords(dir); err == nil { // otherwise a later Sweep removes it
+	if notes, err := openPlainDir(dir); err == nil { // otherwise a later Sweep removes it
 		notes.Remove(attempt + placedSuffix)
 		notes.Close()
 	}
@@ -213,9 +213,9 @@ func (list placedFiles) write(notes *os.Root, name string) error {
 	return writeRecord(notes, name, b)
 }
 
-// openRecords opens the directory of the records. Their names and contents decide which files are
-// removed, so a link to another directory, which a job may have put there, is not followed.
-func openRecords(dir string) (*os.Root, error) {
+// openPlainDir opens a directory, but not one behind a symbolic link, which a job may have put there: what is in
+// it decides which files are removed.
+func openPlainDir(dir string) (*os.Root, error) {
 	above, err := os.OpenRoot(filepath.Dir(dir))
 	if err != nil {
 		return nil, err
@@ -352,7 +352,7 @@ func removeTemps(root *os.Root, attempt string, m Manifest) {
 // that is still on its host is returned again. Sweep leaves everything in the directory that is not
 // a record.
 func Sweep(base, records string, counts func(attempt string) bool) error {
-	notes, err := openRecords(records)
+	notes, err := openPlainDir(records)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

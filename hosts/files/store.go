@@ -1,6 +1,7 @@
 package files
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -27,54 +28,78 @@ import (
 //	jobs/17.2/           directory of an attempt
 //	returned/17.2        manifest of the files that it returns
 //	kept/17/             directory of the last attempt of a job whose files could not be returned
+//
+// Jobs can change all of it. Nothing is written, changed, or removed outside of Dir because of a symbolic link
+// in it.
 type Store struct{ Dir string }
 
 func (s Store) path(parts ...string) string {
 	return filepath.Join(append([]string{s.Dir}, parts...)...)
 }
 
+// in calls change in Dir.
+func (s Store) in(change func(root *os.Root) error) error {
+	root, err := openPlainDir(s.Dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return change(root)
+}
+
 // Open creates the store if it is missing. If boot differs from that of the last Open, all
 // contents are removed, because those written before a crash may be incomplete.
 func (s Store) Open(boot string) error {
-	was, err := os.ReadFile(s.path("boot"))
-	if err == nil && string(was) == boot {
-		left, err := filepath.Glob(s.path("tmp", tempBlob)) // left by an earlier helper
-		for _, name := range left {
-			err = errors.Join(err, os.Remove(name))
-		}
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return err
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	for _, dir := range []string{"tmp", "blobs", "own", "tree"} {
-		if err := os.RemoveAll(s.path(dir)); err != nil {
+	return s.in(func(root *os.Root) error {
+		was, err := root.ReadFile("boot")
+		if err == nil && string(was) == boot {
+			left, err := fs.Glob(root.FS(), tempDir+"/"+tempBlob+"*") // left by an earlier helper
+			for _, name := range left {
+				err = errors.Join(err, root.Remove(name))
+			}
 			return err
 		}
-	}
-	for _, dir := range []string{"tmp", "blobs", "own", "jobs", "returned"} {
-		if err := os.MkdirAll(s.path(dir), 0o700); err != nil {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-	}
-	return s.replace("boot", []byte(boot))
+		for _, dir := range []string{tempDir, "blobs", "own", "tree"} {
+			if err := root.RemoveAll(dir); err != nil {
+				return err
+			}
+		}
+		for _, dir := range []string{tempDir, "blobs", "own", "jobs", "returned"} {
+			if err := root.MkdirAll(dir, 0o700); err != nil {
+				return err
+			}
+		}
+		return replace(root, "boot", []byte(boot))
+	})
 }
 
-// tempBlob matches the names of contents that are being received.
-const tempBlob = "blob-*"
+// tempBlob begins the names of contents that are being received, in tempDir.
+const (
+	tempDir  = "tmp"
+	tempBlob = "blob-"
+)
 
 // Remove removes the store and all directories of jobs but those of Keep.
-func (s Store) Remove() (err error) {
-	names, err := os.ReadDir(s.Dir)
+func (s Store) Remove() error {
+	err := s.in(func(root *os.Root) error {
+		list, err := fs.ReadDir(root.FS(), ".")
+		for _, d := range list {
+			if d.Name() != keptDir {
+				err = errors.Join(err, removeAll(root, d.Name()))
+			}
+		}
+		root.Remove(keptDir) // fails unless it is empty
+		return err
+	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	for _, d := range names {
-		if d.Name() != keptDir {
-			err = errors.Join(err, RemoveAll(s.path(d.Name())))
-		}
-	}
-	os.Remove(s.path(keptDir)) // fails unless it is empty
 	if os.Remove(s.Dir) != nil && err == nil {
 		_, err = os.Lstat(s.path(keptDir))
 	}
@@ -91,33 +116,49 @@ func (s Store) Directory(attempt string) string { return s.path("jobs", attempt)
 // outlives the run, and returns that place. It replaces what an earlier attempt of the job left
 // there.
 func (s Store) Keep(id jobs.AttemptID) (dir string, err error) {
-	dir = s.kept(id.Job)
-	if err = os.MkdirAll(filepath.Dir(dir), 0o700); err == nil {
-		err = RemoveAll(dir)
-	}
-	if err == nil {
-		err = os.Rename(s.path("jobs", id.String()), dir)
-	}
-	return dir, err
+	name := kept(id.Job)
+	return s.path(name), s.in(func(root *os.Root) error {
+		err := root.MkdirAll(keptDir, 0o700)
+		if err == nil {
+			err = removeAll(root, name)
+		}
+		if err == nil {
+			err = root.Rename(filepath.Join("jobs", id.String()), name)
+		}
+		return err
+	})
 }
 
 // DropKept removes what Keep left of a job, which has succeeded since.
-func (s Store) DropKept(id jobs.ID) error { return RemoveAll(s.kept(id)) }
+func (s Store) DropKept(id jobs.ID) error {
+	return s.in(func(root *os.Root) error { return removeAll(root, kept(id)) })
+}
 
-func (s Store) kept(id jobs.ID) string { return s.path(keptDir, strconv.FormatInt(int64(id), 10)) }
+func kept(id jobs.ID) string { return filepath.Join(keptDir, strconv.FormatInt(int64(id), 10)) }
+
+// createTemp creates a file with a new name that begins with prefix.
+func createTemp(root *os.Root, prefix string) (f *os.File, name string, err error) {
+	name = filepath.Join(tempDir, prefix+rand.Text())
+	f, err = root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	return f, name, err
+}
 
 // replace writes a small file atomically. It is not fsynced: see Open.
 func (s Store) replace(name string, b []byte) error {
-	f, err := os.CreateTemp(s.path("tmp"), "*")
+	return s.in(func(root *os.Root) error { return replace(root, name, b) })
+}
+
+func replace(root *os.Root, name string, b []byte) error {
+	f, temp, err := createTemp(root, "")
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(b)
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), s.path(name))
+		err = root.Rename(temp, name)
 	}
 	if err != nil {
-		os.Remove(f.Name())
+		root.Remove(temp)
 	}
 	return err
 }
@@ -159,28 +200,30 @@ func (s Store) Missing(m Manifest, originals bool) (list []*Entry) {
 // Receive stores a content, which it reads from r. The error is ErrChanged if the content does not
 // have the sum of e.
 func (s Store) Receive(e *Entry, r io.Reader) error {
-	f, err := os.CreateTemp(s.path("tmp"), tempBlob)
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.CopyN(io.MultiWriter(f, h), r, e.Size); err != nil {
-		return err
-	}
-	if Sum(h.Sum(nil)) != e.Sum {
-		return ErrChanged
-	}
-	mode := fs.FileMode(0o444)
-	if e.Exec {
-		mode = 0o555
-	}
-	at := time.Unix(0, e.Mtime)
-	if err := errors.Join(f.Chmod(mode), f.Close(), os.Chtimes(f.Name(), at, at)); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), s.path("blobs", blobName(e)))
+	return s.in(func(root *os.Root) error {
+		f, temp, err := createTemp(root, tempBlob)
+		if err != nil {
+			return err
+		}
+		defer root.Remove(temp)
+		defer f.Close()
+		h := sha256.New()
+		if _, err := io.CopyN(io.MultiWriter(f, h), r, e.Size); err != nil {
+			return err
+		}
+		if Sum(h.Sum(nil)) != e.Sum {
+			return ErrChanged
+		}
+		mode := fs.FileMode(0o444)
+		if e.Exec {
+			mode = 0o555
+		}
+		at := time.Unix(0, e.Mtime)
+		if err := errors.Join(f.Chmod(mode), f.Close(), root.Chtimes(temp, at, at)); err != nil {
+			return err
+		}
+		return root.Rename(temp, filepath.Join("blobs", blobName(e)))
+	})
 }
 
 // SetTree sets the files that every job gets from now on. Their contents must be in the store.
@@ -254,42 +297,44 @@ const maxWritable = 64 << 20
 // returns matches is an output of an earlier attempt, which the job may write again: it is a writable
 // copy, up to maxWritable in all. The others are read-only links.
 func (s Store) Make(attempt string, tree, own bool, returns []string) (string, error) {
-	dir := s.path("jobs", attempt)
+	dir := filepath.Join("jobs", attempt)
 	m, err := s.sentManifest(attempt, tree, own)
 	if err != nil {
-		return dir, err
+		return s.path(dir), err
 	}
 	patterns, err := jobs.ParseReturn(returns)
 	if err != nil {
-		return dir, err
+		return s.path(dir), err
 	}
-	if err := RemoveAll(dir); err != nil {
-		return dir, err
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return dir, err
-	}
-	left := int64(maxWritable)
-	for i := range m {
-		e := &m[i]
-		isWritable := e.Kind == 'f' && e.Target == "" && e.Size <= left && patterns.Match(e.Path)
-		if isWritable {
-			left -= e.Size
+	return s.path(dir), s.in(func(root *os.Root) error {
+		if err := removeAll(root, dir); err != nil {
+			return err
 		}
-		if err := s.placeEntry(dir, e, isWritable); err != nil {
-			return dir, err
+		if err := root.MkdirAll(dir, 0o700); err != nil {
+			return err
 		}
-	}
-	return dir, makeReturnDirs(dir, patterns)
+		left := int64(maxWritable)
+		for i := range m {
+			e := &m[i]
+			isWritable := e.Kind == 'f' && e.Target == "" && e.Size <= left && patterns.Match(e.Path)
+			if isWritable {
+				left -= e.Size
+			}
+			if err := placeEntry(root, filepath.Join(dir, e.Path), e, isWritable); err != nil {
+				return err
+			}
+		}
+		return makeReturnDirs(root, dir, patterns)
+	})
 }
 
 // makeReturnDirs makes the directories below dir in which a job is expected to create the files
 // that it returns. A file that was sent may have the name of one. The job then fails by itself.
-func makeReturnDirs(dir string, returns jobs.ReturnPatterns) error {
+func makeReturnDirs(root *os.Root, dir string, returns jobs.ReturnPatterns) error {
 	if len(returns) == 0 {
 		return nil
 	}
-	root, err := os.OpenRoot(dir)
+	root, err := root.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
@@ -304,23 +349,22 @@ func makeReturnDirs(dir string, returns jobs.ReturnPatterns) error {
 }
 
 // placeEntry creates one entry in the directory of a job that has not started yet.
-func (s Store) placeEntry(dir string, e *Entry, isWritable bool) error {
-	to := filepath.Join(dir, e.Path)
+func placeEntry(root *os.Root, to string, e *Entry, isWritable bool) error {
 	if e.Kind == 'd' {
-		return os.MkdirAll(to, 0o700)
+		return root.MkdirAll(to, 0o700)
 	}
 	target := e.Target
 	if e.Kind == 'f' && target == "" {
-		return s.placeFile(e, to, isWritable)
+		return placeFile(root, e, to, isWritable)
 	}
-	return replaceWith(to, func() error { return os.Symlink(target, to) })
+	return replaceWith(root, to, func() error { return root.Symlink(target, to) })
 }
 
 // replaceWith calls create. If the file exists, it removes the file and calls create again.
-func replaceWith(file string, create func() error) error {
+func replaceWith(root *os.Root, file string, create func() error) error {
 	err := create()
 	if errors.Is(err, fs.ErrExist) {
-		if err = os.Remove(file); err == nil {
+		if err = root.Remove(file); err == nil {
 			err = create()
 		}
 	}
@@ -328,37 +372,37 @@ func replaceWith(file string, create func() error) error {
 }
 
 // placeFile creates a link to the store's copy of a file, or a writable copy of it.
-func (s Store) placeFile(e *Entry, to string, isWritable bool) error {
-	blob := s.path("blobs", blobName(e))
-	st, err := os.Lstat(blob)
+func placeFile(root *os.Root, e *Entry, to string, isWritable bool) error {
+	blob := filepath.Join("blobs", blobName(e))
+	st, err := root.Lstat(blob)
 	if err != nil {
 		return err
 	}
 	if st.Size() != e.Size || st.ModTime().UnixNano() != e.Mtime {
-		os.Remove(blob) // so that it is sent again
+		root.Remove(blob) // so that it is sent again
 		return fmt.Errorf("a job changed the host's copy of %s", e.Path)
 	}
 	if isWritable {
-		err := replaceWith(to, func() error { return copyFile(blob, to, st.Mode()|0o200) })
+		err := replaceWith(root, to, func() error { return copyFile(root, blob, to, st.Mode()|0o200) })
 		if err == nil { // Collect recognizes an unchanged file by its time
-			err = os.Chtimes(to, time.Time{}, st.ModTime())
+			err = root.Chtimes(to, time.Time{}, st.ModTime())
 		}
 		return err
 	}
-	err = replaceWith(to, func() error { return os.Link(blob, to) })
+	err = replaceWith(root, to, func() error { return root.Link(blob, to) })
 	if errors.Is(err, syscall.EMLINK) || errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOTSUP) {
-		return copyFile(blob, to, st.Mode())
+		return copyFile(root, blob, to, st.Mode())
 	}
 	return err
 }
 
-func copyFile(from, to string, mode fs.FileMode) error {
-	in, err := os.Open(from)
+func copyFile(root *os.Root, from, to string, mode fs.FileMode) error {
+	in, err := root.Open(from)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	out, err := root.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}
@@ -462,23 +506,34 @@ func (s Store) OpenReturned(attempt, path string) (*os.File, error) {
 
 // Drop removes the directory of an attempt and its manifests.
 func (s Store) Drop(attempt string) error {
-	return errors.Join(RemoveAll(s.path("jobs", attempt)), os.RemoveAll(s.path("own", attempt)),
-		os.RemoveAll(s.path("returned", attempt)))
+	return s.in(func(root *os.Root) error {
+		return errors.Join(removeAll(root, filepath.Join("jobs", attempt)),
+			root.RemoveAll(filepath.Join("own", attempt)), root.RemoveAll(filepath.Join("returned", attempt)))
+	})
 }
 
 // RemoveAll removes a tree, also one in which a job has removed permissions.
 func RemoveAll(dir string) error {
-	err := os.RemoveAll(dir)
+	root, err := os.OpenRoot(filepath.Dir(dir))
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return removeAll(root, filepath.Base(dir))
+}
+
+func removeAll(root *os.Root, name string) error {
+	err := root.RemoveAll(name)
 	if err == nil {
 		return nil
 	}
-	filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	fs.WalkDir(root.FS(), name, func(path string, d fs.DirEntry, err error) error {
 		if d != nil && d.IsDir() {
-			os.Chmod(path, 0o700)
+			root.Chmod(path, 0o700)
 		}
 		return nil
 	})
-	return os.RemoveAll(dir)
+	return root.RemoveAll(name)
 }
 
 // ErrLeadsOut is the error for a symbolic link that leads out of a job's directory.
