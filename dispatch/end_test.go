@@ -56,6 +56,35 @@ func TestAHostThatIsAwayAtTheEndIsCleanedLater(t *testing.T) {
 	})
 }
 
+// TestWaitForHostsIsShown checks that a dispatcher shows which hosts it waits for at the end, and
+// prints that once if it lasts.
+func TestWaitForHostsIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, time.Second, "a", "b")
+		r.hosts.packTime = 9 * time.Second
+		r.submit(4)
+		r.drain()
+		closed := make(chan struct{})
+		go func() {
+			r.close(sched.AllDone)
+			close(closed)
+		}()
+		time.Sleep(leaveNotice + time.Second)
+		const want = "a, b, which end what jobs left behind, and may pack files of the run"
+		s, err := r.d.Live(t.Context())
+		if err != nil || s.Finish.Waiting() != want {
+			t.Errorf("%+v, %v; want %q", s.Finish, err, want)
+		}
+		<-closed
+		if s, _ := r.d.Live(t.Context()); s.Finish.Waiting() != "" {
+			t.Errorf("after the end: %q", s.Finish.Waiting())
+		}
+		if n := strings.Count(strings.Join(r.notices, "\n"), "waiting for "+want); n != 1 {
+			t.Errorf("printed %d times: %q", n, r.notices)
+		}
+	})
+}
+
 func (r *rig) hasRecord(k jobs.Kind) bool {
 	return r.journal.Has(func(r *jobs.Record) bool { return r.Kind == k })
 }

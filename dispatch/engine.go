@@ -61,10 +61,10 @@ type engine struct {
 	deleted       bool      // the run directory is reported as deleted
 
 	leaving       bool
-	leaveDeadline time.Time // latest end of leaving the hosts
-	numEnded      int       // number of agents that have ended
-	numLeaving    int       // number of agents of removed hosts that have not ended yet
-	unclean       []string  // names of hosts that could not be left clean
+	leaveDeadline time.Time       // latest end of leaving the hosts
+	ended         map[string]bool // agents that have ended, by host
+	numLeaving    int             // number of agents of removed hosts that have not ended yet
+	unclean       []string        // names of hosts that could not be left clean
 }
 
 // maxBatch bounds the number of events that share one fsync.
@@ -75,6 +75,7 @@ func newEngine(d *Dispatcher) *engine {
 		agents:       map[string]*agent{},
 		fenceClaims:  map[string]int{},
 		clockOffsets: map[string]time.Duration{},
+		ended:        map[string]bool{},
 		inputOpen:    true}
 	e.core = sched.New(d.cfg.Sched, d.cfg.Table, d.cfg.Inventory)
 	e.loop = commit.New(e.core, d.cfg.Journal)

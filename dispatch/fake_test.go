@@ -35,6 +35,7 @@ type fakeHosts struct {
 	released []jobs.AttemptID // attempts whose directories may be removed
 	apart    map[string]bool  // hosts that do not see the run directory
 	packed   map[string][]jobs.AttemptID
+	packTime time.Duration // how long a host needs after a Bye
 	wg       sync.WaitGroup
 }
 
@@ -135,7 +136,10 @@ func (w *fakeWorker) Send(ms ...hosts.Message) error {
 			w.f.mu.Lock()
 			w.f.goodbyes = append(w.f.goodbyes, *m)
 			w.f.mu.Unlock()
-			w.Cut(nil) // it disconnects as asked
+			w.f.wg.Go(func() {
+				time.Sleep(w.f.packTime)
+				w.Cut(nil) // it disconnects as asked
+			})
 		}
 	}
 	return nil

@@ -1,18 +1,28 @@
 package dispatch
 
 import (
+	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
+	"dcs-tui/internal/text"
+	"dcs-tui/jobs/live"
 )
 
 // leaveTimeout is how long hosts have to end processes that jobs left behind, in addition to the
 // grace period of those processes.
 const leaveTimeout = 15 * time.Second
+
+// leaveNotice is how long the leaving of hosts lasts before it is reported.
+const leaveNotice = 2 * time.Second
+
+// maxNamed is the number of hosts that the text about them names.
+const maxNamed = 5
 
 // leaveHosts makes all agents leave their hosts. The loop continues until they have ended, so that
 // the journal names the hosts that could not be left clean.
@@ -33,6 +43,36 @@ func (e *engine) leaveHosts() {
 		if !a.enqueue(goodbye{endRun: clean, pack: e.packs(), connectOnce: clean && used[name]}) {
 			a.cancel()
 		}
+	}
+	time.AfterFunc(leaveNotice, func() { _ = e.d.call(context.Background(), (*engine).reportLeaving) })
+}
+
+// liveFinish returns how the dispatcher ends, and which hosts it waits for. It returns nil while the
+// dispatcher continues.
+func (e *engine) liveFinish() *live.Finish {
+	if e.finish == nil {
+		return nil
+	}
+	f := &live.Finish{How: e.finish.How.String(), Why: e.finish.Why}
+	if !e.leaving || len(e.ended) == len(e.agents) {
+		return f
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.agents)) {
+		if !e.ended[name] {
+			f.Hosts = append(f.Hosts, name)
+		}
+	}
+	f.Text = text.List(f.Hosts, maxNamed) + text.Verb(len(f.Hosts), ", which ends", ", which end") +
+		" what jobs left behind, and may pack files of the run"
+	f.Hosts = f.Hosts[:min(len(f.Hosts), live.MaxAwaited)]
+	return f
+}
+
+// reportLeaving shows which hosts the dispatcher still waits for. The journal does not keep that, because
+// it is over soon.
+func (e *engine) reportLeaving() {
+	if hosts := e.liveFinish().Waiting(); hosts != "" {
+		e.notify(Notice{At: time.Now(), Text: "waiting for " + hosts})
 	}
 }
 
@@ -91,7 +131,8 @@ func (e *engine) agentEnded(a *agent, clean bool) {
 		}
 		return
 	}
-	e.numEnded++
+	e.ended[a.name] = true
+	Signal(e.d.signals.Changes)
 	if !clean {
 		e.unclean = append(e.unclean, a.name)
 	}
@@ -99,7 +140,7 @@ func (e *engine) agentEnded(a *agent, clean bool) {
 
 // mayEnd reports whether the loop may end: all agents have ended, or it took too long.
 func (e *engine) mayEnd() bool {
-	return e.leaving && (e.numEnded == len(e.agents) && e.numLeaving == 0 || !time.Now().Before(e.leaveDeadline))
+	return e.leaving && (len(e.ended) == len(e.agents) && e.numLeaving == 0 || !time.Now().Before(e.leaveDeadline))
 }
 
 // close ends the remaining agents. If all hosts are clean, it records the end of the run.
@@ -107,7 +148,7 @@ func (e *engine) close() {
 	for _, a := range e.agents {
 		a.cancel()
 	}
-	for e.numEnded < len(e.agents) || e.numLeaving > 0 { // canceled agents end by themselves
+	for len(e.ended) < len(e.agents) || e.numLeaving > 0 { // canceled agents end by themselves
 		e.handle(<-e.d.inputs)
 	}
 	for e.writer.isBusy {

@@ -77,11 +77,9 @@ func (e *engine) liveView() liveView {
 	if err := e.launchProblem(now); err != nil {
 		v.s.Problem = err.Error()
 	}
-	if e.finish != nil {
-		v.s.Finish = &live.Finish{How: e.finish.How.String(), Why: e.finish.Why}
-		if e.finish.How == sched.Fenced { // this dispatcher does not write the journal any more
-			v.s.Problem = ""
-		}
+	v.s.Finish = e.liveFinish()
+	if e.finish != nil && e.finish.How == sched.Fenced {
+		v.s.Problem = "" // this dispatcher does not write the journal any more
 	}
 	v.s.NextSlot = e.core.NextSlot()
 	if a := e.core.Awaited(now); len(a.Hosts) > 0 {

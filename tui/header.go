@@ -365,6 +365,9 @@ func (m *model) banner() []string {
 			add(styleWarn, "DRAINING",
 				"nothing more is launched until "+m.keyFor("pause")+" continues: "+m.clean(snap.Draining))
 		}
+		if hosts := snap.Finish.Waiting(); hosts != "" && !m.isUndispatched() {
+			add(styleWarn, "WAITING", "for "+m.clean(hosts))
+		}
 		if snap.Paused && !m.isUndispatched() {
 			add(styleWarn, "PAUSED", "nothing is launched until "+m.keyFor("pause")+" continues")
 		}

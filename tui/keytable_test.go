@@ -105,6 +105,14 @@ func TestTextsNameChosenKeys(t *testing.T) {
 	press(t, m, "H r", "this is not a list of jobs; tab, :jobs, or enter leads to one")
 }
 
+// TestWaitAtTheEndIsShown checks that the screen shows which hosts the dispatcher waits for at the end.
+func TestWaitAtTheEndIsShown(t *testing.T) {
+	m := newScreenOf(t, Options{Source: sampleWith(func(snap *runview.Snapshot) {
+		snap.Finish = &live.Finish{How: "done", Text: "box7, which packs files"}
+	})}, 100, 24)
+	shows(t, m, "WAITING", "for box7, which packs files")
+}
+
 // TestKeysAreRemapped checks that a key of the configuration file replaces the keys of its entry, is
 // taken from the entry that had it, and is the one that the footer, the help, and messages name.
 func TestKeysAreRemapped(t *testing.T) {

@@ -75,6 +75,9 @@ func (r *runState) lines(c *console) []string {
 		lines = append(lines, c.Paint(yellow, "waiting     ")+text.Line(s.Awaited.Text),
 			"  "+end+"  ends the wait; the attempts may still run there")
 	}
+	if s := r.State(); dispatched && s != nil && s.Finish.Waiting() != "" {
+		lines = append(lines, c.Paint(yellow, "waiting     ")+"for "+text.Line(s.Finish.Waiting()))
+	}
 	if p.Draining != "" {
 		lines = append(lines, c.Paint(yellow, "draining    ")+text.Line(p.Draining)+
 			": nothing more is launched until dcs-tui continue "+refTo(run))

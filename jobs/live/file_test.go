@@ -39,7 +39,7 @@ func state(t testing.TB) *State {
 		Awaited:  &Await{Hosts: []string{"a"}, Text: "1 attempt waits", HasLimit: true},
 		Problem:  "disk full",
 		Deleted:  true,
-		Finish:   &Finish{How: "drained", Why: "a"},
+		Finish:   &Finish{How: "drained", Why: "a", Hosts: []string{"a"}, Text: "a"},
 		Tries:    3,
 		Hybrid:   true,
 		Rate:     1.5,

@@ -80,7 +80,7 @@ type Await struct {
 	HasLimit bool `json:"has_limit,omitempty"`
 }
 
-// MaxAwaited bounds Await.Hosts.
+// MaxAwaited bounds Await.Hosts and Finish.Hosts.
 const MaxAwaited = 20
 
 // Durable is how much of the journal is durable and not fenced off. Readers fold no
@@ -94,6 +94,18 @@ type Durable struct {
 type Finish struct {
 	How string `json:"how"` // done, drained, stopped, no_hosts, fenced
 	Why string `json:"why,omitempty"`
+	// The hosts that have not finished with the run, at most MaxAwaited, and what they do, as in "waiting for
+	// TEXT"; none: there is nothing to wait for.
+	Hosts []string `json:"hosts,omitempty"`
+	Text  string   `json:"text,omitempty"`
+}
+
+// Waiting returns the text about the hosts that the dispatcher waits for, or "".
+func (f *Finish) Waiting() string {
+	if f == nil {
+		return ""
+	}
+	return f.Text
 }
 
 // Question is what the dispatcher asks a person, such as the passphrase of a key. The

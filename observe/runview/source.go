@@ -175,6 +175,7 @@ type Snapshot struct {
 	Stuck    string
 	NextSlot *jobs.NextSlot // for jobs that wait for a slot; nil: none does, or there is no dispatcher
 	Awaited  *live.Await    // silent hosts that attempts wait for; nil: none
+	Finish   *live.Finish   // the dispatcher is ending; nil: it continues
 	Question *live.Question
 
 	Hosts  []live.Host
