@@ -49,7 +49,7 @@ func (e Enclosure) String() string {
 	return [...]string{"outside of quotes", `inside "…"`, "inside '…'", "after $ or inside $'…'", "inside `…`",
 		"in an arithmetic expression", "inside a here-document", "inside a comment", "after a backslash",
 		"in a word that the shell evaluates", "in a word that zsh and Korn shells evaluate and bash does not",
-		"in a word that a shell evaluates if the variable before -c is an option (-- before that rules it out)",
+		"in a word that a shell evaluates if the word before it expands to an option (-- before that rules it out)",
 		"in a command that ssh gives to another shell",
 		"in a command that sh and bash cannot read"}[e]
 }
@@ -92,6 +92,7 @@ func Enclosures(shell, command string, spans [][]int) []Enclosure {
 			func(s []int) bool { return int(w.Pos().Offset()) == s[0] && s[1] == int(w.End().Offset()) })
 	}
 	names, arrays := evaluatedNames(file)
+	known, first := knownVariables(file, spans)
 	setIndex := func(n syntax.ArithmExpr) {
 		if n != nil {
 			set(n, arithmetic, false)
@@ -127,7 +128,11 @@ func Enclosures(shell, command string, spans [][]int) []Enclosure {
 				setEvaluated(n.X)
 			}
 		case *syntax.CallExpr:
-			words, commands := evaluatedWords(n.Args)
+			args := n.Args
+			if n == first {
+				args = substitute(args, known)
+			}
+			words, commands := evaluatedWords(args)
 			for _, w := range words {
 				setEvaluated(w)
 			}
@@ -136,12 +141,12 @@ func Enclosures(shell, command string, spans [][]int) []Enclosure {
 					setEvaluated(w)
 				}
 			}
-			for _, w := range commandsIfOption(n.Args) {
+			for _, w := range commandsIfOption(args) {
 				if !isPlaceholder(w) {
 					set(w, ifOption, false)
 				}
 			}
-			if words := remoteWords(n.Args); len(words) != 1 || !isPlaceholder(words[0]) {
+			if words := remoteWords(args); len(words) != 1 || !isPlaceholder(words[0]) {
 				for _, w := range words {
 					set(w, remote, false)
 				}

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -227,7 +228,9 @@ func commandOfShell(args []*syntax.Word) (command []*syntax.Word, isSure bool) {
 	isSure = true
 	for len(args) > 0 {
 		option := literal(args[0])
-		if isExpanded(args[0]) { // to options, or to nothing
+		if mayBeOption(args[0]) {
+			begin := prefix(args[0]) // -$X may be -c
+			hasCommand = hasCommand || strings.HasPrefix(begin, "-") && !strings.HasPrefix(begin, "--")
 			args, isSure = args[1:], false
 			continue
 		}
@@ -251,13 +254,107 @@ func commandOfShell(args []*syntax.Word) (command []*syntax.Word, isSure bool) {
 	return args[:min(len(args), 1)], isSure
 }
 
-// isExpanded reports whether a word is an expansion outside of quotes.
-func isExpanded(w *syntax.Word) bool {
-	switch w.Parts[0].(type) {
-	case *syntax.ParamExp, *syntax.CmdSubst:
-		return len(w.Parts) == 1
+// mayBeOption reports whether the shell may expand a word to options, or to nothing. Quotes do not prevent
+// that: "$X" may be -e, and "${X[@]}" nothing. A slash does, because no option has one, and so does a
+// first character that begins no option.
+func mayBeOption(w *syntax.Word) bool {
+	isExpanded, hasSlash := false, false
+	syntax.Walk(w, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.Lit:
+			isExpanded = isExpanded || strings.ContainsAny(n.Value, "{*?[")
+			hasSlash = hasSlash || strings.Contains(n.Value, "/")
+		case *syntax.SglQuoted:
+			hasSlash = hasSlash || strings.Contains(n.Value, "/")
+		case *syntax.Word, *syntax.DblQuoted, nil:
+			return true
+		default:
+			isExpanded = true
+			return false // what is inside is not part of the word
+		}
+		return true
+	})
+	begin := prefix(w)
+	return isExpanded && !hasSlash && (begin == "" || strings.ContainsRune("-+{*?[", rune(begin[0])))
+}
+
+// prefix returns the text of a word, without its quotes, before the first expansion.
+func prefix(w *syntax.Word) string {
+	plain := *w
+	for n := len(w.Parts); n > 0; n-- {
+		plain.Parts = w.Parts[:n]
+		if literal(&plain) != "" {
+			break
+		}
 	}
-	return false
+	return literal(&plain)
+}
+
+// knownVariables returns the variables that the statements at the beginning of a command line set to plain
+// texts without a placeholder, and the command that follows. It finds these values; later, anything may have
+// changed them. The spans are those of the placeholders.
+func knownVariables(file *syntax.File, spans [][]int) (known map[string]string, first *syntax.CallExpr) {
+	known = map[string]string{}
+	for _, s := range file.Stmts {
+		cmd := s.Cmd
+		for b, ok := cmd.(*syntax.BinaryCmd); ok; b, ok = cmd.(*syntax.BinaryCmd) {
+			cmd = b.X.Cmd
+		}
+		call, ok := cmd.(*syntax.CallExpr)
+		if !ok || len(call.Args) > 0 || call != s.Cmd || s.Background || s.Negated || len(s.Redirs) > 0 {
+			return known, call
+		}
+		for _, a := range call.Assigns {
+			value := literal(a.Value)
+			isPlain := a.Index == nil && a.Array == nil && !a.Append && isPlainValue(value) &&
+				!slices.ContainsFunc(spans, func(s []int) bool {
+					return int(a.Pos().Offset()) <= s[0] && s[1] <= int(a.End().Offset())
+				})
+			delete(known, a.Name.Value)
+			if isPlain {
+				known[a.Name.Value] = value
+			}
+		}
+	}
+	return known, nil
+}
+
+// isPlainValue reports whether an expansion of a variable with this value is this word, in quotes or not.
+func isPlainValue(value string) bool {
+	return value != "" && !strings.ContainsFunc(value, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("_./-+", c)
+	})
+}
+
+// substitute returns words in which plain expansions of known variables are replaced by their values.
+func substitute(args []*syntax.Word, known map[string]string) []*syntax.Word {
+	args = slices.Clone(args)
+	for i, w := range args {
+		if value, ok := known[plainExpansion(w)]; ok {
+			args[i] = &syntax.Word{Parts: []syntax.WordPart{&syntax.SglQuoted{Value: value}}}
+		}
+	}
+	return args
+}
+
+// plainExpansion returns the name of the variable if a word is $NAME, ${NAME}, or one of these in double quotes.
+func plainExpansion(w *syntax.Word) string {
+	parts := w.Parts
+	if q, ok := parts[0].(*syntax.DblQuoted); ok && len(parts) == 1 {
+		parts = q.Parts
+	}
+	if len(parts) != 1 {
+		return ""
+	}
+	p, ok := parts[0].(*syntax.ParamExp)
+	if !ok || p.Param == nil {
+		return ""
+	}
+	plain := syntax.ParamExp{Dollar: p.Dollar, Rbrace: p.Rbrace, Short: p.Short, Param: p.Param}
+	if !reflect.DeepEqual(*p, plain) {
+		return ""
+	}
+	return p.Param.Value
 }
 
 // after returns the words that follow an option.
