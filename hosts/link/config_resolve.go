@@ -125,11 +125,14 @@ func (r *resolution) target(q request, about string) (*Target, error) {
 		return nil, fmt.Errorf("%q is not a name or address to connect to", q.alias)
 	}
 	s, err := r.config.settingsOf(r.ctx, q)
-	// How ssh describes a host that is its own gateway.
-	if err != nil && strings.Contains(err.Error(), "jumphost loop") {
-		return nil, errJumpLoop(q.alias)
-	}
 	if err != nil {
+		if _, isTransient := errors.AsType[*transientError](err); !isTransient {
+			direct := q
+			direct.jump = []string{}
+			if _, failed := r.config.settingsOf(r.ctx, direct); failed == nil { // its own gateway
+				err = fmt.Errorf("%w: %s", err, noJumpAdvice)
+			}
+		}
 		return nil, fmt.Errorf("%s%w", about, err)
 	}
 	for _, line := range warnings(s, q.config) {
@@ -181,9 +184,11 @@ func (r *resolution) jumps(specs []string, config string) ([]*Target, error) {
 }
 
 func errJumpLoop(name string) error {
-	return fmt.Errorf("more than %d gateways, or a loop of gateways, on the way through %s: "+
-		"give it `ProxyJump none` (or jump = \"none\" in the inventory)", maxJumps, name)
+	return fmt.Errorf("more than %d gateways, or a loop of gateways, on the way through %s: %s", maxJumps, name,
+		noJumpAdvice)
 }
+
+const noJumpAdvice = "give it `ProxyJump none` (or jump = \"none\" in the inventory)"
 
 // setWay sets the ProxyCommand of t, or returns its gateways as written. Of ProxyJump and
 // ProxyCommand `ssh -G` prints only the one that applies.

@@ -432,9 +432,8 @@ Host oldest
 			t.Errorf("%s through %v; want %s", alias, jumps, want)
 		}
 	}
-	for _, alias := range []string{"loop1", "self"} {
-		refuses(t, c, hostNamed("m"), alias, "loop of gateways")
-	}
+	refuses(t, c, hostNamed("m"), "loop1", "loop of gateways")
+	refuses(t, c, hostNamed("m"), "self", "ProxyJump none")
 	if got, _, err := resolveAlias(c, "older"); err != nil || got.ProxyCommand == "" || len(got.Jumps) > 0 {
 		t.Errorf("got %+v, %v; want a ProxyCommand of another kind to be run", got, err)
 	}

@@ -47,7 +47,6 @@ var textReaders = map[string]string{
 	"hosts.Parse":           "shortens errors of the TOML library",
 	"query.pattern":         "shortens errors of package regexp",
 	"metrics.parseRE":       "shortens errors of package regexp",
-	"link.target":           "recognizes an error that only OpenSSH reports",
 	"link.isLoginRefused":   "the ssh library has no types for these errors",
 	"link.compare":          "shortens errors of the ssh library",
 	"link.cleanKnown":       "shortens errors of the library for known hosts",
