@@ -163,9 +163,10 @@ func TestHungSpoolIsReported(t *testing.T) {
 }
 
 // TestMeterOnAQuietHost checks that processes are not listed on a quiet host. After a quiet time,
-// the CPU that all processes use counts as ours, so that no slot is given up by mistake.
+// the CPU that all processes use counts as ours, so that no slot is given up by mistake. So it does after
+// a supervisor was adopted, whose CPU use of the last hours is not that of the last seconds.
 func TestMeterOnAQuietHost(t *testing.T) {
-	at := uptime() - time.Second
+	at := uptime() - 10*time.Millisecond // this process is older
 	roots := map[int]bool{os.Getpid(): true}
 	for _, c := range []struct {
 		name  string
@@ -186,8 +187,14 @@ func TestMeterOnAQuietHost(t *testing.T) {
 			func(busy, ours float64) bool { return busy > quietCores && ours == busy },
 		},
 		{
-			"busy",
+			"an adopted supervisor",
 			meter{measuredAt: at, scannedAt: at},
+			1,
+			func(busy, ours float64) bool { return busy > quietCores && ours == busy },
+		},
+		{
+			"busy",
+			meter{measuredAt: at, scannedAt: at, treeTicks: map[int]uint64{os.Getpid(): 0}},
 			1,
 			func(busy, ours float64) bool { return busy > quietCores && ours < busy },
 		},
@@ -244,7 +251,7 @@ func TestMeterSkipsForeignProcesses(t *testing.T) {
 	if !m.foreign[self] || !m.foreign[second] {
 		t.Error("processes of no tree do not count as foreign")
 	}
-	if sums := m.trees(roots); len(sums) != 1 || m.foreign[self] || m.foreign[second] {
+	if sums, _ := m.trees(roots); len(sums) != 1 || m.foreign[self] || m.foreign[second] {
 		t.Errorf("sums %v: a supervisor that had not been registered is not found with its tree", sums)
 	}
 }

@@ -210,10 +210,10 @@ func (m *meter) measure(roots map[int]bool) (busy, ours float64) {
 	if !first && busy < quietCores {
 		return busy, min(busy, m.cores)
 	}
-	trees := m.trees(roots)
+	trees, areNew := m.trees(roots)
 	switch {
 	case first || span <= 0:
-	case m.scannedAt != last: // the trees were not measured when this span began
+	case m.scannedAt != last || !areNew: // some trees were not measured when this span began
 		ours = busy
 	default:
 		for root, t := range trees {
@@ -228,11 +228,12 @@ func (m *meter) measure(roots map[int]bool) (busy, ours float64) {
 
 // trees sums the CPU time of each supervisor's tree. A parent's time includes that of its
 // dead children, so the sums only grow. It does not read processes again that it has found outside
-// of the trees, because a process never joins a tree later.
-func (m *meter) trees(roots map[int]bool) map[int]uint64 {
-	sums := make(map[int]uint64, len(roots))
+// of the trees, because a process never joins a tree later. areNew reports whether all trees that were not
+// there at the last scan began after it. Those of an earlier helper did not.
+func (m *meter) trees(roots map[int]bool) (sums map[int]uint64, areNew bool) {
+	sums, areNew = make(map[int]uint64, len(roots)), true
 	if len(roots) == 0 {
-		return sums
+		return sums, areNew
 	}
 	m.scans++
 	for root := range roots {
@@ -248,6 +249,8 @@ func (m *meter) trees(roots map[int]bool) map[int]uint64 {
 	for root := range roots {
 		if p, ok := t[root]; ok {
 			sums[root] = p.ticks
+			_, wasMeasured := m.treeTicks[root]
+			areNew = areNew && (wasMeasured || p.start >= uint64(m.scannedAt.Seconds()*userHZ))
 		}
 	}
 	for pid, p := range t {
@@ -264,7 +267,7 @@ func (m *meter) trees(roots map[int]bool) map[int]uint64 {
 			m.others = append(m.others, pid)
 		}
 	}
-	return sums
+	return sums, areNew
 }
 
 // scan takes a snapshot without foreign processes. newest is the number of the newest process or thread.
