@@ -73,7 +73,7 @@ func (e *engine) notify(n Notice) {
 // resultOf returns the result of a finished job.
 func (e *engine) resultOf(j *jobs.Job) *Result {
 	dir := e.cfg.RunDir
-	if a := results.CountedAttempt(j); a != nil {
+	if a := j.CountedAttempt(); a != nil {
 		dir = e.filesDir(a.Host)
 	}
 	place := results.RunInfo{UID: e.cfg.RunUID, Name: e.cfg.RunName, Created: e.cfg.Created, Dir: dir}

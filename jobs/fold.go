@@ -190,7 +190,8 @@ func (t *Table) nextRound(j *Job, why string) {
 		t.keepUndelivered(j)
 	}
 	t.setState(j, Queued)
-	j.Round, j.Failures, j.Retry, j.Reason, j.ReasonKind, j.Urgent = j.Round+1, 0, 0, why, "", false
+	j.Round, j.Failures, j.Counted, j.Retry = j.Round+1, 0, 0, 0
+	j.Reason, j.ReasonKind, j.Urgent = why, "", false
 	t.Ended = false
 }
 
@@ -286,6 +287,9 @@ func (t *Table) recordStart(j *Job, r *Record) error {
 	if a.State == AttemptLost {
 		a.Reason, j.Reason, j.ReasonKind, j.Retry, j.Urgent = "", "", "", 0, false
 		t.setState(j, Running)
+		if int(j.Counted) == r.N {
+			j.Counted = 0
+		}
 	}
 	a.State, a.Slot, a.Started = AttemptRunning, int32(r.Slot), r.Started
 	a.setMissingHost(r)
@@ -316,6 +320,9 @@ func (t *Table) endAttempt(j *Job, r *Record) error {
 	if !j.State.Terminal() {
 		if err := t.moveTo(j, r); err != nil {
 			return err
+		}
+		if r.Kind != KindSuperseded && a.Round == j.Round || r.Kind == KindExited && r.Seq != 0 {
+			j.Counted = int32(r.N)
 		}
 	} else if r.Next != j.State || r.Seq != 0 {
 		return fmt.Errorf("attempt %s cannot make job %d %s: it is %s", a.ID, r.Job, r.Next, j.State)
@@ -397,7 +404,7 @@ func (t *Table) edit(j *Job, r *Record) error {
 				a.Round = 0
 			}
 		}
-		j.Failures, j.Retry, j.Reason, j.ReasonKind = 0, 0, r.Reason, ""
+		j.Failures, j.Counted, j.Retry, j.Reason, j.ReasonKind = 0, 0, 0, r.Reason, ""
 	}
 	t.setSpec(j, r.Spec)
 	return nil

@@ -282,7 +282,7 @@ func (t *Table) SeqOf(id ID) int64 {
 		return 0
 	}
 	var j Job
-	codeRow(p.unpacking(p.rows[id-1]), &j)
+	codeRow(p.unpacking(p.rows[id-1]), &j, new(int32))
 	return j.Seq
 }
 
@@ -388,7 +388,8 @@ func (p *packed) addSpec(s *Spec) address {
 
 func (p *packed) addRow(j *Job) address {
 	return p.add(func(c *codec) {
-		codeRow(c, j)
+		newer := int32(len(j.Attempts)) - j.Counted
+		codeRow(c, j, &newer)
 		codeNumber(c, new(len(j.Attempts)))
 		for _, a := range j.Attempts {
 			p.codeAttempt(c, a, a.Outcome)
@@ -410,12 +411,14 @@ func (r *RowReader) load(t *Table, id ID) *Job {
 	}
 	*j = Job{}
 	c := p.unpacking(at)
-	codeRow(c, j)
+	var newer int32
+	codeRow(c, j, &newer)
 	var n int
 	codeNumber(c, &n)
 	if n == 0 {
 		return j
 	}
+	j.Counted = int32(n) - newer
 	if n > len(r.attempts) {
 		r.attempts, r.outcomes, r.pointers = make([]Attempt, n), make([]Outcome, n), make([]*Attempt, n)
 		for i := range r.attempts {
@@ -489,13 +492,15 @@ func (l *Labels) codeAfter(c *codec, id ID) {
 }
 
 // codeRow packs or unpacks a row without its specification and attempts. The state comes first. What
-// is usually 0 stands together, here and below, because the codec packs several zeros as a byte.
-func codeRow(c *codec, j *Job) {
+// is usually 0 stands together, here and below, because the codec packs several zeros as a byte. So
+// newer, the number of attempts after the one that counts, stands for Counted.
+func codeRow(c *codec, j *Job, newer *int32) {
 	codeNumber(c, &j.State)
 	codeNumber(c, &j.Seq)
 	round := j.Round - 1
 	codeNumber(c, &round)
 	c.codeFlags(&j.Urgent)
+	codeNumber(c, newer)
 	codeNumber(c, &j.Failures)
 	codeNumber(c, &j.Priority)
 	codeNumber(c, &j.Retry)

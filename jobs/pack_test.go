@@ -143,7 +143,7 @@ func TestEveryFieldSurvivesPacking(t *testing.T) {
 		jobs.Record{Kind: jobs.KindExited, Job: 1, N: 2, Next: jobs.Failed, Seq: 1 << 40, Charged: true, Outcome: out,
 			Reason: "r"})
 	want := &jobs.Job{Spec: spec, Seq: 1 << 40, Reason: "r", Priority: 1 << 30, Round: 1, Failures: 1,
-		State: jobs.Failed, Attempts: []*jobs.Attempt{
+		Counted: 2, State: jobs.Failed, Attempts: []*jobs.Attempt{
 			{ID: jobs.AttemptID{Job: 1, N: 1}, Host: "melon1", Reason: "why é", Launched: 1 << 60, Started: 1<<60 - 5,
 				Slot: 3, Round: 1, State: jobs.AttemptLost},
 			{ID: jobs.AttemptID{Job: 1, N: 2}, Host: "melon2", Reason: "r", Launched: 5, Started: out.Started,

@@ -14,6 +14,7 @@ type Job struct {
 	Priority   int32 // current priority
 	Round      int32 // 1, 2, …
 	Failures   int32 // tries used up in this round
+	Counted    int32 // number of the attempt that counts (CountedAttempt); 0: none
 	State      JobState
 	Urgent     bool // its host failed, so it precedes other jobs
 }
@@ -86,6 +87,16 @@ func (j *Job) AppendRecorded(ids []AttemptID) []AttemptID {
 		}
 	}
 	return ids
+}
+
+// CountedAttempt returns the attempt whose end determined the state of the job, or nil if there is
+// none. It is the attempt of this round whose end was recorded last before the job had its result.
+// That need not be the newest one if several ran at a time. One that was superseded does not count.
+func (j *Job) CountedAttempt() *Attempt {
+	if j.Counted == 0 {
+		return nil
+	}
+	return j.Attempts[j.Counted-1]
 }
 
 // Last returns the newest attempt, or nil if there is none.

@@ -31,7 +31,7 @@ func millionJobs() *jobs.Table {
 				State: jobs.AttemptExited, Outcome: failed}
 			j.Attempts, j.State = []*jobs.Attempt{a}, jobs.Failed
 			t.Seq++
-			j.Seq = t.Seq
+			j.Seq, j.Counted = t.Seq, 1
 		}
 		t.Counts[j.State]++
 	}

@@ -326,7 +326,7 @@ func gridSource(t *testing.T, params [][]jobs.Param, print func(i int) string, c
 		at := jobs.AttemptID{Job: s.ID, N: 1}
 		out := &jobs.Outcome{Started: 1e18, Ended: 1e18 + jobs.Stamp(i+1)*jobs.Stamp(time.Second), CPU: time.Second,
 			MaxRSSBytes: 9 << 20}
-		j := jobs.Job{Spec: s, Round: 1, Seq: int64(i + 1), State: jobs.Succeeded,
+		j := jobs.Job{Spec: s, Round: 1, Seq: int64(i + 1), State: jobs.Succeeded, Counted: 1,
 			Attempts: []*jobs.Attempt{{ID: at, Host: fmt.Sprintf("ws%02d", 1+i%3), Round: 1, State: jobs.AttemptExited,
 				Started: out.Started, Outcome: out}}}
 		if i == len(params)-1 {

@@ -146,7 +146,7 @@ func (o *Owned) resultsOnHosts(hs []*hosts.Host) (list []results.Result) {
 		known[h.Name] = true
 	}
 	for j := range o.Table.RowsWithOptions() {
-		if a := results.CountedAttempt(j); j.State.Terminal() && a != nil && at.HostDirs[a.Host] != "" &&
+		if a := j.CountedAttempt(); j.State.Terminal() && a != nil && at.HostDirs[a.Host] != "" &&
 			known[a.Host] {
 			list = append(list, at.Result(o.Table.Job(j.Spec.ID)))
 		}

@@ -81,7 +81,8 @@ func (c *Core) endEvidenceTime(id jobs.ID, j *jobs.Job) bool {
 	for range c.ownFailures(j, 0) {
 		n++
 	}
-	if last := j.Last(); n < c.maxTries(j) || !last.Failed() || last.Charged || c.judge(j, 0) == runElsewhere {
+	last := j.CountedAttempt()
+	if n < c.maxTries(j) || last == nil || !last.Failed() || last.Charged || c.judge(j, 0) == runElsewhere {
 		return false
 	}
 	c.explainFailures(j)

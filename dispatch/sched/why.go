@@ -38,7 +38,8 @@ func (c *Core) why(now Time, id jobs.ID, j *jobs.Job) string {
 		}
 		return fmt.Sprintf("Job %d waits for %s to succeed.", id, c.unmetRequirement(j))
 	case stateRetrying:
-		if n := c.numPostponed(j); n > 0 && j.Last().Outcome.AsksToRunLater() {
+		last := j.CountedAttempt()
+		if n := c.numPostponed(j); n > 0 && last != nil && last.Outcome.AsksToRunLater() {
 			return fmt.Sprintf("Job %d has asked %s to be run again later (exit code %d); it runs again in %s.",
 				id, text.Plural(n, "time"), jobs.ExitRunLater, text.Span(c.queue.timerAt[id]-now.Mono))
 		}
@@ -50,7 +51,7 @@ func (c *Core) why(now Time, id jobs.ID, j *jobs.Job) string {
 
 func (c *Core) whyEnded(id jobs.ID, j *jobs.Job) string {
 	s := fmt.Sprintf("Job %d %s", id, j.State.Clause())
-	if a := j.Last(); a != nil && a.Outcome != nil && j.Reason == "" && j.State != jobs.Succeeded {
+	if a := j.CountedAttempt(); a != nil && a.Outcome != nil && j.Reason == "" && j.State != jobs.Succeeded {
 		switch o := a.Outcome; {
 		case o.Signal != "":
 			s += fmt.Sprintf(": signal %s on %s", o.Signal, a.Host)

@@ -299,7 +299,9 @@ func (l *dispatcher) onRecord(r *jobs.Record) {
 		l.w.logf("  record %s %s %s next=%s seq=%d %s", r.Kind, r.Attempt(), r.Host, r.Next, r.Seq, r.Reason)
 	}
 	if r.Seq > 0 && r.Kind != jobs.KindAcked {
-		l.pendingResults = append(l.pendingResults, shownResultOf(l.core.Table().RowOf(r)))
+		s := shownResultOf(l.core.Table().RowOf(r))
+		l.w.checkResult(r, s)
+		l.pendingResults = append(l.pendingResults, s)
 	}
 	switch r.Kind {
 	case jobs.KindInventory:

@@ -408,6 +408,19 @@ func (w *World) checkFence(l *dispatcher, by int) {
 	}
 }
 
+// checkResult checks that a result shows the outcome with which the attempt that gave it has ended.
+func (w *World) checkResult(r *jobs.Record, s shownResult) {
+	if r.Kind != jobs.KindExited {
+		return
+	}
+	o := *r.Outcome
+	o.LastLine = ""
+	if s.outcome != o {
+		w.fail(TrueOutcome, "result %d of %s shows %+v, and the attempt ended with %+v", s.seq, r.Attempt(),
+			s.outcome, o)
+	}
+}
+
 // checkShown checks a result that a consumer gets.
 func (w *World) checkShown(s shownResult) {
 	g := &w.ledger

@@ -176,12 +176,9 @@ type shownResult struct {
 
 func shownResultOf(j *jobs.Job) shownResult {
 	s := shownResult{seq: j.Seq, job: j.Spec.ID, round: j.Round, state: j.State, reason: j.Reason}
-	for _, a := range j.Attempts {
-		if o := a.Outcome; a.Round == j.Round && a.State == jobs.AttemptExited && o != nil &&
-			(o.OK() || j.State != jobs.Succeeded) {
-			s.outcome = *o
-			s.outcome.LastLine = ""
-		}
+	if a := j.CountedAttempt(); a != nil && a.Outcome != nil {
+		s.outcome = *a.Outcome
+		s.outcome.LastLine = ""
 	}
 	return s
 }

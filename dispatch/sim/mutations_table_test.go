@@ -67,6 +67,8 @@ var mutations = []mutation{
 		{"	t.setState(j, r.Next)\n",
 			"	if t.setState(j, r.Next); r.Next == Failed && r.Kind == KindExited {\n" +
 				"		t.setState(j, Queued)\n	}\n"}}},
+	{name: "the result of a job shows its newest attempt", file: "jobs/fold.go", edits: []edit{
+		{"			j.Counted = int32(r.N)\n", "			j.Counted = int32(len(j.Attempts))\n"}}},
 	{name: "a takeover takes every result for acknowledged", file: "jobs/fold.go", edits: []edit{
 		{"		t.Epoch = r.Epoch\n", "		t.Epoch, t.Acked = r.Epoch, t.Seq\n"}}},
 

@@ -30,6 +30,7 @@ func TestWhereMeansTheSameInEveryCommand(t *testing.T) {
 	over(table.Job(3), jobs.Failed, &jobs.Outcome{Started: 1, Exit: 137})
 	over(table.Job(4), jobs.TimedOut, &jobs.Outcome{Started: 1, Signal: "SIGKILL", TimedOut: true})
 	table.Job(5).State, table.Job(5).Reason, table.Job(5).Attempts = jobs.Skipped, "as hard as job 4", nil
+	table.Job(5).Counted = 0
 	over(table.Job(6), jobs.Queued, &jobs.Outcome{Started: 1, Exit: 3})
 	a := &app{con: newConsole(os.Stderr)}
 	which := func(where []string) string {
@@ -104,7 +105,9 @@ func TestWhichJobsAreSelected(t *testing.T) {
 		{Spec: spec("b", ""), State: jobs.Skipped},
 	}}
 	for i := range table.Jobs {
-		table.Jobs[i].Spec.ID, table.Jobs[i].Seq = jobs.ID(i+1), int64(i+1)
+		j := &table.Jobs[i]
+		j.Spec.ID, j.Seq = jobs.ID(i+1), int64(i+1)
+		j.Counted = int32(min(1, len(j.Attempts)))
 	}
 	a, run := &app{con: newConsole(os.Stderr)}, &rundir.Run{Dir: t.TempDir(), Disk: rundir.OS,
 		Settings: &rundir.Settings{}}

@@ -45,39 +45,6 @@ type Result struct {
 	Outcome *jobs.Outcome // nil: the job never ran, or its end was not observed
 }
 
-// CountedAttempt returns the attempt that determines a job's state, or nil if there is none. For a
-// job that succeeded, it is the success of this round that ended first. Otherwise it is the newest
-// attempt of this round that is over, was not superseded, and does not contradict the state.
-func CountedAttempt(j *jobs.Job) *jobs.Attempt {
-	if j.State == jobs.Succeeded {
-		return firstSuccess(j)
-	}
-	for i := len(j.Attempts) - 1; i >= 0; i-- {
-		a := j.Attempts[i]
-		// A success after the result was determined does not count.
-		late := j.State != jobs.Canceled && a.Outcome != nil && a.Outcome.OK()
-		if a.Round == j.Round && !a.State.Open() && a.State != jobs.AttemptSuperseded && !late {
-			return a
-		}
-	}
-	return nil
-}
-
-// firstSuccess returns the success that ended first. One of an earlier round counts only if this
-// round has none.
-func firstSuccess(j *jobs.Job) (first *jobs.Attempt) {
-	for _, a := range j.Attempts {
-		if a.State != jobs.AttemptExited || a.Outcome == nil || !a.Outcome.OK() {
-			continue
-		}
-		now, before := a.Round == j.Round, first != nil && first.Round == j.Round
-		if first == nil || now && !before || now == before && a.Outcome.Ended < first.Outcome.Ended {
-			first = a
-		}
-	}
-	return first
-}
-
 // Exit returns the exit code. ok is false if a signal ended the job, if it could not be started or
 // never ran, or if its end was not observed.
 func (r *Result) Exit() (code int, ok bool) {
@@ -270,7 +237,7 @@ func (p *RunInfo) Result(j *jobs.Job) Result {
 func (p *RunInfo) facts(j *jobs.Job) (Result, *jobs.Attempt) {
 	r := p.row(j)
 	r.Seq, r.Key, r.Reason = j.Seq, j.Spec.Key(), j.Reason
-	a := CountedAttempt(j)
+	a := j.CountedAttempt()
 	if a != nil {
 		r.Attempt, r.Host, r.Slot, r.Outcome = a.ID, a.Host, int(a.Slot), a.Outcome
 		r.Apart = p.HostDirs[a.Host] != ""

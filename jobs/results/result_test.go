@@ -26,47 +26,16 @@ func ended(exit int) *jobs.Outcome {
 		CPU: 1500 * time.Millisecond, MaxRSSBytes: 4 << 20}
 }
 
+// row returns a job whose newest attempt counts.
 func row(state jobs.JobState, attempts ...*jobs.Attempt) *jobs.Job {
 	return &jobs.Job{
 		Spec:  &jobs.Spec{ID: 17, Command: "./sim 17", Name: "seventeen", Options: &jobs.Options{Queue: "q"}},
-		State: state, Round: 1, Seq: 5, Failures: 1, Attempts: attempts,
+		State: state, Round: 1, Seq: 5, Failures: 1, Attempts: attempts, Counted: int32(len(attempts)),
 	}
 }
 
 // resultOf returns the result of a job of a run in /d.
 func resultOf(j *jobs.Job) Result { return (&RunInfo{UID: "u", Name: "r", Dir: "/d"}).Result(j) }
-
-// TestWhichAttemptCounts checks which attempt the result of a job describes.
-func TestWhichAttemptCounts(t *testing.T) {
-	exit1, lost := attempt(1, "a", jobs.AttemptExited, ended(1)), attempt(2, "b", jobs.AttemptLost, nil)
-	ok, late := attempt(3, "c", jobs.AttemptExited, ended(0)), attempt(4, "d", jobs.AttemptSuperseded, ended(0))
-	slow := attempt(5, "e", jobs.AttemptExited, ended(0))
-	slow.Outcome.Ended += second
-	canceled := attempt(6, "f", jobs.AttemptCanceled, nil)
-	old := attempt(1, "a", jobs.AttemptExited, ended(1))
-	old.Round = 0
-	for _, c := range []struct {
-		name string
-		job  *jobs.Job
-		want *jobs.Attempt
-	}{
-		{"never ran", row(jobs.Canceled), nil},
-		{"success", row(jobs.Succeeded, exit1, lost, ok), ok},
-		{"copies: the first", row(jobs.Succeeded, slow, ok), ok},
-		{"superseded copy", row(jobs.Succeeded, ok, late), ok},
-		{"lost at last", row(jobs.Failed, exit1, lost), lost},
-		{"late success of a failed job", row(jobs.Failed, exit1, ok), exit1},
-		{"canceled before its start", row(jobs.Canceled, exit1, canceled), canceled},
-		{"only an earlier round ran", row(jobs.Canceled, old), nil},
-		{"superseded alone", row(jobs.Failed, late), nil},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if got := CountedAttempt(c.job); got != c.want {
-				t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
-			}
-		})
-	}
-}
 
 // TestJSONHasEachKey checks that a result has each key, and no others.
 func TestJSONHasEachKey(t *testing.T) {
@@ -187,20 +156,6 @@ func TestAnyHistoryHasItsResults(t *testing.T) {
 				t.Fatalf("seed %d: %d attempts of %d, %d failures unaccounted for", seed, s.Attempts, attempts, failed)
 			}
 		}
-	}
-}
-
-// TestASuccessOfThisRoundCounts checks that a requeued job shows the result of its new round, not
-// the old success.
-func TestASuccessOfThisRoundCounts(t *testing.T) {
-	ok := func(n int, round int32, ended jobs.Stamp) *jobs.Attempt {
-		return &jobs.Attempt{ID: jobs.AttemptID{Job: 1, N: n}, Round: round, State: jobs.AttemptExited,
-			Outcome: &jobs.Outcome{Started: 1, Ended: ended}}
-	}
-	j := &jobs.Job{Spec: &jobs.Spec{ID: 1}, State: jobs.Succeeded, Round: 2,
-		Attempts: []*jobs.Attempt{ok(1, 1, 10), ok(2, 2, 30), ok(3, 2, 20)}}
-	if got := CountedAttempt(j); got == nil || got.ID.N != 3 {
-		t.Errorf("attempt %v counts, want 1.3", got)
 	}
 }
 

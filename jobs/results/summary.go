@@ -74,7 +74,7 @@ func Summarize(t *jobs.Table) *Summary {
 	id := jobs.ID(0)
 	for j := range t.RowsWithOptions() {
 		id++
-		counted := CountedAttempt(j)
+		counted := j.CountedAttempt()
 		ran := 0
 		for _, a := range j.Attempts {
 			if a.NeverRan() {

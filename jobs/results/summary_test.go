@@ -32,9 +32,9 @@ func exited(host string, o jobs.Outcome) *jobs.Attempt {
 	return &jobs.Attempt{Host: host, State: jobs.AttemptExited, Outcome: &o}
 }
 
-// jobOf returns a job with these attempts.
+// jobOf returns a job with these attempts, of which the newest counts.
 func jobOf(state jobs.JobState, attempts ...*jobs.Attempt) jobs.Job {
-	return jobs.Job{State: state, Attempts: attempts}
+	return jobs.Job{State: state, Attempts: attempts, Counted: int32(len(attempts))}
 }
 
 // textOf returns the summary for people.

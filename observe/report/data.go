@@ -189,7 +189,7 @@ func lastLines(in *Input) column {
 	var reader jobs.RowReader
 	for row := range in.Table.Len() {
 		last := ""
-		if a := results.CountedAttempt(reader.Job(in.Jobs, in.Table.Job(row))); a != nil && a.Outcome != nil {
+		if a := reader.Job(in.Jobs, in.Table.Job(row)).CountedAttempt(); a != nil && a.Outcome != nil {
 			last = a.Outcome.LastLine
 		}
 		c.Index = append(c.Index, d.index(last))

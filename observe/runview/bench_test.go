@@ -41,7 +41,7 @@ func millionJobs() tab {
 		}
 		if j.State.Terminal() {
 			t.Seq++
-			j.Seq = t.Seq
+			j.Seq, j.Counted = t.Seq, int32(len(j.Attempts))
 		}
 		t.Counts[j.State]++
 	}

@@ -178,7 +178,7 @@ func (v *View) lastKnown(byResult []uint32, samples []live.Sample) (at time.Time
 			continue
 		}
 		if j := v.reader.Job(v.table, jobs.ID(byResult[i])); j != nil && len(j.Attempts) > 0 {
-			if o := j.Attempts[len(j.Attempts)-1].Outcome; o != nil && o.Ended.Time().After(at) {
+			if o := LastOutcome(j); o != nil && o.Ended.Time().After(at) {
 				at = o.Ended.Time()
 			}
 			break

@@ -109,7 +109,7 @@ func TestOldAttemptsOfAHostAreLeftOut(t *testing.T) {
 		j := jobs.Job{Spec: spec, State: state, Round: 1, Attempts: attempts}
 		if state.Terminal() {
 			table.Seq++
-			j.Seq = table.Seq
+			j.Seq, j.Counted = table.Seq, int32(len(attempts))
 		}
 		table.Specs, table.Jobs = append(table.Specs, spec), append(table.Jobs, j)
 	}

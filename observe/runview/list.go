@@ -244,7 +244,7 @@ func (v *View) phase(id jobs.ID, j *jobs.Job) (Phase, *jobs.Attempt) {
 	case jobs.Skipped:
 		return Skipped, nil
 	}
-	return phaseOf[j.State], results.CountedAttempt(j)
+	return phaseOf[j.State], j.CountedAttempt()
 }
 
 // phaseOf holds the phase of jobs in each state, as far as the state alone determines it.

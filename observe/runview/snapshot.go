@@ -373,7 +373,7 @@ func whyEnded(j *jobs.Job) string {
 	if j.State == jobs.Succeeded {
 		return ""
 	}
-	counted := results.CountedAttempt(j)
+	counted := j.CountedAttempt()
 	f, _ := failureOf(Canceled, j, counted)
 	cause, host := f.Cause, ""
 	if counted != nil && (j.State == jobs.Failed || j.State == jobs.TimedOut) {

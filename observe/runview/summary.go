@@ -106,8 +106,12 @@ func CountDeadlines(t *jobs.Table, now time.Time) (n DeadlineCounts) {
 	return n
 }
 
-// LastOutcome returns the newest outcome of a job; nil if there is none.
+// LastOutcome returns the outcome of the attempt that counts. If that has none, or none counts, it
+// returns the outcome of the newest attempt that has one, or nil.
 func LastOutcome(j *jobs.Job) *jobs.Outcome {
+	if a := j.CountedAttempt(); a != nil && a.Outcome != nil {
+		return a.Outcome
+	}
 	for _, a := range slices.Backward(j.Attempts) {
 		if a.Outcome != nil {
 			return a.Outcome
@@ -236,7 +240,7 @@ func UselessHosts(t *jobs.Table, events map[string]HostEvent) []string {
 func forgiveHint(t *jobs.Table, host string) string {
 	n := 0
 	for j := range t.RowsIn(jobs.Failed) {
-		if a := j.Last(); j.Ran() == 1 && a.Host == host && a.Failed() {
+		if a := j.CountedAttempt(); a != nil && j.Ran() == 1 && a.Host == host && a.Failed() {
 			n++
 		}
 	}

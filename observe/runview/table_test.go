@@ -58,6 +58,7 @@ func attempt(j *jobs.Job, host string, ago time.Duration, state jobs.AttemptStat
 func withEnded(host string, o jobs.Outcome, took time.Duration) func(*jobs.Job) {
 	return func(j *jobs.Job) {
 		a := attempt(j, host, time.Hour, jobs.AttemptExited)
+		j.Counted = int32(a.ID.N)
 		o.Started, o.Ended = a.Started, a.Started+jobs.Stamp(took)
 		a.Outcome, a.Charged = &o, !o.OK()
 		if a.Charged {
@@ -250,7 +251,7 @@ func TestATableIsReadOnly(t *testing.T) {
 		t.Errorf("got %q, want %q", why, want)
 	}
 	j.Reason, j.State = "", jobs.TimedOut
-	outcome := results.CountedAttempt(&j).Outcome
+	outcome := j.CountedAttempt().Outcome
 	outcome.TimedOut = true
 	if why, want := b.why(2, &j), "Job 2 has timed out on ws01."; why != want {
 		t.Errorf("got %q, want %q", why, want)
