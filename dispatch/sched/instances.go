@@ -426,11 +426,19 @@ func (c *Core) handleFoundInstance(p *provider, name string, n int, specs []*hos
 }
 
 // isUnreachable reports whether each host of the instance has been silent for so long that it is
-// suspect.
+// suspect, and the shared directory does not show that it is alive. These include hosts with open
+// attempts that no list has shown to this dispatcher yet.
 func (c *Core) isUnreachable(in *instance) bool {
-	return !slices.ContainsFunc(in.hosts, func(h *host) bool {
-		return h.linked || h.wasUsed && c.now.Mono-h.lastReceivedAt < h.suspectAfter
-	})
+	for _, h := range c.allHosts() {
+		if hosts.InstanceOf(h.spec.Name) != in.name {
+			continue
+		}
+		mayHaveJobs := h.wasUsed || h.numOpen > 0
+		if h.linked || mayHaveJobs && c.now.Mono-h.lastReceivedAt < h.suspectAfter || c.mayShowLife(h) {
+			return false
+		}
+	}
+	return true
 }
 
 // recordInstanceGone records that an instance does not exist any more. Nothing runs on a machine

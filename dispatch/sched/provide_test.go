@@ -493,6 +493,31 @@ func TestInstanceThatIsNotListedIsDead(t *testing.T) {
 	want(t, "events about the inventory", s.numEvents("not in the inventory"), 0)
 }
 
+// TestInstanceWhoseHeartbeatFileChangesIsAlive checks that the attempts on an instance that is not
+// listed are not given up while its heartbeat file in the shared directory changes.
+func TestInstanceWhoseHeartbeatFileChangesIsAlive(t *testing.T) {
+	s := servedStage(t, true, 2, true)
+	s.started("dcs-r-1", "1.1 2.1")
+	s.answerList("dcs-r-1")
+	s.step(HostDown{"dcs-r-1", errRefused})
+	heartbeat := 1
+	inspect := func(d time.Duration) {
+		for end := s.at + d; s.at < end; s.answerList() {
+			s.waitInspecting(shortListInterval, func(l Inspect) *hosts.Inspected {
+				return &hosts.Inspected{Host: l.Host, Heartbeat: fmt.Sprint(heartbeat)}
+			})
+		}
+	}
+	for ; heartbeat < 20; heartbeat++ {
+		inspect(10 * time.Second)
+	}
+	want(t, "while it changes", s.instanceRecords("dcs-r-1"), "creating up")
+	want(t, "attempt", s.job(1).Attempts[0].State, jobs.AttemptRunning)
+	inspect(heartbeatFileTimeout + 2*inspectInterval)
+	want(t, "later", s.instanceRecords("dcs-r-1"), "creating up gone")
+	want(t, "attempt", s.job(1).Attempts[0].State, jobs.AttemptLost)
+}
+
 // TestNextDispatcherAdoptsInstances checks that the next dispatcher adopts instances and terminates
 // those that are not needed. It requests the list before it treats an instance as gone.
 func TestNextDispatcherAdoptsInstances(t *testing.T) {
@@ -536,6 +561,26 @@ func TestNextDispatcherAdoptsInstances(t *testing.T) {
 		s.wantState(1, jobs.Running) // not given up before the list shows where it is
 		want(t, "terminated", formatCommands[TerminateInstance](s.answerList("dcs-r-1")), "")
 		want(t, "slots shared with other runs", formatCommands[SetShare](s.up("dcs-r-1")), "")
+	})
+	t.Run("with an open attempt, not listed yet", func(t *testing.T) {
+		s := start(table(1, is("dcs-r-1", "creating"), is("dcs-r-1", "up"),
+			jobs.Record{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "dcs-r-1"}, jobs.Record{Kind: jobs.KindRunning,
+				Job: 1, N: 1, Host: "dcs-r-1"}))
+		s.answerList()
+		s.waitAndAnswerList()
+		s.wantState(1, jobs.Running) // this dispatcher has not been able to ask it
+		want(t, "used when it is listed", formatCommands[Connect](s.waitAndAnswerList("dcs-r-1")), "{dcs-r-1}")
+	})
+	t.Run("with an open attempt, never listed", func(t *testing.T) {
+		s := start(table(1, is("dcs-r-1", "creating"), is("dcs-r-1", "up"),
+			jobs.Record{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "dcs-r-1"}, jobs.Record{Kind: jobs.KindRunning,
+				Job: 1, N: 1, Host: "dcs-r-1"}))
+		for range 5 {
+			s.wait(shortListInterval)
+			s.answerList()
+		}
+		want(t, "records", s.instanceRecords("dcs-r-1"), "gone")
+		want(t, "attempt", s.job(1).Attempts[0].State, jobs.AttemptLost)
 	})
 	t.Run("unknown and late ones", func(t *testing.T) {
 		s := start(table(0, is("dcs-r-1", "creating"), is("dcs-r-1", "gone")))

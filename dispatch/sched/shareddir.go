@@ -42,6 +42,13 @@ func (c *Core) isHeartbeatFileChanging(h *host) bool {
 	return !h.linked && h.sharedDir.changedAt > 0 && c.now.Mono-h.sharedDir.changedAt < heartbeatFileTimeout
 }
 
+// mayShowLife reports whether the shared directory shows that an absent host with open attempts is
+// alive, or may show it soon.
+func (c *Core) mayShowLife(h *host) bool {
+	isInspected := h.numOpen > 0 && h.sharedDir.firstAskedAt > 0
+	return isInspected && (c.isHeartbeatFileChanging(h) || !c.isSharedDirSettled(h))
+}
+
 // isSharedDirSettled reports whether inspecting the shared directory cannot show more: it was
 // inspected for long enough to see a heartbeat file change, or nobody can inspect it.
 func (c *Core) isSharedDirSettled(h *host) bool {
