@@ -464,11 +464,14 @@ func (c *Core) waitsForInstances() bool {
 	return c.now.Mono < c.provisions.endBy
 }
 
-// instancesLeft names the instances that may still exist at the end of a run.
+// instancesLeft names the instances that may still exist at the end of a run, including those of
+// providers that are not in the inventory any more.
 func (c *Core) instancesLeft() string {
 	var names []string
-	for _, in := range c.provisions.instances {
-		names = append(names, in.name)
+	for _, name := range slices.Sorted(maps.Keys(c.table.Instances)) {
+		if c.table.Instances[name].State != jobs.InstanceGone {
+			names = append(names, name)
+		}
 	}
 	if names == nil {
 		return ""

@@ -611,6 +611,10 @@ func TestNextDispatcherAdoptsInstances(t *testing.T) {
 	t.Run("the provider is gone", func(t *testing.T) {
 		s := start(table(0, jobs.Record{Kind: jobs.KindInstance, Host: "dcs-r-1", How: "creating", Reason: "other"}))
 		want(t, "events about it", s.numEvents("there is no provider other"), 1)
+		s.answerList()
+		if s.finish == nil || !strings.Contains(s.finish.Why, "instances may still exist: dcs-r-1") {
+			t.Errorf("got %+v, want an end that names the instance", s.finish)
+		}
 	})
 }
 
