@@ -23,7 +23,6 @@ type cloud struct {
 	lateInstances map[string]bool
 	fetched       map[jobs.AttemptID]bool
 	failsUntil    time.Duration // every command fails until then
-	omittedName   string        // an existing instance that the last list did not contain
 }
 
 // instance is a machine that exists for a limited time.
@@ -164,7 +163,8 @@ func failCommands(w *World) bool {
 	return true
 }
 
-// list returns the result of the list command. It may omit an instance, but not twice in a row.
+// list returns the result of the list command. It may omit an instance, but no dispatcher gets two
+// such lists in a row.
 func (l *dispatcher) list(provider string) sched.Event {
 	w := l.w
 	ev := sched.InstancesListed{Provider: provider, Hosts: map[string][]*hosts.Host{}, Left: map[string]time.Duration{}}
@@ -181,10 +181,10 @@ func (l *dispatcher) list(provider string) sched.Event {
 			}
 		}
 	}
-	if lacks := w.cloud.omittedName; len(ev.Names) > 0 && w.oneInWhileFaults(15) && ev.Names[0] != lacks {
-		w.cloud.omittedName, ev.Names = ev.Names[0], ev.Names[1:]
+	if lacks := l.omittedInstance; len(ev.Names) > 0 && w.oneInWhileFaults(15) && ev.Names[0] != lacks {
+		l.omittedInstance, ev.Names = ev.Names[0], ev.Names[1:]
 	} else {
-		w.cloud.omittedName = ""
+		l.omittedInstance = ""
 	}
 	return ev
 }
@@ -265,7 +265,7 @@ func changeProvider(w *World) bool {
 	give := func(list ...*hosts.Provider) {
 		w.providers = list
 		inv := w.inventory()
-		if l := w.owner(); l != nil {
+		for l := range w.liveDispatchers() {
 			l.enqueue(func() {
 				if len(list) > 0 && l.core.Table().Ended { // too late for the instances that are left
 					for name := range w.cloud.instances {
@@ -283,8 +283,10 @@ func changeProvider(w *World) bool {
 	if w.choices.Draw(3) == 0 {
 		give()
 		w.after(w.longDuration(), func() {
-			if l := w.dispatcher; l != nil && l.finish != nil && l.finish.How == sched.AllDone {
-				return // too late for the instances that are left
+			for l := range w.liveDispatchers() {
+				if l.finish != nil && l.finish.How == sched.AllDone {
+					return // too late for the instances that are left
+				}
 			}
 			give(w.cloud.spec)
 		})

@@ -1,6 +1,9 @@
 package sim
 
-import "time"
+import (
+	"iter"
+	"time"
+)
 
 // The faults of dispatchers.
 
@@ -10,6 +13,18 @@ func (w *World) owner() *dispatcher {
 		return l
 	}
 	return nil
+}
+
+// liveDispatchers yields the dispatchers that live and have read the run, including stopped ones and
+// those that another one has tried to take the run over from.
+func (w *World) liveDispatchers() iter.Seq[*dispatcher] {
+	return func(yield func(*dispatcher) bool) {
+		for _, l := range w.dispatchers {
+			if !l.dead && l.loop != nil && !yield(l) {
+				return
+			}
+		}
+	}
 }
 
 // runningDispatcher returns the running dispatcher, or nil if there is none.

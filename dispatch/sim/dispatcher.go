@@ -72,6 +72,7 @@ type dispatcher struct {
 	inventory       *hosts.Inventory         // the inventory that its core knows
 	specs           map[string]*hosts.Host   // the hosts that its core may have
 	listedInstances map[string]*hosts.Host   // the hosts of instances that it has listed
+	omittedInstance string                   // an existing instance that its last list did not contain
 	absentUntil     map[string]time.Duration // until when those that exist may be no hosts
 	reportedBy      map[reportSource]bool    // which sources have reported on which attempts
 	allSubmitted    bool                     // it knows that no more jobs will come

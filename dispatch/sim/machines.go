@@ -77,11 +77,11 @@ func (w *World) inventory() *hosts.Inventory {
 	return &hosts.Inventory{Hosts: w.inventoryFile, Providers: w.providers, Tokens: w.tokens}
 }
 
-// sendInventory sends the inventory to the running dispatcher, if there is one. A later dispatcher
-// reads it itself.
+// sendInventory sends the inventory to every dispatcher that lives, as each polls the file. A later
+// dispatcher reads it itself.
 func (w *World) sendInventory() {
-	if l := w.owner(); l != nil {
-		inv := w.inventory()
+	inv := w.inventory()
+	for l := range w.liveDispatchers() {
 		l.enqueue(func() { l.step(sched.SetInventory{Inventory: inv}) })
 	}
 }
