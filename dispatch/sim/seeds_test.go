@@ -87,27 +87,7 @@ func TestBadHosts(t *testing.T) {
 	holdInWorlds(t, n)
 }
 
-// openDefects holds the worlds of TestSeeds that violate an invariant because of defects that are known
-// and not repaired yet. A world must violate its invariant, so that it is removed from here when it does
-// not any more.
-var openDefects = map[uint64]string{
-	// An attempt on an instance is given up when the provider does not list it any more. It still runs
-	// there for a moment.
-	1219: NotLostEarly,
-	// The journal is damaged twice. Result 8, of job 1, then has another outcome.
-	4953: ResultsSame,
-}
-
-// openDefect returns the invariant that a world of TestSeeds is known to violate, or "".
-func openDefect(seed uint64) string {
-	if cutAllJournals || blameAll || batterAll {
-		return ""
-	}
-	return openDefects[seed]
-}
-
-// holdInWorlds runs n worlds and reports those in which an invariant is violated, and those of
-// openDefects in which theirs is not.
+// holdInWorlds runs n worlds and reports those in which an invariant is violated.
 func holdInWorlds(t *testing.T, n int) {
 	t.Helper()
 	var (
@@ -132,11 +112,7 @@ func holdInWorlds(t *testing.T, n int) {
 				}
 				turns, dispatchers = turns+r.Turns, dispatchers+r.Dispatchers
 				took, packed = took+r.Took, packed+r.Packed
-				violated := ""
 				if r.Failure != nil {
-					violated = r.Failure.Invariant
-				}
-				if violated != openDefect(*firstSeed+i) {
 					bad = append(bad, *firstSeed+i)
 				}
 				enough := len(bad) >= *maxFailures
@@ -151,10 +127,6 @@ func holdInWorlds(t *testing.T, n int) {
 	slices.Sort(bad)
 	for i, seed := range bad {
 		again := Run(Seeded(seed), true)
-		if again.Failure == nil && openDefect(seed) != "" {
-			t.Errorf("seed %d violates no invariant any more: remove it from openDefects", seed)
-			continue
-		}
 		if again.Failure == nil {
 			t.Errorf("seed %d fails, and not when it is run again", seed)
 			continue
