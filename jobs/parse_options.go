@@ -132,11 +132,8 @@ func splitList(v string) (items []string) {
 
 // joinList is the inverse of splitList.
 func joinList(items []string) string {
-	quoted := make([]string, len(items))
-	for i, item := range items {
-		quoted[i] = strings.ReplaceAll(item, ",", `\,`)
-	}
-	return strings.Join(quoted, ",")
+	quote := func(item string) string { return strings.ReplaceAll(item, ",", `\,`) }
+	return strings.Join(text.Each(items, quote), ",")
 }
 
 // setList sets a list option. No items reset it.

@@ -321,11 +321,7 @@ func sortTokens(list []Token) error {
 
 // TokenText returns the tokens of a job in the form of a jobs file.
 func (o *Options) TokenText() string {
-	var items []string
-	for _, t := range o.Tokens {
-		items = append(items, t.String())
-	}
-	return strings.Join(items, ",")
+	return strings.Join(text.Each(o.Tokens, Token.String), ",")
 }
 
 // ReadProgress parses DCS_PROGRESS: "0.42", "42%", or "21/50". For any other text it returns the

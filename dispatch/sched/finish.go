@@ -65,17 +65,17 @@ func (c *Core) finishRun() {
 		if c.waitsForLost() || c.waitsForInstances() {
 			return
 		}
-		left := joinTexts(c.attemptsLeft(), c.instancesLeft())
+		left := text.Join("; ", c.attemptsLeft(), c.instancesLeft())
 		if !c.table.Ended {
 			c.emit(jobs.Record{Kind: jobs.KindEnded, Reason: left})
 		}
 		c.finishWith(AllDone, left)
 	case c.drainReason != "" && len(c.inFlight) == 0:
 		if !c.waitsForInstances() {
-			c.finishWith(Drained, joinTexts(c.drainReason, c.instancesLeft()))
+			c.finishWith(Drained, text.Join("; ", c.drainReason, c.instancesLeft()))
 		}
 	case !possible && c.isHopeless():
-		c.finishWith(NoHosts, joinTexts(c.whyNoHosts(), c.instancesLeft()))
+		c.finishWith(NoHosts, text.Join("; ", c.whyNoHosts(), c.instancesLeft()))
 	}
 }
 
@@ -235,14 +235,6 @@ func (c *Core) attemptsLeft() string {
 		return ""
 	}
 	return "processes of lost attempts may still be alive: " + strings.Join(parts, "; ")
-}
-
-// joinTexts joins two texts, each of which may be empty.
-func joinTexts(a, b string) string {
-	if a != "" && b != "" {
-		a += "; "
-	}
-	return a + b
 }
 
 // haltReason is the reason for ending attempts by --halt now.

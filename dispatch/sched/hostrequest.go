@@ -196,9 +196,5 @@ func (e SetSlots) carryOut(c *Core) (refused string) {
 
 // noHostText returns the error text for a host that is not in the inventory.
 func (c *Core) noHostText(name string) string {
-	names := make([]string, len(c.hosts))
-	for i, h := range c.hosts {
-		names[i] = h.spec.Name
-	}
-	return hosts.UnknownText(name, names)
+	return hosts.UnknownText(name, text.Each(c.hosts, func(h *host) string { return h.spec.Name }))
 }

@@ -105,10 +105,7 @@ func (c *Core) whyOpen(now Time, id jobs.ID, j *jobs.Job) string {
 }
 
 func (c *Core) unmetRequirement(j *jobs.Job) string {
-	var names []string
-	for _, dep := range c.dependencies.Unmet(j.Spec.After()) {
-		names = append(names, fmt.Sprint(dep))
-	}
+	names := text.Each(c.dependencies.Unmet(j.Spec.After()), func(id jobs.ID) string { return fmt.Sprint(id) })
 	if len(names) == 1 {
 		return "job " + names[0]
 	}

@@ -135,10 +135,7 @@ func Find(base, run string) (dir string, err error) {
 			return "", &HalfMadeError{dir}
 		}
 	}
-	var names []string
-	for _, e := range found {
-		names = append(names, e.Name)
-	}
+	names := text.Each(found, func(e Entry) string { return e.Name })
 	near := text.Nearest(run, names)
 	if i := slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, run) }); i >= 0 {
 		near = names[i] // the newest run with this prefix
