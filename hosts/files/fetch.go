@@ -49,6 +49,9 @@ type Fetcher struct {
 	shards map[string]bool // directories of attempts that exist
 	left   map[string]int  // number of attempts to copy, by directory
 	packMu sync.Mutex      // held while a directory is packed
+	// mayPack is Packs for the attempts of the plan, and false for all others. The claims of hosts that
+	// share the run directory must stay there as long as a launch can be valid.
+	mayPack func(jobs.AttemptID) bool
 }
 
 // Done returns what has been copied so far: attempts, files, bytes. It is safe for
@@ -87,11 +90,16 @@ func (f *Fetcher) Fetch(ctx context.Context, p *FetchPlan) ([]HostResult, error)
 	f.isFull.Store(false)
 	f.space.Dir = f.Run.Dir
 	f.left = map[string]int{}
+	var planned []jobs.AttemptID
 	for _, h := range p.Hosts {
+		planned = append(planned, h.Attempts...)
 		for _, id := range h.Attempts {
 			f.left[jobs.ShardDir(id.Job)]++
 		}
 	}
+	slices.SortFunc(planned, jobs.AttemptID.Compare)
+	isPlanned := attempts.Among(planned)
+	f.mayPack = func(id jobs.AttemptID) bool { return isPlanned(id) && f.Packs(id) }
 	all := make([]HostResult, len(p.Hosts))
 	var tasks sync.WaitGroup
 	turns := make(chan struct{}, maxHosts)
@@ -198,7 +206,7 @@ func (f *Fetcher) packShard(shard string) {
 	}
 	f.packMu.Lock()
 	defer f.packMu.Unlock()
-	p := attempts.Packer{Disk: f.Run.Disk, Dir: f.Run.Dir, Run: f.Run.UID(), May: f.Packs, Least: packLeast}
+	p := attempts.Packer{Disk: f.Run.Disk, Dir: f.Run.Dir, Run: f.Run.UID(), May: f.mayPack, Least: packLeast}
 	_, _ = p.Pack(shard)
 }
 

@@ -251,7 +251,8 @@ func TestFaultsOfAHostAffectOnlyIt(t *testing.T) {
 }
 
 // TestCopiedFilesArePacked checks that the files of attempts with a recorded outcome are packed, also those
-// of a directory of which a host cannot be read, and that a further fetch finds them.
+// of a directory of which a host cannot be read, and that a further fetch finds them. The claim of a host
+// that shares the run directory stays, as it guards against a second start.
 func TestCopiedFilesArePacked(t *testing.T) {
 	l := newLab(t)
 	for job := 1; job <= 6; job++ {
@@ -260,7 +261,10 @@ func TestCopiedFilesArePacked(t *testing.T) {
 	}
 	l.addEnded("gone", "1007.1", "unreachable\n", "")
 	l.errs["gone"] = &hosts.Error{Host: "gone", Class: hosts.Unreachable, Err: errors.New("no route")}
-	open := attempt(t, "6.1")
+	open, near := attempt(t, "6.1"), l.claim("near", "7.1")
+	must(t, os.MkdirAll(l.run.Path(rundir.AttemptsDir, "000"), 0o700))
+	must(t, os.WriteFile(jobs.AttemptFile(l.run.Dir, near.Attempt, jobs.FileStatus),
+		near.EncodeFinished(1, jobs.Outcome{}), 0o600))
 	b := &Fetcher{Packs: func(id jobs.AttemptID) bool { return id != open }}
 	results, err := l.fetch(b)
 	if err != nil || len(results) != 3 {
@@ -272,7 +276,7 @@ func TestCopiedFilesArePacked(t *testing.T) {
 			names = append(names, filepath.Base(name))
 		}
 	}
-	if want := []string{"6.1.err", "6.1.out", "6.1.status"}; !slices.Equal(names, want) {
+	if want := []string{"6.1.err", "6.1.out", "6.1.status", "7.1.status"}; !slices.Equal(names, want) {
 		t.Errorf("got %q outside of packs, want %q", names, want)
 	}
 	for job := 1; job <= 6; job++ {
