@@ -215,6 +215,8 @@ type fetchHostJSON struct {
 	Error   string           `json:"error,omitempty"` // the first reason for which something is left
 	// The attempts that could not be copied although the host answers.
 	Failed []failedFetchJSON `json:"failed,omitempty"`
+
+	unread string // why nothing more could be read from the host; "": it could
 }
 
 type failedFetchJSON struct {
@@ -230,7 +232,8 @@ func (f *fetchJSON) add(list []files.HostResult, err error) {
 			is.Missing, is.Dir = h.Missing, filepath.Join(f.dirs[h.Host], rundir.AttemptsDir)
 		}
 		if h.Err != nil {
-			is.Error = h.Err.Error()
+			is.unread = h.Err.Error()
+			is.Error = is.unread
 			f.mayRetry = f.mayRetry || !hosts.ClassOf(h.Err).Permanent()
 		}
 		for _, failed := range h.Failed {
@@ -288,9 +291,9 @@ func (f *fetchJSON) lines(run *rundir.Run) (lines []string) {
 			}
 			say("outputs of %s were not copied from %s: %s", failed.Attempt, text.Line(h.Host), reason(failed.Error))
 		}
-		if untried := h.Left - len(h.Failed); untried > 0 && h.Error != "" {
+		if untried := h.Left - len(h.Failed); untried > 0 && h.unread != "" {
 			say("outputs of %s were not copied from %s: %s", text.Plural(untried, "attempt"), text.Line(h.Host),
-				reason(h.Error))
+				reason(h.unread))
 		}
 	}
 	switch {

@@ -2,11 +2,18 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/fstest"
+
+	"dcs-tui/hosts/files"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
 )
 
 // TestACommandFailsWhoseOutputIsNotWritten checks that each command that prints to standard output
@@ -38,5 +45,27 @@ func TestACommandFailsWhoseOutputIsNotWritten(t *testing.T) {
 				t.Errorf("%d reports on stderr: %s", n, &stderr)
 			}
 		})
+	}
+}
+
+// TestReasonsOfAFetchAreOfTheirAttempts checks that the reason why one attempt could not be copied is not
+// given for those that were not tried because the disk was full.
+func TestReasonsOfAFetchAreOfTheirAttempts(t *testing.T) {
+	id := jobs.AttemptID{Job: 3, N: 1}
+	f := new(fetchJSON)
+	f.add([]files.HostResult{
+		{Host: "ws01", NumIncomplete: 3, Failed: []files.FailedFetch{{Attempt: id, Err: errors.New("too large")}}},
+		{Host: "ws02", NumIncomplete: 2, Err: errors.New("no route")},
+	}, syscall.ENOSPC)
+	var got []string
+	for _, line := range f.lines(&rundir.Run{}) {
+		if strings.HasPrefix(line, "outputs of ") {
+			got = append(got, line)
+		}
+	}
+	want := []string{"outputs of 3.1 were not copied from ws01: too large",
+		"outputs of 2 attempts were not copied from ws02: no route"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
