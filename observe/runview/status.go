@@ -45,9 +45,7 @@ type facts struct {
 	trouble    []string // see UselessHosts
 	requests   int      // number of requests that wait for a dispatcher; 0 while there is one
 	standby    string   // see WatchingStandby; "" while somebody dispatches the run
-	// The number of records from which the last three were computed. They are empty while somebody
-	// dispatches the run.
-	records int
+	records    int      // from which missing, left, and trouble, empty while dispatched is set, were computed
 }
 
 // equal reports whether both look the same to an observer.
