@@ -17,6 +17,7 @@ import (
 	"dcs-tui/hosts"
 	wire "dcs-tui/hosts/helper"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -54,8 +55,10 @@ type helper struct {
 	inspectionQueue questionQueue
 	listQueue       questionQueue
 	packQueue       questionQueue
-	packFailed      atomic.Bool // a failure of packing was reported
-	disk            rundir.Disk // for dir
+	packer          *attempts.Packer // owned by the answers of packQueue; nil: see openPacker
+	packReserved    atomic.Bool      // reservePack was called
+	packFailed      atomic.Bool      // a failure of packing was reported
+	disk            rundir.Disk      // for dir
 	// Held to write a tombstone, and shared to read a status file: on a local file system and a
 	// full disk, another goroutine would take a tombstone that is being written for a damaged
 	// claim.

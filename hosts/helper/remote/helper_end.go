@@ -221,11 +221,7 @@ func (h *helper) endRun(pack bool) {
 	for _, step := range []func(){
 		func() { onlyOwn = h.endJobs() },
 		func() { h.dismissSupervisors(onlyOwn) },
-		func() {
-			if pack {
-				h.packRest()
-			}
-		},
+		func() { h.endPacks(pack) },
 		h.removeSpool,
 	} {
 		if h.isShutOut() {

@@ -32,6 +32,7 @@ func (h *helper) launch(m *hosts.Launch) {
 		h.outbox.send(&hosts.Refused{Attempts: ids, Why: "another helper has taken over on this host"})
 		return
 	}
+	h.reservePack()
 	h.extendLease(m.ExpireUptime)
 	refused, held := h.spoolSpecs(m)
 	for _, m := range refused {

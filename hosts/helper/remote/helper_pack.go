@@ -24,28 +24,51 @@ func (h *helper) pack(m *hosts.Pack) {
 	shard, may := jobs.ShardDir(m.Attempts[0].Job), attempts.Among(m.Attempts)
 	h.packQueue.add(shard, 0, func() {
 		if h.ending.Load() {
-			return // packRest follows
+			return // endPacks follows
 		}
-		_, err := h.packer(func(id jobs.AttemptID) bool {
+		p := h.openPacker()
+		p.May = func(id jobs.AttemptID) bool {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			return may(id) && !h.holdsLocked(id) // a copy of its launch may wait in the spool
-		}).Pack(shard)
+		}
+		_, err := p.Pack(shard)
 		h.reportPackTrouble(err)
+		_ = p.Reserve()
 	})
 }
 
-// packRest packs the files of all attempts that have ended here. It first waits for what is being packed
-// now. No process of the run is left that could start an attempt.
-func (h *helper) packRest() {
+// reservePack creates the file for the first pack, before the files of jobs can take the last inode. A
+// successor removes the file of a helper that has died (tempNames.removeDead).
+func (h *helper) reservePack() {
+	if h.dir == h.workDir && h.packReserved.CompareAndSwap(false, true) {
+		h.packQueue.add("", 0, func() { _ = h.openPacker().Reserve() }) // a pack shows the error
+	}
+}
+
+// endPacks removes what is reserved for the next pack. With pack, it first packs the files of all
+// attempts that have ended here. It waits for what is being packed now. No process of the run is left
+// that could start an attempt.
+func (h *helper) endPacks(pack bool) {
+	if h.dir != h.workDir {
+		return
+	}
 	done := make(chan struct{})
-	if h.dir == h.workDir && h.packQueue.add("", 0, func() { h.packAll(); close(done) }) {
+	end := func() {
+		defer close(done)
+		if pack {
+			h.packAll()
+		}
+		_ = h.openPacker().Close()
+	}
+	if h.packQueue.add("", 0, end) {
 		withTimeout(hosts.MaxPackTime+filesTimeout, func() { <-done })
 	}
 }
 
 func (h *helper) packAll() {
-	p := h.packer(func(jobs.AttemptID) bool { return true })
+	p := h.openPacker()
+	p.May = func(jobs.AttemptID) bool { return true }
 	shards, err := p.Shards()
 	end := time.Now().Add(hosts.MaxPackTime)
 	for _, shard := range slices.Backward(shards) { // the newest files are in the last ones
@@ -58,9 +81,13 @@ func (h *helper) packAll() {
 	h.reportPackTrouble(err)
 }
 
-func (h *helper) packer(may func(jobs.AttemptID) bool) *attempts.Packer {
-	return &attempts.Packer{Disk: h.disk, Dir: h.dir, Run: h.config.Run, Host: h.config.Host, May: may,
-		Least: packLeast, Temp: h.config.temps(h.holder()).path}
+// openPacker returns the packer. Only answers of packQueue use it.
+func (h *helper) openPacker() *attempts.Packer {
+	if h.packer == nil {
+		h.packer = &attempts.Packer{Disk: h.disk, Dir: h.dir, Run: h.config.Run, Host: h.config.Host,
+			Least: packLeast, Temp: h.config.temps(h.holder()).path}
+	}
+	return h.packer
 }
 
 func (h *helper) reportPackTrouble(err error) {

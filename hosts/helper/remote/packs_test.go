@@ -153,6 +153,35 @@ func (f *helperProcess) endRunPacking() {
 	must(f.w.t, f.wait())
 }
 
+// TestHostPacksWithoutFreeInode checks that a host packs the files that it keeps although no more files
+// can be created there, and leaves nothing but the pack.
+func TestHostPacksWithoutFreeInode(t *testing.T) {
+	w := newWorld(t)
+	h, _ := w.helperWithoutProcess()
+	h.workDir, h.outbox = h.dir, newOutbox(wire.NewWriter(io.Discard))
+	for i := range 5 {
+		w.sentinel(fmt.Sprintf("%d.1", i+1), "melon1", jobs.Outcome{})
+	}
+	full := false // used in packQueue only
+	h.disk = rundir.WithCalls(h.dir, func(op, path string, do func() error) error {
+		if _, err := os.Lstat(path); full && op == "open" && err != nil {
+			do = func() error { return unix.ENOSPC }
+		}
+		return rundir.Call(op, path, do)
+	})
+	h.reservePack()
+	h.packQueue.add("full", 0, func() { full = true })
+	h.endPacks(true)
+	if plain, packs := plainFiles(t, h.dir); len(plain) != 0 || len(packs) != 1 {
+		t.Errorf("after the end: %v, %v", plain, packs)
+	}
+	names, err := listNames(filepath.Join(h.dir, "attempts"))
+	must(t, err)
+	if i := slices.IndexFunc(names, func(n string) bool { return strings.HasPrefix(n, tempPrefix) }); i >= 0 {
+		t.Errorf("%s is left", names[i])
+	}
+}
+
 // TestHostPacksWhatItKeeps checks that a host which does not see the run directory packs attempts whose
 // outcomes are durable, and at the end of the run all that have ended; that it packs nothing else; and
 // that probes, lists, and readers find what is packed (promises 1 and 2).
