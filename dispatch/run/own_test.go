@@ -56,10 +56,9 @@ func TestUnrecordedAttemptsAreFoundInTheFiles(t *testing.T) {
 	}
 }
 
-// TestNothingRunsTwiceWithAnUnreadablePack checks that after damage to the journal no dispatcher begins
-// while a pack cannot be opened or read, that the error names the pack and what to do, and that there is only
-// a warning if the journal is whole, and nothing once the pack can be read.
-func TestNothingRunsTwiceWithAnUnreadablePack(t *testing.T) {
+// packedAttempt returns a run whose only attempt is in a pack, and the path of its status file.
+func packedAttempt(t *testing.T) (*rundir.Run, string) {
+	t.Helper()
 	run := disktest.NewRun(t)
 	id := jobs.AttemptID{Job: 1, N: 1}
 	path := jobs.AttemptFile(run.Dir, id, jobs.FileStatus)
@@ -70,6 +69,14 @@ func TestNothingRunsTwiceWithAnUnreadablePack(t *testing.T) {
 	if n, err := p.Pack("000"); n != 1 || err != nil {
 		t.Fatalf("packed %d attempts, %v", n, err)
 	}
+	return run, path
+}
+
+// TestNothingRunsTwiceWithAnUnreadablePack checks that after damage to the journal no dispatcher begins
+// while a pack cannot be opened or read, that the error names the pack and what to do, and that there is only
+// a warning if the journal is whole, and nothing once the pack can be read.
+func TestNothingRunsTwiceWithAnUnreadablePack(t *testing.T) {
+	run, path := packedAttempt(t)
 	packs, err := filepath.Glob(filepath.Join(run.Dir, rundir.AttemptsDir, "*"+rundir.PackSuffix))
 	must(t, err)
 	for name, fails := range map[string]struct {
@@ -110,6 +117,29 @@ func TestNothingRunsTwiceWithAnUnreadablePack(t *testing.T) {
 				t.Errorf("with a whole journal: %d warnings, %v", warnings, err)
 			}
 		})
+	}
+}
+
+// TestPacksInAnUnreadableDirectoryCount checks the same for directories that cannot be listed: what is in
+// packs is found without the directory of their attempts, and no dispatcher begins without that of the packs.
+func TestPacksInAnUnreadableDirectoryCount(t *testing.T) {
+	run, path := packedAttempt(t)
+	shard, above := filepath.Dir(path), run.Path(rundir.AttemptsDir)
+	for _, op := range []string{"open", "readdir"} {
+		for _, dir := range []string{shard, above} {
+			run.Disk = rundir.WithCalls(run.Dir, func(o, path string, do func() error) error {
+				if o == op && filepath.Clean(path) == dir {
+					do = func() error { return syscall.EIO }
+				}
+				return rundir.Call(o, path, do)
+			})
+			o := &Owned{Run: run, Table: &jobs.Table{Damaged: true, Epoch: 2, Specs: jobstest.Specs(1)}}
+			must(t, jobs.Fold(o.Table, &jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 1}))
+			found, err := o.foundAttempts(func(string) {})
+			if dir == shard && (len(found) != 1 || err != nil) || dir == above && !errors.Is(err, syscall.EIO) {
+				t.Errorf("%s of %s fails: found %v, %v", op, dir, found, err)
+			}
+		}
 	}
 }
 

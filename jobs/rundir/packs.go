@@ -67,7 +67,8 @@ const maxPacked = 1 << 18
 // damaged. It follows the path.
 var ErrDamagedPack = errors.New("is not a whole archive of dcs-tui")
 
-// ErrUnreadablePack is the error for a pack that cannot be read now, which proves nothing about it.
+// ErrUnreadablePack is the error for a pack, or the directory of packs, that cannot be read now, which
+// proves nothing about it.
 var ErrUnreadablePack = errors.New("a pack cannot be read")
 
 // LacksPack reports whether an error means that files in a pack were missed: it is damaged, or cannot be read.
@@ -115,7 +116,7 @@ func isShardDir(dir string) bool {
 func (d *packDisk) readPacks(shardDir string) error {
 	above, shard := filepath.Split(shardDir)
 	names, err := d.Disk.Names(above)
-	if errors.Is(err, fs.ErrNotExist) {
+	if err = unreadable(err); errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
 	for _, name := range names {
@@ -221,15 +222,21 @@ func (d *packDisk) OpenFile(path string, flag int, perm fs.FileMode) (File, erro
 
 func (d *packDisk) Names(dir string) ([]string, error) {
 	names, err := d.Disk.Names(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) || !isShardDir(dir) {
+	switch {
+	case filepath.Base(dir) == AttemptsDir:
+		return names, unreadable(err) // it holds the packs
+	case !isShardDir(dir):
 		return names, err
 	}
-	perr := d.readPacks(dir)
+	perr := d.readPacks(dir) // even if there is no directory, or if it cannot be read
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	index := d.known[dir]
 	if index == nil {
-		return names, cmp.Or(perr, err) // a damaged pack counts even if there is no directory
+		return names, cmp.Or(perr, err)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
 	}
 	all := make(map[string]bool, len(index.files)+len(names))
 	for _, name := range names {
@@ -238,7 +245,7 @@ func (d *packDisk) Names(dir string) ([]string, error) {
 	for name := range index.files {
 		all[name] = true
 	}
-	return slices.Sorted(maps.Keys(all)), perr
+	return slices.Sorted(maps.Keys(all)), cmp.Or(perr, err)
 }
 
 func (d *packDisk) Stat(path string) (fs.FileInfo, error)  { return d.stat(path, d.Disk.Stat) }
