@@ -307,6 +307,7 @@ func knownVariables(file *syntax.File, spans [][]int) (known map[string]string, 
 		for _, a := range call.Assigns {
 			value := literal(a.Value)
 			isPlain := a.Index == nil && a.Array == nil && !a.Append && isPlainValue(value) &&
+				!ignoresAssignment(a.Name.Value) &&
 				!slices.ContainsFunc(spans, func(s []int) bool {
 					return int(a.Pos().Offset()) <= s[0] && s[1] <= int(a.End().Offset())
 				})
@@ -317,6 +318,12 @@ func knownVariables(file *syntax.File, spans [][]int) (known map[string]string, 
 		}
 	}
 	return known, nil
+}
+
+// ignoresAssignment reports whether a shell may give a variable another value than the assigned one, which
+// may be nothing. The other such variables of bash(1) are numbers and directories.
+func ignoresAssignment(name string) bool {
+	return name == "_" || name == "FUNCNAME" || strings.HasPrefix(name, "BASH")
 }
 
 // isPlainValue reports whether an expansion of a variable with this value is this word, in quotes or not.

@@ -53,7 +53,8 @@ var evaluatedCases = []struct {
 		`X=/dev/null; : ; X=-e; bash $X -c 'echo '{}`, `(X=/dev/null); bash $X -c 'echo '{}`,
 		`X=/dev/null | :; bash $X -c 'echo '{}`,
 		`X=/dev/null & bash $X -c 'echo '{}`, `X=/dev/null bash $X -c 'echo '{}`, `X=x; bash ${X#x} -c 'echo '{}`,
-		`X=/dev/null; unset X; bash $X -c 'echo '{}`,
+		`X=/dev/null; unset X; bash $X -c 'echo '{}`, `_=/dev/null; bash $_ -c 'echo '{}`,
+		`FUNCNAME=/dev/null; bash $FUNCNAME -c 'echo '{}`, `BASH_SOURCE=/dev/null; bash $BASH_SOURCE -c 'echo '{}`,
 	}},
 	{remote, []string{
 		`ssh h : {}`, `ssh h ': '{}`, `ssh -t -p 22 u@h ': '{}`, `ssh h -p 22 : {}`, `ssh h -- : {}`,
