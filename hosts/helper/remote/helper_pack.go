@@ -53,6 +53,10 @@ func (h *helper) endPacks(pack bool) {
 	if h.dir != h.workDir {
 		return
 	}
+	timeout := filesTimeout
+	if pack {
+		timeout += hosts.MaxPackTime
+	}
 	done := make(chan struct{})
 	end := func() {
 		defer close(done)
@@ -62,7 +66,7 @@ func (h *helper) endPacks(pack bool) {
 		_ = h.openPacker().Close()
 	}
 	if h.packQueue.add("", 0, end) {
-		withTimeout(hosts.MaxPackTime+filesTimeout, func() { <-done })
+		withTimeout(timeout, func() { <-done })
 	}
 }
 
