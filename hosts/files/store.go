@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -30,7 +31,7 @@ import (
 //	kept/17/             directory of the last attempt of a job whose files could not be returned
 //
 // Jobs can change all of it. Nothing is written, changed, or removed outside of Dir because of a symbolic link
-// in it.
+// in it, and nothing waits for a pipe in it.
 type Store struct{ Dir string }
 
 func (s Store) path(parts ...string) string {
@@ -47,6 +48,11 @@ func (s Store) in(change func(root *os.Root) error) error {
 	return change(root)
 }
 
+// read reads a small file. It opens only regular files.
+func (s Store) read(name string) ([]byte, error) {
+	return rundir.ReadFile(rundir.WithoutPacks(rundir.Within(s.Dir)), s.path(name))
+}
+
 // Open creates the store if it is missing. If boot differs from that of the last Open, all
 // contents are removed, because those written before a crash may be incomplete.
 func (s Store) Open(boot string) error {
@@ -54,7 +60,7 @@ func (s Store) Open(boot string) error {
 		return err
 	}
 	return s.in(func(root *os.Root) error {
-		was, err := root.ReadFile("boot")
+		was, err := s.read("boot")
 		if err == nil && string(was) == boot {
 			left, err := fs.Glob(root.FS(), tempDir+"/"+tempBlob+"*") // left by an earlier helper
 			for _, name := range left {
@@ -62,7 +68,8 @@ func (s Store) Open(boot string) error {
 			}
 			return err
 		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		isOther := errors.Is(err, rundir.ErrNotRegular) || errors.Is(err, syscall.ELOOP) // a job has put it there
+		if err != nil && !isOther && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		for _, dir := range []string{tempDir, "blobs", "own", "tree"} {
@@ -270,13 +277,13 @@ func (s Store) HasOwn(attempt string) bool {
 func (s Store) sentManifest(attempt string, tree, own bool) (all Manifest, err error) {
 	var names []string
 	if tree {
-		names = append(names, s.path("tree"))
+		names = append(names, "tree")
 	}
 	if own {
-		names = append(names, s.path("own", attempt))
+		names = append(names, filepath.Join("own", attempt))
 	}
 	for _, name := range names {
-		b, err := os.ReadFile(name)
+		b, err := s.read(name)
 		if err != nil {
 			return nil, err
 		}
@@ -378,7 +385,7 @@ func placeFile(root *os.Root, e *Entry, to string, isWritable bool) error {
 	if err != nil {
 		return err
 	}
-	if st.Size() != e.Size || st.ModTime().UnixNano() != e.Mtime {
+	if !st.Mode().IsRegular() || st.Size() != e.Size || st.ModTime().UnixNano() != e.Mtime {
 		root.Remove(blob) // so that it is sent again
 		return fmt.Errorf("a job changed the host's copy of %s", e.Path)
 	}
@@ -397,7 +404,7 @@ func placeFile(root *os.Root, e *Entry, to string, isWritable bool) error {
 }
 
 func copyFile(root *os.Root, from, to string, mode fs.FileMode) error {
-	in, err := root.Open(from)
+	in, err := root.OpenFile(from, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}
@@ -433,7 +440,7 @@ func (s Store) Collect(attempt string, tree, own bool, patterns []string) (n int
 	defer root.Close()
 	var made []string
 	var infos []fs.FileInfo // nil: the file is a symbolic link that cannot be followed
-	err = fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
+	err = fs.WalkDir(rootFS{root}, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || isNeverMoved(path) || !returns.Match(path) ||
 			s.isUnchanged(given[path], root, path, d) {
 			return err
@@ -491,7 +498,7 @@ func (s Store) isUnchanged(e *Entry, root *os.Root, path string, d fs.DirEntry) 
 
 // Returned returns the encoded manifest of the files that an attempt returns.
 func (s Store) Returned(attempt string) ([]byte, error) {
-	return os.ReadFile(s.path("returned", attempt))
+	return s.read(filepath.Join("returned", attempt))
 }
 
 // OpenReturned opens a file in the directory of an attempt. A link does not lead out of it.
@@ -512,7 +519,8 @@ func (s Store) Drop(attempt string) error {
 	})
 }
 
-// RemoveAll removes a tree, also one in which a job has removed permissions.
+// RemoveAll removes a tree, also one in which a job has removed permissions, or which is deeper than the number of
+// files that this process may open.
 func RemoveAll(dir string) error {
 	root, err := os.OpenRoot(filepath.Dir(dir))
 	if err != nil {
@@ -522,19 +530,39 @@ func RemoveAll(dir string) error {
 	return removeAll(root, filepath.Base(dir))
 }
 
+// maxDeep is the depth of a tree that removeAll does not make flatter: os.Root.RemoveAll has a file open for
+// each level.
+const maxDeep = 100
+
 func removeAll(root *os.Root, name string) error {
 	err := root.RemoveAll(name)
 	if err == nil {
 		return nil
 	}
-	fs.WalkDir(root.FS(), name, func(path string, d fs.DirEntry, err error) error {
-		if d != nil && d.IsDir() {
+	for tops := []string{name}; len(tops) > 0; tops = tops[1:] {
+		fs.WalkDir(rootFS{root}, tops[0], func(path string, d fs.DirEntry, err error) error {
+			if d == nil || !d.IsDir() {
+				return nil
+			}
 			root.Chmod(path, 0o700)
-		}
-		return nil
-	})
+			if strings.Count(path[len(tops[0]):], "/") < maxDeep {
+				return nil
+			}
+			top := filepath.Join(name, rand.Text())
+			if root.Rename(path, top) != nil {
+				return nil
+			}
+			tops = append(tops, top)
+			return fs.SkipDir
+		})
+	}
 	return root.RemoveAll(name)
 }
+
+// rootFS is root.FS() with all names that jobs can give to files, not only those in UTF-8.
+type rootFS struct{ root *os.Root }
+
+func (f rootFS) Open(name string) (fs.File, error) { return f.root.Open(name) }
 
 // ErrLeadsOut is the error for a symbolic link that leads out of a job's directory.
 var ErrLeadsOut = errors.New("it is not followed")
