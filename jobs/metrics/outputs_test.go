@@ -91,7 +91,7 @@ func TestMetricsAreReadFromFiles(t *testing.T) {
 	notes := strings.Join(f.Notes, "\n")
 	if !strings.Contains(notes, "out/10.json") && !strings.Contains(notes, "2.1.out") ||
 		!strings.Contains(notes, "what 2 jobs wrote cannot be read: "+cwd+
-			"/out/pipe.json is not a regular file (job 4)") || len(f.Notes) != 2 {
+			"/out/pipe.json is not a regular file (such as job 4)") || len(f.Notes) != 2 {
 		t.Errorf("notes: got %q, want one about the damaged files and one about the pipe", f.Notes)
 	}
 }

@@ -23,17 +23,17 @@ const (
 )
 
 // problemNotes are the formats of the sentences. The arguments are [1] the number of jobs, [2] the
-// text and [3] the number of an example job, [4] the hosts, and [5] the name of the run for the
+// text and [3] the name of an example job, [4] the hosts, and [5] the name of the run for the
 // command line.
 var problemNotes = [numProblemKinds]string{
 	outputOnHostOnly: "what %[1]s printed is only on %[4]s: the metrics are empty; dcs-tui fetch %[5]s copies it",
 	filesOnHostOnly: "files that %[1]s wrote are seen only on %[4]s: metrics from them are empty; " +
 		"--return of run copies such files here",
 	olderThanAttempt: "of %[1]s the file is older than the start of the attempt that counts: " +
-		"another round or job wrote it: %[2]s (job %[3]d)",
-	fileAbsent:   "%[1]s wrote no such file, or it is not visible here: %[2]s (job %[3]d)",
-	outputCutOff: "only the end of what %[1]s wrote is searched, and a metric is not in it (job %[3]d)",
-	unreadable:   "what %[1]s wrote cannot be read: %[2]s (job %[3]d)",
+		"another round or job wrote it: %[2]s (%[3]s)",
+	fileAbsent:   "%[1]s wrote no such file, or it is not visible here: %[2]s (%[3]s)",
+	outputCutOff: "only the end of what %[1]s wrote is searched, and a metric is not in it (%[3]s)",
+	unreadable:   "what %[1]s wrote cannot be read: %[2]s (%[3]s)",
 }
 
 // problems counts what could not be read, with an example of each kind.
@@ -89,7 +89,7 @@ func (t *problems) notes() (notes []string) {
 	names := text.List(slices.Sorted(maps.Keys(t.hosts)), maxNamed)
 	for kind, e := range t.of {
 		if e.Count > 0 {
-			notes = append(notes, fmt.Sprintf(problemNotes[kind], text.Plural(e.Count, "job"), e.Text, e.Job,
+			notes = append(notes, fmt.Sprintf(problemNotes[kind], text.Plural(e.Count, "job"), e.Text, e.Example(),
 				names, t.ref))
 		}
 		if kind != filesOnHostOnly {

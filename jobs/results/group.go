@@ -259,6 +259,14 @@ func (t *Tally) Merge(o *Tally) {
 	t.Count += o.Count
 }
 
+// Example names the job: "job 5" if it is the only one, and "such as job 5" if it is not.
+func (t *Tally) Example() string {
+	if t.Count == 1 {
+		return fmt.Sprintf("job %d", t.Job)
+	}
+	return fmt.Sprintf("such as job %d", t.Job)
+}
+
 // example returns the example in parentheses, to follow a sentence. It returns "" for rows that are
 // not jobs.
 func (t *Tally) example() string {
@@ -266,9 +274,9 @@ func (t *Tally) example() string {
 	case t.Job == 0:
 		return ""
 	case t.Text == "":
-		return fmt.Sprintf(" (job %d)", t.Job)
+		return " (" + t.Example() + ")"
 	}
-	return fmt.Sprintf(" (job %d: %q)", t.Job, text.Clean(t.Text, 40))
+	return fmt.Sprintf(" (%s: %q)", t.Example(), text.Clean(t.Text, 40))
 }
 
 // unusableCells counts the cells of a column that could not be used: empty ones, texts, and numbers

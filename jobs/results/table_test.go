@@ -264,7 +264,7 @@ func TestBestRowIsFound(t *testing.T) {
 	}
 	_, err := s.BestBy(Order{"note", true})
 	if want := `there is no best job: no job that succeeded has a number in note: note of 4 jobs is not a number ` +
-		`and left out (job 1: "a")`; err == nil || err.Error() != want {
+		`and left out (such as job 1: "a")`; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	for _, text := range []string{"acc", "acc:best", ":", ""} {

@@ -62,7 +62,7 @@ func TestUnitsAreNeverMixed(t *testing.T) {
 	same(t, "the bases", strings.Join(notes.Basis, "|"),
 		"t is based on 4 of 6 jobs: 2 not a number|acc is based on 4 of 6 jobs: 2 not a number")
 	same(t, "the notes", strings.Join(notes.Others, "|"),
-		`t of 2 jobs has another unit and is left out (job 1: "3 ms"): most others have the unit s|`+
+		`t of 2 jobs has another unit and is left out (such as job 1: "3 ms"): most others have the unit s|`+
 			`acc of 1 job is not a number and left out (job 2: "~0.5"); --result 'a1=re:~0.5' finds the number|`+
 			`acc of 1 job has another unit and is left out (job 1: "50%"): most others have no unit`)
 	best, err := s.BestBy(Order{"t", false})

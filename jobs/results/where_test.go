@@ -132,8 +132,8 @@ func TestNotesOfWhere(t *testing.T) {
 	s := grid()
 	for text, want := range map[string]string{
 		"acc>0.5 or acc<0": `acc of 1 job is not a number and left out (job 5: "bad")`,
-		"note>1":           `note of 5 jobs is not a number and left out (job 1: "a")`,
-		"C>high":           `C of 7 jobs is a number and left out: it was compared with a text (job 1: "0.1")`,
+		"note>1":           `note of 5 jobs is not a number and left out (such as job 1: "a")`,
+		"C>high":           `C of 7 jobs is a number and left out: it was compared with a text (such as job 1: "0.1")`,
 	} {
 		t.Run(text, func(t *testing.T) {
 			_, notes := where(t, s, text)

@@ -283,9 +283,7 @@ func (s *Table) FormulaWarning() []string {
 			}
 			if n, _ := ParseMetric(v.Text); n.Kind != query.Number {
 				cells++
-				if cells == 1 {
-					first.Add(s.Job(row), v.Text)
-				}
+				first.Add(s.Job(row), v.Text)
 			}
 		}
 	}

@@ -192,7 +192,7 @@ func TestFormulasOfSpreadsheetsAreReported(t *testing.T) {
 	}
 	if got := of("ok", "=1+1", "@x", "-2+3", "\t=1", "+cmd"); len(got) != 1 ||
 		got[0] != `5 texts begin like a formula, which a spreadsheet may execute: `+
-			`import the file as text (job 2: "=1+1")` {
+			`import the file as text (such as job 2: "=1+1")` {
 		t.Errorf("notes on formulas: got %q, want one that counts 5", got)
 	}
 }

@@ -277,7 +277,7 @@ func TestTableSaysWhatIsMissing(t *testing.T) {
 	x, dir, _ := gridRun(t, 2, 2, 1)
 	b := gridBoard(t, x, dir, "acc", "none")
 	tb := tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Rows: 9}})
-	if len(tb.Notes) != 1 || tb.Notes[0] != "4 solved jobs have no none (job 1)" {
+	if len(tb.Notes) != 1 || tb.Notes[0] != "4 solved jobs have no none (such as job 1)" {
 		t.Errorf("notes: got %q, want one about the metric none", tb.Notes)
 	}
 }
