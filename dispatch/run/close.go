@@ -202,7 +202,7 @@ func (r *Run) outcome(finish sched.Finish) *Outcome {
 			r.table.CanceledAll,
 		Deleted:             r.Deleted(),
 		Copied:              r.isCopied,
-		HostsKeepingOutputs: r.hostDirs.numUnshared(r.table.Instances),
+		HostsKeepingOutputs: r.hostDirs.numKeepingOutputs(r.table),
 		Began:               r.began,
 	}
 	if last := r.snapshot.Load(); last != nil {

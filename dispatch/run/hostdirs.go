@@ -68,16 +68,29 @@ func (d *hostDirs) addUnshared(host string) bool {
 	return done
 }
 
-// numUnshared returns the number of hosts that do not share the run directory, without instances
-// that are gone.
-func (d *hostDirs) numUnshared(instances map[string]jobs.Instance) int {
+// hasUnshared reports whether there are hosts that do not share the run directory.
+func (d *hostDirs) hasUnshared() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	n := 0
-	for name := range d.stored {
-		if instances[name].State != jobs.InstanceGone {
-			n++
+	return len(d.stored) > 0
+}
+
+// numKeepingOutputs returns the number of hosts that do not share the run directory and on which
+// attempts have run, without instances that are gone.
+func (d *hostDirs) numKeepingOutputs(t *jobs.Table) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.stored) == 0 {
+		return 0
+	}
+	keeping := map[string]bool{}
+	for j := range t.RowsWithOptions() {
+		for _, a := range j.Attempts {
+			_, unshared := d.stored[a.Host]
+			if unshared && !a.NeverRan() && t.Instances[a.Host].State != jobs.InstanceGone {
+				keeping[a.Host] = true
+			}
 		}
 	}
-	return n
+	return len(keeping)
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/rundir/disktest"
 )
@@ -24,7 +26,7 @@ func (d stuckDisk) OpenFile(path string, flag int, mode os.FileMode) (rundir.Fil
 }
 
 // TestHostDirsDoNotHang checks that a run directory that hangs while a host's directory is recorded
-// does not block num, which a dispatcher calls when it ends. A host that failed has no directory.
+// does not block numKeepingOutputs, which a dispatcher calls when it ends. A host that failed has no directory.
 func TestHostDirsDoNotHang(t *testing.T) {
 	run := disktest.NewRun(t)
 	disk := stuckDisk{run.Disk, make(chan struct{}), make(chan struct{})}
@@ -38,8 +40,15 @@ func TestHostDirsDoNotHang(t *testing.T) {
 		close(done)
 	}()
 	<-disk.asked
-	if n := p.numUnshared(nil); n != 1 {
-		t.Errorf("%d hosts keep their attempts, want 1", n)
+	attempts := []*jobs.Attempt{{Host: "ws01", State: jobs.AttemptExited},
+		{Host: "ws02", State: jobs.AttemptSuperseded}}
+	table := &jobs.Table{Specs: jobstest.Specs(1), Jobs: []jobs.Job{{Attempts: attempts}}}
+	if n := p.numKeepingOutputs(table); n != 0 {
+		t.Errorf("%d hosts keep outputs, want 0: no attempt has run on ws02", n)
+	}
+	attempts[1].State = jobs.AttemptExited
+	if n := p.numKeepingOutputs(table); n != 1 {
+		t.Errorf("%d hosts keep outputs, want 1", n)
 	}
 	close(disk.free)
 	<-done

@@ -79,7 +79,7 @@ const lastReadsDelay = 2 * time.Second
 
 // awaitLastReads waits for lastReadsDelay if there may be such screens.
 func (r *Run) awaitLastReads() {
-	if r.socket == nil || r.socket.NumConnected() == 0 || r.hostDirs.numUnshared(nil) == 0 {
+	if r.socket == nil || r.socket.NumConnected() == 0 || !r.hostDirs.hasUnshared() {
 		return
 	}
 	select {
