@@ -93,7 +93,8 @@ func (m *model) mayRequest(q action.Request) bool {
 
 // actionTarget returns what the effect of an action on the run depends on.
 func (m *model) actionTarget() action.Target {
-	return action.Target{IsDispatched: !m.isUndispatched(), IsFinished: m.snap.NumLeft() == 0 && !m.snap.More}
+	return action.Target{IsDispatched: !m.isUndispatched(), IsFinished: m.snap.NumLeft() == 0 && !m.snap.More &&
+		len(m.snap.MetricsOf) == 0}
 }
 
 // hasEffect reports whether an action may change something, now or at the next resume.

@@ -365,6 +365,9 @@ func (m *model) banner() []string {
 			add(styleWarn, "DRAINING",
 				"nothing more is launched until "+m.keyFor("pause")+" continues: "+m.clean(snap.Draining))
 		}
+		if len(snap.MetricsOf) > 0 && snap.NumLeft() == 0 && !m.isUndispatched() {
+			add(styleWarn, "WAITING", "for metrics of earlier jobs on "+m.clean(text.List(snap.MetricsOf, 5)))
+		}
 		if hosts := snap.Finish.Waiting(); hosts != "" && !m.isUndispatched() {
 			add(styleWarn, "WAITING", "for "+m.clean(hosts))
 		}

@@ -113,6 +113,16 @@ func TestWaitAtTheEndIsShown(t *testing.T) {
 	shows(t, m, "WAITING", "for box7, which packs files")
 }
 
+// TestWaitForMetricsIsShown checks that the screen shows that a run without further jobs waits for
+// metrics, and not that more jobs may come.
+func TestWaitForMetricsIsShown(t *testing.T) {
+	m := newScreenOf(t, Options{Source: sampleWith(func(snap *runview.Snapshot) {
+		snap.Phases = [len(snap.Phases)]int{runview.Succeeded: snap.Total}
+		snap.MetricsOf = []string{"box7", "box8"}
+	})}, 100, 24)
+	shows(t, m, "WAITING", "for metrics of earlier jobs on box7, box8")
+}
+
 // TestKeysAreRemapped checks that a key of the configuration file replaces the keys of its entry, is
 // taken from the entry that had it, and is the one that the footer, the help, and messages name.
 func TestKeysAreRemapped(t *testing.T) {

@@ -60,7 +60,8 @@ type Publisher struct {
 	opts         Options
 	question     atomic.Pointer[live.Question]
 	standby      atomic.Pointer[string]
-	textsChanged chan struct{} // holds a signal when question or standby has changed
+	metricsOf    atomic.Pointer[[]string]
+	textsChanged chan struct{} // holds a signal when question, standby, or metricsOf has changed
 	states       chan shownState
 	mu           sync.Mutex
 	waiting      []chan<- struct{} // calls of Show that wait for the next state; with mu
@@ -95,6 +96,12 @@ func (p *Publisher) SetQuestion(q *live.Question) {
 // SetStandby sets the machines on which a standby dispatcher watches; see live.State.
 func (p *Publisher) SetStandby(machines string) {
 	p.standby.Store(&machines)
+	dispatch.Signal(p.textsChanged)
+}
+
+// SetMetricsOf sets the hosts whose metrics the run waits for before it can end; see live.State.
+func (p *Publisher) SetMetricsOf(hosts []string) {
+	p.metricsOf.Store(&hosts)
 	dispatch.Signal(p.textsChanged)
 }
 
@@ -206,6 +213,9 @@ func (p *Publisher) publish(ctx context.Context) {
 	s.Token, s.Question, s.Durable = p.opts.Token, p.question.Load(), p.opts.Journal.Durable()
 	if machines := p.standby.Load(); machines != nil {
 		s.Standby = *machines
+	}
+	if hosts := p.metricsOf.Load(); hosts != nil && len(*hosts) > 0 {
+		s.MetricsOf, s.More = *hosts, false
 	}
 	if p.opts.Socket != nil {
 		p.opts.Socket.Publish(&s.Durable, s)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -43,7 +44,8 @@ func (s *fakeDispatcher) Signals() dispatch.Signals {
 }
 
 func (s *fakeDispatcher) Live(ctx context.Context) (*live.State, error) {
-	st := &live.State{V: jobs.FormatLive.Version, Run: "r", Epoch: 3, At: time.Now(), Tries: int(s.numLives.Add(1))}
+	st := &live.State{V: jobs.FormatLive.Version, Run: "r", Epoch: 3, At: time.Now(), More: true,
+		Tries: int(s.numLives.Add(1))}
 	if p := s.problem.Load(); p != nil {
 		st.Problem = *p
 	}
@@ -240,6 +242,28 @@ func TestQuestionIsPublishedUntilAnswered(t *testing.T) {
 		wait(time.Second)
 		if q := f.read(t).Question; q != nil {
 			t.Errorf("question %+v after its answer", q)
+		}
+	})
+}
+
+// TestMetricsAreAwaitedWithoutOpenInput checks that while a run waits for metrics at its end, its input
+// does not count as open.
+func TestMetricsAreAwaitedWithoutOpenInput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := start(t)
+		defer f.close(t)
+		wait(time.Second)
+		before := f.read(t)
+		f.SetMetricsOf([]string{"ws01"})
+		wait(time.Second)
+		if s := f.read(t); !before.More || s.More || !slices.Equal(s.MetricsOf, []string{"ws01"}) {
+			t.Errorf("more before: %v, meanwhile: %v, metrics of %q; want true, false, ws01", before.More, s.More,
+				s.MetricsOf)
+		}
+		f.SetMetricsOf(nil)
+		wait(time.Second)
+		if s := f.read(t); !s.More || len(s.MetricsOf) > 0 {
+			t.Errorf("afterwards: more %v, metrics of %q", s.More, s.MetricsOf)
 		}
 	})
 }

@@ -19,6 +19,7 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
@@ -171,6 +172,8 @@ func (r *Run) awaitMetrics(ctx context.Context) {
 		}
 		if !said {
 			said = true
+			r.publisher.SetMetricsOf(names[:min(len(names), live.MaxAwaited)])
+			defer r.publisher.SetMetricsOf(nil)
 			r.printText("waiting for " + text.Shorten(strings.Join(names, ", ")) +
 				": metrics of earlier jobs are not stored yet")
 		}

@@ -75,6 +75,10 @@ func (r *runState) lines(c *console) []string {
 		lines = append(lines, c.Paint(yellow, "waiting     ")+text.Line(s.Awaited.Text),
 			"  "+end+"  ends the wait; the attempts may still run there")
 	}
+	if s := r.State(); dispatched && s != nil && len(s.MetricsOf) > 0 && table.Unfinished() == 0 {
+		lines = append(lines, c.Paint(yellow, "waiting     ")+"for metrics of earlier jobs on "+
+			text.Line(text.List(s.MetricsOf, 5)))
+	}
 	if s := r.State(); dispatched && s != nil && s.Finish.Waiting() != "" {
 		lines = append(lines, c.Paint(yellow, "waiting     ")+"for "+text.Line(s.Finish.Waiting()))
 	}

@@ -36,6 +36,9 @@ type State struct {
 	Durable Durable `json:"durable"`
 
 	More bool `json:"more,omitempty"` // more jobs may come: the input is open
+	// Hosts with metrics of earlier jobs that are not stored yet, at most MaxAwaited. No more jobs
+	// come, but the run does not end before it has asked them, for half a minute at most.
+	MetricsOf []string `json:"metrics_of,omitempty"`
 	// Nothing is launched, for a reason of the dispatcher or a person.
 	Held     bool   `json:"held,omitempty"`
 	Draining string `json:"draining,omitempty"` // why the run drains; "": it does not
@@ -80,7 +83,7 @@ type Await struct {
 	HasLimit bool `json:"has_limit,omitempty"`
 }
 
-// MaxAwaited bounds Await.Hosts and Finish.Hosts.
+// MaxAwaited bounds Await.Hosts, Finish.Hosts, and State.MetricsOf.
 const MaxAwaited = 20
 
 // Durable is how much of the journal is durable and not fenced off. Readers fold no

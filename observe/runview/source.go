@@ -175,8 +175,10 @@ type Snapshot struct {
 	Stuck    string
 	NextSlot *jobs.NextSlot // for jobs that wait for a slot; nil: none does, or there is no dispatcher
 	Awaited  *live.Await    // silent hosts that attempts wait for; nil: none
-	Finish   *live.Finish   // the dispatcher is ending; nil: it continues
-	Question *live.Question
+	// Hosts with metrics for which the run waits before it can end; see live.State.
+	MetricsOf []string
+	Finish    *live.Finish // the dispatcher is ending; nil: it continues
+	Question  *live.Question
 
 	Hosts  []live.Host
 	Jobs   *Page

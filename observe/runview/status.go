@@ -332,7 +332,7 @@ func (v *View) fill(p *Snapshot) {
 	p.Total, p.Phases, p.Sent, p.Stragglers = len(v.rows), v.phases, v.sent, v.stragglers // of the same version
 	if s := v.state; s != nil {
 		p.More, p.Draining, p.Stuck, p.Awaited, p.NextSlot = s.More, s.Draining, s.Stuck, s.Awaited, s.NextSlot
-		p.Finish = s.Finish
+		p.Finish, p.MetricsOf = s.Finish, s.MetricsOf
 		p.Rate, p.Rates, p.ETA, p.Spread = s.Rate, s.Rates, s.ETA, s.Spread
 		p.Run.Standby = s.Standby
 		p.Paused = p.Paused || s.Held && s.Problem != "" // a pause that cannot be recorded
