@@ -19,16 +19,16 @@ func TestStreakCountsJobs(t *testing.T) {
 				q.IsProven(0), q.IsProven(7), streak, proven, provenBut7)
 		}
 	}
-	q.Add(attempt(1), false, true)
-	q.Add(jobs.AttemptID{Job: 1, N: 2}, false, false)
-	q.Add(attempt(2), false, false)
+	q.AddFailure(Failure{ID: attempt(1), IsFast: true})
+	q.AddFailure(Failure{ID: jobs.AttemptID{Job: 1, N: 2}})
+	q.AddFailure(Failure{ID: attempt(2)})
 	want("two jobs have failed", 2, false, false)
 	if n := q.Count(func(f Failure) bool { return f.IsFast }); n != 1 {
 		t.Errorf("%d fast failures, want 1", n)
 	}
-	q.Add(attempt(3), true, false)
+	q.AddSuccess(1, 1)
 	want("a job has succeeded", 0, true, true)
-	q.Add(attempt(7), false, false)
+	q.AddFailure(Failure{ID: attempt(7)})
 	want("job 7 has failed", 1, false, true)
 	if !q.Contradict(7) || q.Contradict(8) || !q.Streak[0].IsContradicted {
 		t.Error("only the failure of job 7 is contradicted")
@@ -38,11 +38,15 @@ func TestStreakCountsJobs(t *testing.T) {
 	}
 	want("job 7 is at fault", 0, true, true)
 	for i := range jobs.ID(2 * maxRemembered) {
-		q.Add(attempt(10+i), false, false)
+		q.AddFailure(Failure{ID: attempt(10 + i), Ended: 50, KnownAt: 50})
 	}
 	if len(q.Streak) != maxRemembered || q.NumStreak != 2*maxRemembered {
 		t.Errorf("%d failures of %d are remembered", len(q.Streak), q.NumStreak)
 	}
+	q.AddSuccess(49, 49)
+	want("a job that had begun before has succeeded", 2*maxRemembered, false, false)
+	q.AddSuccess(49, 50) // its host's clock was set back
+	want("a job that was launched later has succeeded", 0, true, true)
 }
 
 // TestOthersExplainAStreak checks that a streak may be bad luck while jobs fail as often on other
