@@ -176,7 +176,7 @@ dcs-tui help jobs`,
 
 // otherNames are the names that other programs have for our commands.
 var otherNames = map[string][]string{"cancel": {"kill", "stop", "scancel"}, "requeue": {"retry", "rerun"},
-	"runs": {"list", "ls"}, "status": {"ps", "queue", "squeue"}, "submit": {"add", "sbatch"}}
+	"runs": {"list", "ls"}, "status": {"ps", "queue", "squeue"}, "submit": {"add", "sbatch"}, "why": {"explain"}}
 
 // unknownCommand returns an error that suggests similar commands.
 func unknownCommand(cmd *cobra.Command, word string) *text.Error {

@@ -61,6 +61,9 @@ then the path of the run, which all commands accept.`,
 func (a *app) runWithoutCommand(cmd *cobra.Command, args []string) error {
 	for {
 		list, err := rundir.List(rundir.Base)
+		if len(args) > 0 && a.findPage(cmd.Root(), args[0]) != "" {
+			return unknownCommand(cmd, args[0]).WithAdvice("dcs-tui help %s shows the page about it", args[0])
+		}
 		if len(args) > 0 || err != nil {
 			return needsCommand(cmd, args)
 		}
