@@ -94,7 +94,7 @@ dcs-tui hosts list --now ws01 ws02`,
 // listLoad prints the load and the users of each host, in the order of the list.
 func (a *app) listLoad(o *options, list []*hosts.Host) error {
 	found := map[*hosts.Host]*hosts.CheckResult{}
-	err := a.checkHosts(o, list, func(result *hosts.CheckResult) error {
+	err := a.checkHosts(o, list, "", func(result *hosts.CheckResult) error {
 		found[result.Host] = result
 		return nil
 	})

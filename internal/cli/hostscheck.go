@@ -17,6 +17,7 @@ import (
 
 func (a *app) hostsCheckCmd() *cobra.Command {
 	var flags runFlags
+	var cwd string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "check [flags] [HOST...]",
@@ -36,7 +37,7 @@ dcs-tui hosts check --host ada@ws01,ws02:2222`,
 			if err != nil {
 				return err
 			}
-			return a.runHostsCheck(&flags.options, list, asJSON)
+			return a.runHostsCheck(&flags.options, list, cwd, asJSON)
 		},
 	}
 	addHostsFlag(cmd.Flags(), &flags.hosts)
@@ -44,21 +45,26 @@ dcs-tui hosts check --host ada@ws01,ws02:2222`,
 		"check `HOST,...` instead of an inventory; each is [SLOTS/][USER@]HOST[:PORT], or : for this machine")
 	addSSHFlags(cmd.Flags(), &flags.SSHConfig, &flags.AcceptNew)
 	cmd.MarkFlagsMutuallyExclusive("hosts", "host")
+	cmd.Flags().StringVar(&cwd, "cwd", "", "`DIRECTORY` in which jobs will run (default: this one)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per host")
 	return cmd
 }
 
-// checkHosts checks all hosts at once and calls each with every result as it arrives.
-func (a *app) checkHosts(o *options, list []*hosts.Host, each func(*hosts.CheckResult) error) error {
+// checkHosts checks all hosts at once and calls each with every result as it arrives. cwd is the
+// directory of the jobs; "" means the current one, in which runs keep their directories.
+func (a *app) checkHosts(o *options, list []*hosts.Host, cwd string, each func(*hosts.CheckResult) error) error {
 	connector, err := a.connector(o, list, func(string, string) {})
 	if err != nil {
 		return err
 	}
-	cwd, err := workDir("")
+	here, err := workDir("")
 	if err != nil {
 		return err
 	}
-	dir, nonce := hosts.MakeCheckDir(cwd)
+	if cwd, err = workDir(cwd); err != nil {
+		return err
+	}
+	dir, nonce := hosts.MakeCheckDir(here)
 	defer os.RemoveAll(dir)
 	ctx, cancel := context.WithTimeout(context.Background(), hosts.CheckTimeout)
 	defer cancel()
@@ -90,7 +96,7 @@ func (a *app) checkHosts(o *options, list []*hosts.Host, each func(*hosts.CheckR
 	}
 }
 
-func (a *app) runHostsCheck(o *options, list []*hosts.Host, asJSON bool) error {
+func (a *app) runHostsCheck(o *options, list []*hosts.Host, cwd string, asJSON bool) error {
 	width := 0
 	for _, h := range list {
 		width = min(max(width, len(h.Name)), 30)
@@ -106,17 +112,17 @@ func (a *app) runHostsCheck(o *options, list []*hosts.Host, asJSON bool) error {
 			}
 		}
 	}
-	err := a.checkHosts(o, list, func(result *hosts.CheckResult) error {
+	err := a.checkHosts(o, list, cwd, func(result *hosts.CheckResult) error {
 		n++
 		switch {
 		case !result.Usable():
 			problem, advice := problemOf(result)
 			bad = append(bad, runview.HostText{Host: result.Host.Name, Text: problem + "\n" + advice})
 			fingerprints[result.Host.Name] = fingerprintOf(result)
-		case result.Hello.Shared:
-			shared = true
 		case result.Hello.CwdError != "":
 			missing = true
+		case result.Hello.Shared:
+			shared = true
 		default:
 			own = true
 		}
@@ -139,7 +145,7 @@ func (a *app) runHostsCheck(o *options, list []*hosts.Host, asJSON bool) error {
 				"outputs stay on the host, below its work_dir, and are read through the link")
 		}
 		if missing {
-			out.Line("no such directory: jobs cannot run in this directory there, " +
+			out.Line("no such directory: the host lacks the directory of the jobs, " +
 				"so give run --send and --return with their files, or --cwd with a directory that every host has")
 		}
 		if n > 1 {
@@ -201,7 +207,7 @@ func checkJSONOf(result *hosts.CheckResult) *checkJSON {
 		Users: h.Sharing.Text(), Held: h.Owner.Who,
 		Connect: result.Connect.Seconds(), Warnings: append([]string{}, h.Warnings...)}
 	if h.CwdError != "" {
-		j.Warnings = append(j.Warnings, "jobs cannot run in this directory there: "+text.Line(h.CwdError))
+		j.Warnings = append(j.Warnings, "the directory of the jobs cannot be used there: "+text.Line(h.CwdError))
 	}
 	j.Limits = text.Each(h.Limits, hosts.CapacityLimit.String)
 	if b := result.Heartbeat; b != nil {
@@ -270,10 +276,10 @@ func usableLines(out *console, result *hosts.CheckResult, width int) []string {
 		msg += ", disk " + text.Size(b.DiskFree) + " free"
 	}
 	switch {
-	case h.Shared:
-		msg += ", shared directory"
 	case h.CwdError != "":
 		msg += ", no such directory"
+	case h.Shared:
+		msg += ", shared directory"
 	default:
 		msg += ", own directory"
 	}

@@ -71,7 +71,7 @@ func (a *app) runHostsInit(o *initFlags, args []string) error {
 				all = append(all, f.Host)
 			}
 		}
-		err := a.checkHosts(&o.options, all, func(result *hosts.CheckResult) error {
+		err := a.checkHosts(&o.options, all, "", func(result *hosts.CheckResult) error {
 			answers[result.Host.Name] = result
 			return nil
 		})
