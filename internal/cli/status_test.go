@@ -84,8 +84,8 @@ func TestTimeOfARunExtendsToNow(t *testing.T) {
 	table.Specs = []*jobs.Spec{table.Jobs[0].Spec, table.Jobs[1].Spec}
 	table.Counts[jobs.Succeeded], table.Counts[jobs.Running] = 1, 1
 	c := newConsole(os.Stderr)
-	checkContains(t, summaryLines(c, table, true)[0], "2 jobs in 1h 00m:")
-	checkContains(t, summaryLines(c, table, false)[0], "2 jobs in 2.00 s:")
+	checkContains(t, summaryLines(c, table, true)[0], "2 jobs in 1h 00m, first start to now:")
+	checkContains(t, summaryLines(c, table, false)[0], "2 jobs in 2.00 s, first start to last end:")
 }
 
 // TestStateOfEachQueueIsShown checks that the summary shows the state of each of several queues,

@@ -128,6 +128,7 @@ func summaryLines(c *console, table *jobs.Table, dispatched bool) []string {
 		for j := range table.RowsIn(jobs.Running) {
 			if at := runview.OpenAttempt(j).Started; at != 0 {
 				s.First, s.Last = min(cmp.Or(s.First, at), at), max(s.Last, jobs.StampOf(time.Now()))
+				s.UntilNow = true
 			}
 		}
 	}

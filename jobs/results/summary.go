@@ -22,6 +22,7 @@ type Summary struct {
 	Avoided  int // jobs skipped or stopped because one that is no harder had timed out
 
 	First, Last jobs.Stamp    // first start and last end of an attempt, by hosts' clocks; 0: none
+	UntilNow    bool          // set by the caller: jobs run, so Last is the present
 	Busy        time.Duration // run time of all finished attempts
 	Wasted      time.Duration // run time of attempts that did not count
 	CPU         time.Duration

@@ -75,7 +75,7 @@ func TestSummaryOfARun(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", s, want)
 	}
 	same(t, "wall time", s.Wall(), 53*time.Second)
-	const text = `9 jobs in 53.0 s: 2 succeeded, 4 failed, 1 timed out, 1 canceled, 1 queued
+	const text = `9 jobs in 53.0 s, first start to last end: 2 succeeded, 4 failed, 1 timed out, 1 canceled, 1 queued
 run time 28.0 s, CPU time 10.0 s; longest job 1 with 10.0 s, largest job 1 with 2 GiB
 8 attempts in all; 1 job more than once, 1 attempt lost with a host; 3.00 s of known run time did not count
 

@@ -33,7 +33,11 @@ func (s *Summary) Lines(width int) []string {
 func (s *Summary) writeCounts(b *strings.Builder) {
 	b.WriteString(text.Plural(s.Jobs, "job"))
 	if s.First != 0 {
-		fmt.Fprintf(b, " in %s", text.Duration(s.Wall()))
+		until := "last end"
+		if s.UntilNow {
+			until = "now"
+		}
+		fmt.Fprintf(b, " in %s, first start to %s", text.Duration(s.Wall()), until)
 	}
 	if states := StateCounts(s.Counts, s.Sent, !s.Undispatched); len(states) > 0 {
 		b.WriteString(": " + strings.Join(states, ", "))
