@@ -46,7 +46,9 @@ dcs-tui hosts check --host ada@ws01,ws02:2222`,
 	addSSHFlags(cmd.Flags(), &flags.SSHConfig, &flags.AcceptNew)
 	cmd.MarkFlagsMutuallyExclusive("hosts", "host")
 	cmd.Flags().StringVar(&cwd, "cwd", "", "`DIRECTORY` in which jobs will run (default: this one)")
+	endGroup(cmd.Flags(), titleHosts)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per host")
+	endGroup(cmd.Flags(), titleOutput)
 	return cmd
 }
 
