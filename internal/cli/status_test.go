@@ -203,7 +203,7 @@ func TestUselessHostsAreListed(t *testing.T) {
 	}
 	for i := range table.Jobs {
 		if j := &table.Jobs[i]; j.Attempts[0].Host == "ws02" {
-			j.State = jobs.Failed
+			j.State, j.Counted = jobs.Failed, 1
 		}
 	}
 	checkContains(t, uselessHostLines(table, nil)[0],
