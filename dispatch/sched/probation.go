@@ -9,9 +9,9 @@ import (
 )
 
 // probation is what keeps jobs from a host although its link is up: a pause because it refused
-// jobs, a slow start because jobs fail there at once, one after the other, or a probation because
-// jobs fail there that succeed on other hosts. In the last two cases it is on trial: it gets one job
-// at a time, with pauses, until one succeeds.
+// jobs, a slow start because its first jobs failed at once, or a probation because jobs fail there
+// that succeed on other hosts. On a slow start and on probation it gets one job at a time, with
+// pauses, until one succeeds.
 type probation struct {
 	paused bool
 	// When the pause ends, or that of a slow start: jobs that have not failed elsewhere do not go
@@ -22,8 +22,8 @@ type probation struct {
 	returned int // consecutive reports that jobs, which were not withdrawn, will not start
 
 	all           blame.Record  // how jobs of all queues fare there
-	startsSlowly  bool          // jobs have failed at once: its first ones, or all that began lately
-	numSlow       int           // number of pauses of that trial
+	startsSlowly  bool          // its slow start has not ended
+	numSlow       int           // number of pauses of the slow start
 	numProbations int           // consecutive times on probation; 0: it is not
 	since         time.Duration // since when it starts slowly, or is on probation
 	reportedAt    time.Duration // when that was last reported; 0: never
@@ -36,9 +36,6 @@ func (c *Core) countOthers(h *host) { h.probation.others.Update(c.results) }
 
 // isOnTrial reports whether the host gets only one job at a time, until one succeeds.
 func (r *probation) isOnTrial() bool { return r.numProbations > 0 || r.startsSlowly }
-
-// isFailing reports whether a host where jobs have succeeded fails all that begin there now.
-func (r *probation) isFailing() bool { return r.startsSlowly && r.all.Succeeded > 0 }
 
 // isOnProbation reports whether jobs failed on the host that succeeded on others.
 func (h *host) isOnProbation() bool { return h.probation.numProbations > 0 }
@@ -124,11 +121,11 @@ func (c *Core) learnFromOutcome(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs
 }
 
 // addFailure adds a failure of a job by itself.
-func (r *probation) addFailure(f blame.Failure) {
+func (r *probation) addFailure(id jobs.AttemptID, fast bool) {
 	if r.all.NumStreak == 0 {
 		r.others.BeginStreak()
 	}
-	r.all.AddFailure(f)
+	r.all.Add(id, false, fast)
 }
 
 func isFast(f blame.Failure) bool { return f.IsFast }
@@ -151,13 +148,11 @@ func (c *Core) endTrial(h *host, why string) {
 }
 
 // startSlowly makes a host, on which a job has just failed, get one job at a time if its first jobs
-// have all failed at once, or if it was good and all that has begun lately has failed at once while
-// jobs succeed elsewhere. Otherwise, with a failure every few milliseconds, all jobs would have
+// have all failed at once. Otherwise, with a failure every few milliseconds, all jobs would have
 // failed there before the first job on another host has ended.
 func (c *Core) startSlowly(h *host, st *queueStats) {
 	r := &h.probation
-	if r.all.Count(isFast) < minStreak || r.numProbations > 0 ||
-		!r.startsSlowly && r.all.Succeeded > 0 && !(c.isSuspect(h) && c.isTrustedElsewhere(h, st)) {
+	if r.all.Succeeded > 0 || r.all.Count(isFast) < minStreak || r.numProbations > 0 {
 		return
 	}
 	if c.areJobsAtFault(st) {
@@ -169,81 +164,23 @@ func (c *Core) startSlowly(h *host, st *queueStats) {
 		return
 	}
 	if !r.startsSlowly {
-		r.startsSlowly, r.since, r.numSlow = true, c.now.Mono, 0
+		r.startsSlowly, r.since = true, c.now.Mono
 		if r.reportedAt == 0 || c.now.Mono-r.reportedAt >= reportInterval {
 			r.reportedAt, r.isReported = max(1, c.now.Mono), true
-			c.logf(h.spec.Name, 0, "%s gets one job at a time until one succeeds: its %s %d jobs failed at once",
-				h.spec.Name, r.firstOrLast(), r.all.Count(isFast))
+			c.logf(h.spec.Name, 0, "%s gets one job at a time until one succeeds: its first %d jobs failed at once",
+				h.spec.Name, r.all.Count(isFast))
 		}
 		h.withdrawAll()
-		if r.isFailing() {
-			c.uncharge(r.all.Streak, whyUncharged(h))
-		}
 	}
-	c.prolongTrial(h)
-}
-
-// prolongTrial begins the next pause of a host that starts slowly.
-func (c *Core) prolongTrial(h *host) {
-	r := &h.probation
 	if !r.paused && c.now.Mono >= r.until {
 		r.until = c.now.Mono + c.backoff(r.numSlow, shortAway)
 		r.numSlow++
 	}
 }
 
-// firstOrLast returns which jobs have failed at once.
-func (r *probation) firstOrLast() string {
-	if r.all.Succeeded > 0 {
-		return "last"
-	}
-	return "first"
-}
-
-// isSuspect reports whether more jobs have failed on the host, since one began there that succeeded,
-// than is bad luck at the rate at which jobs fail elsewhere.
-func (c *Core) isSuspect(h *host) bool {
-	c.countOthers(h)
-	return h.probation.all.NumStreak > 0 && !h.probation.others.Explain(h.probation.all.NumStreak)
-}
-
-// isTrusted reports whether jobs of a queue have succeeded on the host, and nothing shows that it is
-// bad now.
-func (c *Core) isTrusted(h *host, st *queueStats) bool {
-	q := h.records[st]
-	return q != nil && q.Succeeded > 0 && !h.probation.isOnTrial() && !c.isSuspect(h)
-}
-
-// isTrustedElsewhere reports whether jobs of a queue succeed on another host that takes jobs.
-func (c *Core) isTrustedElsewhere(but *host, st *queueStats) bool {
-	return c.anyHost(func(h *host) bool { return h != but && h.acceptsJobs() && c.isTrusted(h, st) })
-}
-
-// rests reports whether a host that starts slowly gets no jobs of the class now. A host that has
-// never been good is a new chance for those that have failed elsewhere.
-func (c *Core) rests(h *host, cl *class) bool {
-	r := &h.probation
-	return r.startsSlowly && c.now.Mono < r.until && (cl.avoid == nil || r.isFailing())
-}
-
-// isBeingTried reports whether a host on trial has its one job. On a host that was good, jobs that
-// began before do not count, nor do those that have run far longer than those that failed.
-func (c *Core) isBeingTried(h *host) bool {
-	if !h.probation.isFailing() {
-		return h.numOpen > 0
-	}
-	for f := h.newest; f != nil; f = f.prevOnHost {
-		if f.launchedAt >= h.probation.since && !(f.started && f.age(c.now.Mono) >= c.longerThanFailures(f.stats)) {
-			return true
-		}
-	}
-	return false
-}
-
-// longerThanFailures returns the run time beyond which a job of a queue may be one that succeeds.
-func (c *Core) longerThanFailures(st *queueStats) time.Duration {
-	return max(evidenceTime, 2*st.longestFailure)
-}
+// rests reports whether a host that starts slowly gets no jobs now but those that have failed
+// elsewhere, for which it is a new chance.
+func (c *Core) rests(h *host) bool { return h.probation.startsSlowly && c.now.Mono < h.probation.until }
 
 // areJobsAtFault reports whether jobs of a queue fail alike on hosts and none has succeeded anywhere.
 // It returns false while a job runs that may be the first to succeed: the first of its queue on a
@@ -265,7 +202,7 @@ func (c *Core) areJobsAtFault(st *queueStats) bool {
 		answering++
 		age, runs := c.oldestRun(h, st)
 		switch {
-		case q != nil && q.NumStreak > 0 && runs && age >= c.longerThanFailures(st):
+		case q != nil && q.NumStreak > 0 && runs && age >= max(evidenceTime, 2*st.longestFailure):
 			return false
 		case q != nil && q.NumStreak > 0:
 			failing++
@@ -301,14 +238,7 @@ func (c *Core) considerProbation(h *host, failed bool) {
 	c.uncharge(r.all.Streak, whyUncharged(h))
 }
 
-// whyUncharged is the reason why failures on a host are not charged.
+// whyUncharged is the reason why failures on a host that is on probation are not charged.
 func whyUncharged(h *host) string {
-	switch {
-	case h.isOnProbation():
-	case h.probation.all.Succeeded > 0:
-		return "no job that began on " + h.spec.Name + " since has succeeded, and jobs succeed elsewhere"
-	default:
-		return "no job of its queue has succeeded on " + h.spec.Name + ", and jobs succeed elsewhere"
-	}
 	return "jobs fail on " + h.spec.Name + " that succeed on other hosts"
 }

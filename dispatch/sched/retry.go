@@ -51,7 +51,7 @@ func (c *Core) completeFailure(r *jobs.Record, j *jobs.Job, h *host) {
 		}
 	default:
 		r.Next = jobs.Queued
-		r.Reason = whyUncharged(h)
+		r.Reason = "no job of its queue has succeeded on " + r.Host + ", and jobs succeed elsewhere"
 		if o.IsHostFull() {
 			r.Reason = whyHostFull(o)
 		}
@@ -77,7 +77,11 @@ func (c *Core) completeLastTry(r *jobs.Record, j *jobs.Job) {
 // endEvidenceTime fails a job whose verdict waited, unless jobs have succeeded, or still run, on
 // hosts where it has not failed. It reports whether it did.
 func (c *Core) endEvidenceTime(id jobs.ID, j *jobs.Job) bool {
-	n, last := c.numFailures(j), j.CountedAttempt()
+	n := 0
+	for range c.ownFailures(j, 0) {
+		n++
+	}
+	last := j.CountedAttempt()
 	if n < c.maxTries(j) || last == nil || !last.Failed() || last.Charged || c.judge(j, 0) == runElsewhere {
 		return false
 	}

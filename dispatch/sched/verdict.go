@@ -74,9 +74,9 @@ func showsHost(o *jobs.Outcome) bool {
 // command that has started runs again only if people have asked for that.
 func (c *Core) forgives(j *jobs.Job) bool { return c.maxTries(j) > 1 || c.cfg.ForgiveHosts }
 
-// isCharged reports whether a failure uses up a try of the job. It does not if the host is full. Nor
-// does it if another host, where jobs of the queue succeed, can run the job, and none has succeeded
-// on this host, or more have failed there in a row than bad luck explains.
+// isCharged reports whether a failure uses up a try of the job. It does not if the host is full, or
+// if no job of the queue has succeeded on the host and another host, where one has, can run the
+// job.
 func (c *Core) isCharged(h *host, j *jobs.Job, o *jobs.Outcome) bool {
 	switch {
 	case h == nil || !c.forgives(j):
@@ -89,42 +89,16 @@ func (c *Core) isCharged(h *host, j *jobs.Job, o *jobs.Outcome) bool {
 			}
 		}
 		return n >= maxHostFaults*c.maxTries(j)
-	case !showsHost(o):
+	case !showsHost(o), h.recordOf(c.statsOf(j.Spec)).Succeeded > 0 && !h.probation.isOnTrial(), c.isIncriminated(j):
 		return true
 	}
 	st := c.statsOf(j.Spec)
-	wasGood := h.recordOf(st).Succeeded > 0
-	if c.isTrusted(h, st) || !wasGood && c.isIncriminated(j) || !c.mayForgive(j) {
-		return true
-	}
 	for u := range c.untriedHosts(j, h) {
 		if u.records[st].IsProven(0) {
 			return false
 		}
 	}
-	return !wasGood || !c.hasTrustedHost(h, j)
-}
-
-// hasTrustedHost reports whether another host can run the job on which jobs of its queue succeed,
-// even if this one has failed there.
-func (c *Core) hasTrustedHost(but *host, j *jobs.Job) bool {
-	cl := c.newClass(j)
-	c.updateFits(cl)
-	return c.anyHost(func(h *host) bool { return h != but && c.isTrusted(h, cl.stats) && c.canTry(h, cl) })
-}
-
-// mayForgive reports whether the job may fail as often as it has tries left if one failure more is
-// not charged.
-func (c *Core) mayForgive(j *jobs.Job) bool {
-	return c.numFailures(j)+1+c.maxTries(j)-int(j.Failures) <= c.maxFailures(j)
-}
-
-// numFailures returns how often the job has failed by itself in this round.
-func (c *Core) numFailures(j *jobs.Job) (n int) {
-	for range c.ownFailures(j, 0) {
-		n++
-	}
-	return n
+	return true
 }
 
 // untriedHosts yields the hosts that can run the job, where it has not failed in this round, and
@@ -245,7 +219,7 @@ func (c *Core) judge(j *jobs.Job, last int) verdict {
 		age, runs := c.oldestRun(h, st)
 		switch {
 		case !enough, h.isFirstDial(),
-			runs && (age >= c.longerThanFailures(st) || q == nil || q.NumStreak == 0),
+			runs && (age >= max(evidenceTime, 2*st.longestFailure) || q == nil || q.NumStreak == 0),
 			q != nil && q.Succeeded > 0 && (q.NumStreak == 0 || c.now.Mono-q.LastSuccessAt < recently):
 			return runElsewhere
 		case runs:
@@ -284,21 +258,15 @@ func (c *Core) recordFailure(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Ou
 			c.pauseRefusing(h, "a job failed because the disk was full")
 		}
 		return
-	case !showsHost(o): // it shows nothing about the host
-		return
-	case c.isIncriminated(j): // nor does this
-		if h.probation.isFailing() {
-			c.prolongTrial(h)
-		}
+	case !showsHost(o), c.isIncriminated(j): // it shows nothing about the host
 		return
 	}
 	st := c.statsOf(j.Spec)
 	st.longestFailure = max(st.longestFailure, min(o.Elapsed(), c.maxElapsed(j)))
-	f := blame.Failure{ID: id, IsFast: o.Elapsed() < fastFailure, Ended: o.Ended, KnownAt: c.now.Mono}
-	h.recordOf(st).AddFailure(f)
+	h.recordOf(st).Add(id, false, false)
 	st.hasFailed = true
 	c.countOthers(h)
-	h.probation.addFailure(f)
+	h.probation.addFailure(id, o.Elapsed() < fastFailure)
 	c.startSlowly(h, st)
 	c.considerProbation(h, true)
 }
@@ -328,14 +296,9 @@ func (c *Core) recordSuccess(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Ou
 	if h != nil {
 		q := h.recordOf(st)
 		was := slices.Clone(q.Streak)
-		launchedAt := time.Duration(-1) // not known
-		if f := c.inFlight[id]; f != nil {
-			launchedAt = f.launchedAt
-		}
-		isFirst := h.probation.all.Succeeded == 0
-		q.LastSuccessAt = c.now.Mono
-		q.AddSuccess(o.Started, launchedAt)
-		h.probation.all.AddSuccess(o.Started, launchedAt)
+		q.LastGoodStart, q.LastSuccessAt = max(q.LastGoodStart, o.Started), c.now.Mono
+		q.Add(id, true, false)
+		h.probation.all.Add(id, true, false)
 		if h.isOnProbation() {
 			c.uncharge(was, whyUncharged(h))
 		}
@@ -345,9 +308,7 @@ func (c *Core) recordSuccess(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Ou
 				c.allowReturn(f.ID.Job, j)
 			}
 		}
-		if isFirst || h.probation.all.NumStreak < minStreak {
-			c.endTrial(h, "a job has succeeded there")
-		}
+		c.endTrial(h, "a job has succeeded there")
 	}
 	for _, a := range j.Attempts {
 		if o := c.byName[a.Host]; o != nil && o != h && a.Round == j.Round {
@@ -372,19 +333,25 @@ func (c *Core) recordSuccess(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Ou
 func (c *Core) uncharge(failures []blame.Failure, why string) {
 	for _, f := range failures {
 		j, a := c.table.Job(f.ID.Job), c.table.Attempt(f.ID)
-		if a.Charged && a.Round == j.Round && !j.State.Terminal() && c.forgives(j) && c.mayForgive(j) {
+		if a.Charged && a.Round == j.Round && !j.State.Terminal() && c.forgives(j) {
 			c.emit(jobs.Record{Kind: jobs.KindForgiven, Job: f.ID.Job, N: f.ID.N, Host: a.Host, Reason: why})
 		}
 	}
 }
 
-// learnRecords rebuilds the records of the hosts from the table, after a takeover.
+// learnRecords rebuilds the records of the hosts from the table, after a takeover. Failures count
+// for a streak if they ended after the last success there.
 func (c *Core) learnRecords() {
-	type failure struct {
-		q *blame.Record
-		blame.Failure
+	type place struct {
+		h  *host
 		st *queueStats
 	}
+	type failure struct {
+		place
+		id    jobs.AttemptID
+		ended jobs.Stamp
+	}
+	lastSuccess := make(map[place]jobs.Stamp)
 	var failures []failure
 	for j := range c.table.RowsWithOptions() {
 		for _, a := range j.Attempts {
@@ -392,21 +359,22 @@ func (c *Core) learnRecords() {
 			if h == nil || a.State != jobs.AttemptExited || a.Outcome == nil {
 				continue
 			}
-			st := c.statsOf(j.Spec)
+			p := place{h, c.statsOf(j.Spec)}
 			switch {
 			case a.Outcome.OK():
-				h.recordOf(st).AddSuccess(a.Outcome.Started, -1)
+				q := h.recordOf(p.st)
+				q.Succeeded++
+				q.LastGoodStart = max(q.LastGoodStart, a.Outcome.Started)
 				h.probation.all.Succeeded++
-			case a.Failed() && showsHost(a.Outcome):
-				// Attempts that are taken over were launched before.
-				f := blame.Failure{ID: a.ID, Ended: a.Outcome.Ended, KnownAt: c.now.Mono + 1}
-				failures = append(failures, failure{h.recordOf(st), f, st})
+				lastSuccess[p] = max(lastSuccess[p], a.Outcome.Ended)
+			case a.Failed() && showsHost(a.Outcome) && a.Outcome.Ended > lastSuccess[p]:
+				failures = append(failures, failure{p, a.ID, a.Outcome.Ended})
 			}
 		}
 	}
 	for _, f := range failures {
-		if f.Ended > f.q.LastGoodStart {
-			f.q.AddFailure(f.Failure)
+		if f.ended > lastSuccess[f.place] {
+			f.h.recordOf(f.st).Add(f.id, false, false)
 			f.st.hasFailed = true
 		}
 	}

@@ -14,14 +14,10 @@ type lab struct {
 	*stage
 	bad    map[string]bool  // hosts on which every job fails
 	broken map[jobs.ID]bool // jobs that fail everywhere
-	flaky  map[jobs.ID]int  // how often jobs still fail by themselves
-	turns  func()           // called before each time that something ends
 	takes  time.Duration    // run time of a job that succeeds
 	fails  time.Duration    // run time of one that fails
 	ends   map[jobs.AttemptID]time.Duration
 	ran    map[jobs.ID]int // executions of each job
-
-	failing map[jobs.AttemptID]bool // whether an attempt that has begun fails
 }
 
 // play ends running attempts in their time. It returns the time that passed.
@@ -32,9 +28,6 @@ func (l *lab) play(t *testing.T, atMost time.Duration) time.Duration {
 	for l.c.table.Unfinished() > 0 {
 		if l.at-began > atMost {
 			t.Fatalf("%d jobs have not ended after %v", l.c.table.Unfinished(), atMost)
-		}
-		if l.turns != nil {
-			l.turns()
 		}
 		next, ok := l.c.Next()
 		if !ok {
@@ -49,7 +42,7 @@ func (l *lab) play(t *testing.T, atMost time.Duration) time.Duration {
 				}
 				if _, known := l.ends[f.id]; !known && busy < h.slots() {
 					l.ends[f.id] = l.at + l.takes
-					if l.fate(f.id, h.spec.Name) {
+					if l.isBad(f.id.Job, h.spec.Name) {
 						l.ends[f.id] = l.at + l.fails
 					}
 					l.ran[f.id.Job]++
@@ -80,7 +73,7 @@ func (l *lab) play(t *testing.T, atMost time.Duration) time.Duration {
 				}
 				delete(l.ends, f.id)
 				o := jobs.Outcome{Started: wallStart + jobs.Stamp(l.at-l.takes), Ended: wallStart + jobs.Stamp(l.at)}
-				if l.failing[f.id] {
+				if l.isBad(f.id.Job, h.spec.Name) {
 					o.Exit, o.Started = 1, wallStart+jobs.Stamp(l.at-l.fails)
 				}
 				l.ended(h.spec.Name, f.id.String(), o)
@@ -98,19 +91,11 @@ func (l *lab) play(t *testing.T, atMost time.Duration) time.Duration {
 	return l.at - began
 }
 
-// fate decides when an attempt begins whether it fails.
-func (l *lab) fate(id jobs.AttemptID, host string) bool {
-	l.failing[id] = l.bad[host] || l.broken[id.Job] || l.flaky[id.Job] > 0
-	if !l.bad[host] {
-		l.flaky[id.Job]--
-	}
-	return l.failing[id]
-}
+func (l *lab) isBad(id jobs.ID, host string) bool { return l.bad[host] || l.broken[id] }
 
 func newLab(t *testing.T, numJobs int, cfg Config, numBad, numGood, slots int) *lab {
 	var hs []*hosts.Host
-	l := &lab{bad: map[string]bool{}, broken: map[jobs.ID]bool{}, flaky: map[jobs.ID]int{},
-		failing: map[jobs.AttemptID]bool{}}
+	l := &lab{bad: map[string]bool{}, broken: map[jobs.ID]bool{}}
 	for i := range numBad + numGood {
 		h := testHost(fmt.Sprintf("node%d", i+1), slots)
 		hs = append(hs, h)
@@ -216,44 +201,6 @@ func TestHostsThatBecomeBad(t *testing.T) {
 					t.Errorf("job %d: %s", i+1, l.history(jobs.ID(i+1)))
 				}
 			}
-		})
-	}
-}
-
-// TestGoodHostTurnsBad checks that a host that fails everything from some moment on costs jobs no
-// try, not even those that had failed once by themselves before. After a few failures it gets one job
-// at a time, although jobs that began before still succeed there, and its state shows the reason (B2).
-func TestGoodHostTurnsBad(t *testing.T) {
-	for _, takes := range []time.Duration{200 * time.Millisecond, 12 * time.Second} {
-		t.Run(fmt.Sprint(takes), func(t *testing.T) {
-			l := newLab(t, 400, Config{Tries: 2}, 0, 4, 4)
-			l.takes, l.fails = takes, 5*time.Millisecond
-			for id := jobs.ID(1); id <= 400; id += 10 {
-				l.flaky[id] = 1
-			}
-			turnedAt, shown := time.Duration(0), HostView{}
-			l.turns = func() {
-				bad := l.c.Hosts()[2]
-				if bad.Done >= 8 && turnedAt == 0 {
-					l.bad["node3"], turnedAt = true, l.at
-				}
-				if bad.Hold == jobs.HeldOnTrial && shown.Name == "" {
-					shown = bad
-				}
-			}
-			l.play(t, time.Hour)
-			if turnedAt == 0 {
-				t.Fatal("no host turned bad")
-			}
-			for i := range l.c.table.Jobs {
-				if j := &l.c.table.Jobs[i]; j.State != jobs.Succeeded {
-					t.Errorf("job %d: %s", i+1, l.history(jobs.ID(i+1)))
-				}
-			}
-			bad := l.c.Hosts()[2]
-			wantBetween(t, "failures there", bad.Failed, 3, 40)
-			wantContains(t, "reason", shown.Reason, "jobs succeed elsewhere; it gets one job at a time")
-			want(t, "events", l.numEvents("node3 gets one job at a time until one succeeds: its last "), 1)
 		})
 	}
 }

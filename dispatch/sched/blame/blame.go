@@ -20,54 +20,33 @@ type Record struct {
 	// When the attempt that succeeded and started last has started, by the clock of the host.
 	LastGoodStart jobs.Stamp
 	LastSuccessAt time.Duration // Time.Mono of the core
-	// Failures that no success refutes, one for each job; at most maxRemembered.
+	// Failures since the last success, one for each job; at most maxRemembered.
 	Streak    []Failure
-	NumStreak int     // number of failures of the streak, with those that are not remembered
-	newest    Failure // of those that are not remembered
+	NumStreak int // number of failures of the streak, with those that are not remembered
 }
 
 // Failure is a failed attempt.
 type Failure struct {
 	ID             jobs.AttemptID
 	IsFast         bool
-	IsContradicted bool          // the job has succeeded on another host since
-	Ended          jobs.Stamp    // by the clock of the host
-	KnownAt        time.Duration // when the core learned of it, on its monotonic clock
-}
-
-// isRefuted reports whether a success shows that the host has been good since the failure. The
-// successful attempt must have begun after it: one that had begun before shows nothing about what
-// begins now. The clock of the host may have been set back, so the launch counts, too.
-func (f *Failure) isRefuted(started jobs.Stamp, launchedAt time.Duration) bool {
-	return started >= f.Ended || launchedAt >= f.KnownAt
+	IsContradicted bool // the job has succeeded on another host since
 }
 
 const maxRemembered = 100 // number of failures of a streak that are remembered
 
-// AddFailure adds a failure. Several failures of one job count as one, which ended with the last.
-func (q *Record) AddFailure(f Failure) {
-	if i := q.IndexOf(f.ID.Job); i >= 0 {
-		q.Streak[i].Ended, q.Streak[i].KnownAt = f.Ended, f.KnownAt
-		return
+// Add adds an outcome. Several failures of one job count as one.
+func (q *Record) Add(id jobs.AttemptID, ok, fast bool) {
+	switch {
+	case ok:
+		q.Succeeded++
+		q.Streak, q.NumStreak = q.Streak[:0], 0
+	case q.IndexOf(id.Job) >= 0:
+	default:
+		q.NumStreak++
+		if len(q.Streak) < maxRemembered {
+			q.Streak = append(q.Streak, Failure{ID: id, IsFast: fast})
+		}
 	}
-	q.NumStreak++
-	if len(q.Streak) < maxRemembered {
-		q.Streak = append(q.Streak, f)
-	} else {
-		q.newest = f
-	}
-}
-
-// AddSuccess adds the success of an attempt, and ends the part of the streak that it refutes.
-func (q *Record) AddSuccess(started jobs.Stamp, launchedAt time.Duration) {
-	q.Succeeded++
-	q.LastGoodStart = max(q.LastGoodStart, started)
-	others := q.NumStreak - len(q.Streak)
-	if q.newest.isRefuted(started, launchedAt) {
-		others = 0
-	}
-	q.Streak = slices.DeleteFunc(q.Streak, func(f Failure) bool { return f.isRefuted(started, launchedAt) })
-	q.NumStreak = len(q.Streak) + others
 }
 
 // IndexOf returns the index of a job's failure in the streak, or -1.

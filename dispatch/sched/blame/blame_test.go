@@ -19,16 +19,16 @@ func TestStreakCountsJobs(t *testing.T) {
 				q.IsProven(0), q.IsProven(7), streak, proven, provenBut7)
 		}
 	}
-	q.AddFailure(Failure{ID: attempt(1), IsFast: true})
-	q.AddFailure(Failure{ID: jobs.AttemptID{Job: 1, N: 2}})
-	q.AddFailure(Failure{ID: attempt(2)})
+	q.Add(attempt(1), false, true)
+	q.Add(jobs.AttemptID{Job: 1, N: 2}, false, false)
+	q.Add(attempt(2), false, false)
 	want("two jobs have failed", 2, false, false)
 	if n := q.Count(func(f Failure) bool { return f.IsFast }); n != 1 {
 		t.Errorf("%d fast failures, want 1", n)
 	}
-	q.AddSuccess(1, 1)
+	q.Add(attempt(3), true, false)
 	want("a job has succeeded", 0, true, true)
-	q.AddFailure(Failure{ID: attempt(7)})
+	q.Add(attempt(7), false, false)
 	want("job 7 has failed", 1, false, true)
 	if !q.Contradict(7) || q.Contradict(8) || !q.Streak[0].IsContradicted {
 		t.Error("only the failure of job 7 is contradicted")
@@ -38,15 +38,11 @@ func TestStreakCountsJobs(t *testing.T) {
 	}
 	want("job 7 is at fault", 0, true, true)
 	for i := range jobs.ID(2 * maxRemembered) {
-		q.AddFailure(Failure{ID: attempt(10 + i), Ended: 50, KnownAt: 50})
+		q.Add(attempt(10+i), false, false)
 	}
 	if len(q.Streak) != maxRemembered || q.NumStreak != 2*maxRemembered {
 		t.Errorf("%d failures of %d are remembered", len(q.Streak), q.NumStreak)
 	}
-	q.AddSuccess(49, 49)
-	want("a job that had begun before has succeeded", 2*maxRemembered, false, false)
-	q.AddSuccess(49, 50) // its host's clock was set back
-	want("a job that was launched later has succeeded", 0, true, true)
 }
 
 // TestOthersExplainAStreak checks that a streak may be bad luck while jobs fail as often on other
