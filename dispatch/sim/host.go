@@ -223,7 +223,7 @@ func (p *helper) heartbeats(first bool) {
 			case p.isSuperseded():
 				p.leave("another helper has taken over on this host")
 				return
-			case h.fence > p.epoch:
+			case p.newerEpoch(p.epoch) > 0:
 				p.leave("a newer dispatcher owns this run")
 				return
 			case w.now-p.receivedAt > silenceTimeout:

@@ -234,7 +234,7 @@ var mutations = []mutation{
 	{name: "host: the epoch is ignored", file: "dispatch/sim/helper.go", edits: []edit{
 		{"	if p.h.fence > epoch {\n		return p.h.fence\n	}\n	return 0", "	return 0"},
 		{"\tif h.fence > p.epoch {\n\t\tp.newerDispatcher = h.fence\n\t\treturn p\n\t}\n\th.fence = p.epoch\n",
-			"	h.fence = max(h.fence, p.epoch)\n"}}, seeds: 3000},
+			"	h.fence = max(h.fence, p.epoch)\n"}}},
 	{name: "host: the lease is ignored", file: "dispatch/sim/start.go", edits: []edit{
 		{"\t\tif h.uptime() > h.lease {\n\t\t\th.reportLapsed(s.id)\n\t\t\tcontinue\n\t\t}\n", ""},
 		{"	if h.uptime() > r.lease {", "	if false {"}}, seeds: 3000},
