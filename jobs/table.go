@@ -91,7 +91,8 @@ func (j *Job) AppendRecorded(ids []AttemptID) []AttemptID {
 
 // CountedAttempt returns the attempt whose end determined the state of the job, or nil if there is
 // none. It is the attempt of this round whose end was recorded last before the job had its result.
-// That need not be the newest one if several ran at a time. One that was superseded does not count.
+// That need not be the newest one if several ran at a time. One of an earlier round counts if its end
+// gave the job its result. One that was superseded does not count.
 func (j *Job) CountedAttempt() *Attempt {
 	if j.Counted == 0 {
 		return nil

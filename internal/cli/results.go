@@ -500,9 +500,9 @@ func (a *app) writeTable(s *results.Table, flags *resultsFlags, notes results.No
 }
 
 // paramNames returns the names of the parameters of all jobs, also of jobs without a row, so that a
-// table has the same columns from the beginning of a run to its end. areNamed reports whether they do
-// not tell the jobs apart: a job has none, or a name that says more than they do, such as the command of
-// a template of several.
+// table has the same columns from the beginning of a run to its end. areNamed reports whether jobs need
+// their names to be told apart: a job has no parameters, or its name holds more than these, such as the
+// command of a template of several.
 func paramNames(table *jobs.Table) (names []string, areNamed bool) {
 	for s := range table.AllSpecs() {
 		params := s.Params()

@@ -44,8 +44,9 @@ func call(op, path string, do func() error) error {
 // guarded holds the directories of guard.
 var guarded atomic.Pointer[[]string]
 
-// guard makes all calls that change something follow no symbolic link below dir, a directory of ours: a job, or
-// who cleans up, may put one there. dir itself is reached by its path, which the user has chosen.
+// guard makes all later calls on paths below dir follow no symbolic link there. dir is a directory of the
+// program. A job, or whoever cleans up, may have put a link into it. dir itself may be behind links,
+// because the user has chosen its path.
 func guard(dir string) {
 	for was := guarded.Load(); ; was = guarded.Load() {
 		var all []string
@@ -58,8 +59,8 @@ func guard(dir string) {
 	}
 }
 
-// at makes a call on a path that is relative to dirfd or, with unix.AT_FDCWD, as rundir.At does below a guarded
-// directory, the innermost one if there are several.
+// at makes a call on a path that is relative to dirfd. With unix.AT_FDCWD and below a guarded directory, the
+// innermost one if there are several, it makes the call as rundir.At does.
 func at(dirfd int, path string, do func(dirfd int, name string, noFollow int) error) error {
 	root := ""
 	if all := guarded.Load(); all != nil && dirfd == unix.AT_FDCWD {
