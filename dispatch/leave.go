@@ -37,7 +37,7 @@ func (e *engine) leaveHosts() {
 	e.leaving = true
 	e.leaveDeadline = time.Now().Add(e.goodbyeTime())
 	// Children that jobs left behind end with the run, unless jobs still run.
-	clean := e.finish != nil && (e.finish.How == sched.AllDone || e.finish.How == sched.Drained)
+	clean := e.finish != nil && e.finish.How.IsIdle()
 	used := e.usedHosts()
 	for name, a := range e.agents {
 		if !a.enqueue(goodbye{endRun: clean, pack: e.packs(), connectOnce: clean && used[name]}) {

@@ -159,6 +159,7 @@ type FileMark struct {
 const (
 	ClosedDone    = "done"     // every job is terminal
 	ClosedDrained = "drained"  // drained on request, or because of too many failures
+	ClosedReached = "reached"  // halted by the results for which the user gave --halt; jobs may be left
 	ClosedStopped = "stopped"  // stopped on request; attempts may be running
 	ClosedNoHosts = "no_hosts" // no host was usable
 )

@@ -13,6 +13,7 @@ import (
 
 	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/dispatch/sched/halt"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
@@ -31,10 +32,12 @@ const (
 	Stopped   State = "stopped"   // jobs are left, or another dispatcher owns the run
 )
 
-// StateOf returns the state of a run. counts is the result of jobs.Table.Judged. canceled means
-// that a person canceled the whole run, and unread that not all jobs of its input were read and
-// submitted. reached is the result of halt.Rule.IsGoalReached.
-func StateOf(how sched.Finished, counts [jobs.Skipped + 1]int, canceled, unread, reached bool) State {
+// StateOf returns the state of a run whose last dispatcher has ended like this. counts is the result of
+// jobs.Table.Judged. canceled means that a person canceled the whole run, and unread that not all jobs of
+// its input were read and submitted. halts is the --halt of the run. Results count for it if they have
+// ended the dispatcher, or if all jobs have ended. If a person has stopped a run that has reached its goal
+// and was continued, jobs are left as in any other run.
+func StateOf(how sched.Finished, counts [jobs.Skipped + 1]int, canceled, unread bool, halts halt.Rule) State {
 	open := counts[jobs.Queued] + counts[jobs.Running]
 	total := 0
 	for _, n := range counts {
@@ -45,7 +48,7 @@ func StateOf(how sched.Finished, counts [jobs.Skipped + 1]int, canceled, unread,
 		return NoHosts
 	case how == sched.Fenced, counts[jobs.Running] > 0:
 		return Stopped
-	case !canceled && (unread || counts[jobs.Succeeded] < total) && reached:
+	case how == sched.Reached && !canceled:
 		return Reached
 	case open > 0:
 		return Stopped
@@ -55,8 +58,22 @@ func StateOf(how sched.Finished, counts [jobs.Skipped + 1]int, canceled, unread,
 		return Stopped
 	case counts[jobs.Succeeded] == total:
 		return Succeeded
+	case halts.IsGoalReached(counts):
+		return Reached
 	}
 	return Failed
+}
+
+// FinishOf returns how the last dispatcher of a run that nobody dispatches has ended. If it has recorded
+// nothing, because it died, that depends on whether jobs are left.
+func FinishOf(t *jobs.Table) sched.Finish {
+	if how, ok := sched.ParseFinished(t.Closed.How); ok && t.Closed.Epoch == t.Epoch {
+		return sched.Finish{How: how, Why: t.Closed.Reason}
+	}
+	if t.Unfinished() == 0 {
+		return sched.Finish{How: sched.AllDone}
+	}
+	return sched.Finish{How: sched.Stopped}
 }
 
 // Outcome describes how a run has ended.
@@ -209,8 +226,7 @@ func (r *Run) outcome(finish sched.Finish) *Outcome {
 		o.Hosts = last.Hosts
 	}
 	o.SlotTime, o.PeakSlots = r.slotTime.total()
-	counts := r.table.Judged()
-	o.State = StateOf(finish.How, counts, o.Canceled, r.inputUnread, r.opts.Policy.Halt.IsGoalReached(counts))
+	o.State = StateOf(finish.How, r.table.Judged(), o.Canceled, r.inputUnread, r.opts.Policy.Halt)
 	if o.Deleted && finish.How != sched.Fenced {
 		o.State = Stopped // no data is left that shows what happened to the jobs
 	}

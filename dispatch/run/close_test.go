@@ -6,6 +6,7 @@ import (
 
 	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/dispatch/sched/halt"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/jobstest"
 )
@@ -30,7 +31,7 @@ func TestUnsubmittedJobsAreLeft(t *testing.T) {
 		if accepted == 5 {
 			want = Failed
 		}
-		if got := StateOf(sched.Drained, table.Counts, false, false, false); got != want {
+		if got := StateOf(sched.Drained, table.Counts, false, false, halt.Rule{}); got != want {
 			t.Errorf("%d accepted: %s, want %s", accepted, got, want)
 		}
 	}

@@ -43,7 +43,11 @@ func eventsFor(q *action.Request, which []jobs.ID) []Event {
 	case action.RemoveHost:
 		return []Event{ChangeInventory{Host: q.Host, Change: jobs.HostRemoved}}
 	case action.DrainRun:
-		return []Event{Drain{Why: q.Reason(), ByFile: q.ByFile}}
+		cause := DrainAsked
+		if q.ByFile {
+			cause = DrainByFile
+		}
+		return []Event{Drain{Why: q.Reason(), Cause: cause}}
 	case action.StopRun:
 		return []Event{Stop{Why: q.Reason()}}
 	}

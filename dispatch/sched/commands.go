@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"slices"
 	"time"
 
 	"dcs-tui/hosts"
@@ -99,16 +100,27 @@ type Finished uint8
 // The ways to finish. Only AllDone leaves no open job.
 const (
 	AllDone Finished = iota
-	Drained          // asked to drain, or --halt
+	Drained          // asked to drain, or halted by failures
+	Reached          // halted by the results for which the user gave --halt
 	Stopped          // asked to stop; jobs may be running
 	NoHosts          // nothing was possible for Config.GiveUpAfter
 	Fenced           // another dispatcher owns the run now
 )
 
+// IsIdle reports whether no attempt is alive after this end, as far as the core knows.
+func (f Finished) IsIdle() bool { return f == AllDone || f == Drained || f == Reached }
+
 // String returns the name of the way to finish, as in the journal (jobs.ClosedDone …) and in
 // live.json.
-func (f Finished) String() string {
-	return [...]string{jobs.ClosedDone, jobs.ClosedDrained, jobs.ClosedStopped, jobs.ClosedNoHosts, "fenced"}[f]
+func (f Finished) String() string { return finishedNames[f] }
+
+var finishedNames = [...]string{jobs.ClosedDone, jobs.ClosedDrained, jobs.ClosedReached, jobs.ClosedStopped,
+	jobs.ClosedNoHosts, "fenced"}
+
+// ParseFinished returns the way to finish with this name. ok is false if there is none.
+func ParseFinished(name string) (f Finished, ok bool) {
+	i := slices.Index(finishedNames[:], name)
+	return Finished(max(i, 0)), i >= 0
 }
 
 // To returns the host.

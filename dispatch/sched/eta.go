@@ -90,7 +90,7 @@ func (c *Core) remainingWork(now Time) (*forecast.Workload, bool) {
 	like, known := forecast.Pooled(runTimes)
 	guessed, all := 0.0, 0.0
 	for _, st := range c.queues {
-		if c.drainReason != "" { // the rest is left to another dispatcher
+		if c.drain != nil { // the rest is left to another dispatcher
 			st.dist, _, _ = st.distribution(like)
 			continue
 		}

@@ -134,10 +134,21 @@ const (
 // finishes immediately and leaves running jobs running.
 type (
 	Drain struct {
-		Why    string
-		ByFile bool // asked for by a STOP file
+		Why   string
+		Cause DrainCause
 	}
 	Stop struct{ Why string }
+)
+
+// DrainCause is what asked for a Drain.
+type DrainCause uint8
+
+// The causes of a drain.
+const (
+	DrainAsked     DrainCause = iota // a person
+	DrainByFile                      // a STOP file
+	DrainHalted                      // results, as Config.Halt requires
+	DrainNoCommand                   // attempts that did not find their commands
 )
 
 // EndDrain ends a drain that has not finished yet, so launching continues.

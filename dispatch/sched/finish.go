@@ -15,18 +15,17 @@ import (
 
 // lifetime holds the state of the run as a whole, and what ends it.
 type lifetime struct {
-	hasBegun      bool
-	allSubmitted  bool   // no more jobs will be submitted
-	holders       Holder // reasons of the program to launch nothing
-	drainReason   string // why nothing more is launched; "": the run does not drain
-	drainedByFile bool   // a STOP file asked for the drain
-	stopped       bool
-	stopReason    string
-	finished      bool
-	fenced        bool
-	halt          halt.Counter
-	wasNearHalt   bool // isNearHalt returned true after the last event
-	endedRunning  bool // running attempts were ended, as --halt now requires
+	hasBegun     bool
+	allSubmitted bool   // no more jobs will be submitted
+	holders      Holder // reasons of the program to launch nothing
+	drain        *Drain // why nothing more is launched; nil: the run does not drain
+	stopped      bool
+	stopReason   string
+	finished     bool
+	fenced       bool
+	halt         halt.Counter
+	wasNearHalt  bool // isNearHalt returned true after the last event
+	endedRunning bool // running attempts were ended, as --halt now requires
 	// When something was last possible, for Config.GiveUpAfter (see isAnythingPossible).
 	lastPossibleAt time.Duration
 	// Until when the end waits for the fate of lost attempts; 0: the run does not end yet.
@@ -57,7 +56,7 @@ func (c *Core) finishRun() {
 	if left > 0 {
 		c.waitLostUntil = 0
 	}
-	if left > 0 && c.drainReason == "" {
+	if left > 0 && c.drain == nil {
 		c.provisions.endBy = 0
 	}
 	switch {
@@ -70,13 +69,22 @@ func (c *Core) finishRun() {
 			c.emit(jobs.Record{Kind: jobs.KindEnded, Reason: left})
 		}
 		c.finishWith(AllDone, left)
-	case c.drainReason != "" && len(c.inFlight) == 0:
+	case c.drain != nil && len(c.inFlight) == 0:
 		if !c.waitsForInstances() {
-			c.finishWith(Drained, text.Join("; ", c.drainReason, c.instancesLeft()))
+			c.finishWith(c.howDrained(), text.Join("; ", c.drain.Why, c.instancesLeft()))
 		}
 	case !possible && c.isHopeless():
 		c.finishWith(NoHosts, text.Join("; ", c.whyNoHosts(), c.instancesLeft()))
 	}
+}
+
+// howDrained returns how the run finishes when its drain is over. Results that a person has waited for do
+// not make a drain that a person has asked for their success.
+func (c *Core) howDrained() Finished {
+	if c.drain.Cause == DrainHalted && c.halt.Rule.IsGoalReached(c.table.Judged()) {
+		return Reached
+	}
+	return Drained
 }
 
 // waitLostTime is how long the end of a run waits until hosts have reported the fate of lost
@@ -97,7 +105,7 @@ func (c *Core) waitsForLost() bool {
 // IsOutdated reports whether work was added while f waited for the journal. The core returns
 // another Finish when that work is done.
 func (c *Core) IsOutdated(f Finish) bool {
-	return f.How == AllDone && c.drainReason == "" && c.table.Unfinished() > 0
+	return f.How == AllDone && c.drain == nil && c.table.Unfinished() > 0
 }
 
 // finishWith returns a Finish from this Step, unless there was one.
@@ -243,11 +251,11 @@ const haltReason = "the run was halted"
 // checkHalt drains the run when its results halt it (package halt), before the slot of the job that
 // has just ended is used again.
 func (c *Core) checkHalt() {
-	if c.drainReason != "" {
+	if c.drain != nil {
 		return
 	}
 	if why := c.halt.Reached(c.numJobs()); why != "" {
-		Drain{Why: why}.carryOut(c)
+		Drain{Why: why, Cause: DrainHalted}.carryOut(c)
 		c.endedRunning = c.halt.Rule.Now
 		if c.endedRunning {
 			for h := range c.everyHost() {
@@ -257,7 +265,7 @@ func (c *Core) checkHalt() {
 		return
 	}
 	if why := c.halt.NoCommand(c.takers()); why != "" {
-		Drain{Why: why}.carryOut(c)
+		Drain{Why: why, Cause: DrainNoCommand}.carryOut(c)
 		return
 	}
 	was := c.wasNearHalt
@@ -285,7 +293,7 @@ func (c *Core) takers() iter.Seq[string] {
 // because they would start the next job before that result arrives here. With --buffer they get
 // them nevertheless.
 func (c *Core) isNearHalt() bool {
-	return c.cfg.Buffer == 0 && c.drainReason == "" && c.halt.IsNear(c.numJobs())
+	return c.cfg.Buffer == 0 && c.drain == nil && c.halt.IsNear(c.numJobs())
 }
 
 // numJobs returns the number of jobs of the run, or 0 while more may be submitted.
@@ -299,13 +307,14 @@ func (c *Core) numJobs() int {
 // carryOut stops launching until an EndDrain, and withdraws buffered jobs.
 func (e Drain) carryOut(c *Core) (refused string) {
 	switch {
-	case c.drainReason != "":
-		return "the run drains already: " + c.drainReason
+	case c.drain != nil:
+		return "the run drains already: " + c.drain.Why
 	case c.stopped:
 		return whyStoppedAlready
 	}
-	c.drainReason, c.drainedByFile = cmp.Or(e.Why, "asked to drain"), e.ByFile
-	c.logf("", 0, "draining: %s", c.drainReason)
+	e.Why = cmp.Or(e.Why, "asked to drain")
+	c.drain = &e
+	c.logf("", 0, "draining: %s", e.Why)
 	for h := range c.everyHost() {
 		h.withdrawAll()
 	}
@@ -324,12 +333,12 @@ const (
 // from zero again; otherwise the run would drain again at once.
 func (e EndDrain) carryOut(c *Core) (refused string) {
 	switch {
-	case c.drainReason == "" || e.OnlyByFile && !c.drainedByFile:
+	case c.drain == nil || e.OnlyByFile && c.drain.Cause != DrainByFile:
 		return whyNotPaused
 	case c.finished || c.stopped:
 		return whyDrainOver
 	}
-	c.drainReason, c.wasNearHalt, c.endedRunning = "", false, false
+	c.drain, c.wasNearHalt, c.endedRunning = nil, false, false
 	c.halt.Restart()
 	c.logf("", 0, "launching continues: %s", cmp.Or(e.Why, "asked to continue"))
 	return ""

@@ -237,7 +237,7 @@ func (e HostInspected) about() string     { return e.Msg.Host }
 
 // checkPolicyInputs touches all hosts if what their policies depend on has changed.
 func (c *Core) checkPolicyInputs() {
-	is := policyInputs{isPaused: c.Paused(), isDraining: c.drainReason != "", isClosed: c.isLaunchingClosed(),
+	is := policyInputs{isPaused: c.Paused(), isDraining: c.drain != nil, isClosed: c.isLaunchingClosed(),
 		isOver: c.stopped || c.fenced, numHosts: len(c.hosts)}
 	if c.cfg.RunShare > 0 {
 		is.readyPerHost = min(c.readyPerHost(), jobs.MaxSlots)

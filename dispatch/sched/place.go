@@ -85,7 +85,7 @@ func (c *Core) hasLaunchedMost() bool { return c.numLaunched >= c.cfg.MaxLaunche
 
 // isLaunchingClosed reports whether nothing more may be launched.
 func (c *Core) isLaunchingClosed() bool {
-	return c.Paused() || c.drainReason != "" || c.stopped || c.fenced || c.finished || c.reconcileUntil > 0 ||
+	return c.Paused() || c.drain != nil || c.stopped || c.fenced || c.finished || c.reconcileUntil > 0 ||
 		len(c.requests) > 0 || c.hardness.IsPending()
 }
 

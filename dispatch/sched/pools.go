@@ -219,7 +219,7 @@ func (c *Core) poolTime(now Time) float64 {
 		}
 	}
 	for _, cl := range c.queue.list {
-		if c.drainReason != "" {
+		if c.drain != nil {
 			break
 		}
 		for p, n := range c.poolUse(cl.spec) {

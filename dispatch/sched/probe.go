@@ -108,7 +108,7 @@ func (c *Core) handleProbed(h *host, p *hosts.ProbedJob) {
 		} else {
 			f.isAlive = h.linked
 			c.killIfNotNeeded(f)
-			if h.isDrained() || h.removed || h.nextSpec != nil || h.isQuiet || c.drainReason != "" {
+			if h.isDrained() || h.removed || h.nextSpec != nil || h.isQuiet || c.drain != nil {
 				h.withdraw(f)
 			}
 		}

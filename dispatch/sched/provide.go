@@ -211,7 +211,7 @@ func (in *instance) linkReason() string {
 
 // isOver reports whether instances are of no more use, because no job is queued or runs.
 func (c *Core) isOver() bool {
-	return c.drainReason != "" || c.hasNoWaitingJob() && c.table.Counts[jobs.Running] == 0
+	return c.drain != nil || c.hasNoWaitingJob() && c.table.Counts[jobs.Running] == 0
 }
 
 // isKept reports whether an instance is one of those that its provider keeps while the run lasts.
@@ -249,7 +249,7 @@ func (c *Core) hasNoWorkFor(p *provider) bool {
 
 // hasNoWaitingJob reports whether no job waits for a host that does not exist yet.
 func (c *Core) hasNoWaitingJob() bool {
-	return c.drainReason != "" || c.allSubmitted && c.table.Counts[jobs.Queued] == 0
+	return c.drain != nil || c.allSubmitted && c.table.Counts[jobs.Queued] == 0
 }
 
 // requestInstanceList requests the list of a provider when it is needed.

@@ -61,8 +61,8 @@ func TestRequestIsCarriedOutOnce(t *testing.T) {
 			s.wantState(id, state)
 		}
 	}
-	if s.job(2).Round != 2 || s.job(4).Priority != -3 || s.c.drainReason == "" {
-		t.Errorf("round %d, priority %d, drain %q", s.job(2).Round, s.job(4).Priority, s.c.drainReason)
+	if s.job(2).Round != 2 || s.job(4).Priority != -3 || s.c.WhyDraining() == "" {
+		t.Errorf("round %d, priority %d, drain %q", s.job(2).Round, s.job(4).Priority, s.c.WhyDraining())
 	}
 	s.step(Request{Name: "all", Do: []Event{Cancel{All: true}}})
 	want(t, "all", s.requestRecords(), "all: 6 done, 0 left") // including the jobs in a new round

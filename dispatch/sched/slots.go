@@ -128,7 +128,7 @@ func (c *Core) updateLimits() {
 		if alone && h.numSpecial > 0 {
 			n = max(n, h.occupiedSlots) // jobs that the empty machine was given may run
 		}
-		if c.Paused() || c.drainReason != "" || !h.acceptsJobs() {
+		if c.Paused() || c.drain != nil || !h.acceptsJobs() {
 			n = 0
 		}
 		hasFallen := n < h.limit

@@ -141,7 +141,7 @@ func TestLaunchingContinuesAfterADrain(t *testing.T) {
 	want(t, "reason of the drain", s.c.WhyDraining(), "asked")
 	s.step(EndDrain{Why: "asked for by ada"})
 	wantContains(t, "launched", launchedOn(s.ended("a", "1.1", succeeded), "a"), "2.1")
-	s.step(Drain{Why: "asked", ByFile: true})
+	s.step(Drain{Why: "asked", Cause: DrainByFile})
 	s.step(EndDrain{OnlyByFile: true})
 	want(t, "reason of the drain by a file", s.c.WhyDraining(), "")
 	s.step(Drain{Why: "asked"})
@@ -206,7 +206,7 @@ func TestHaltNowKillsRunningAttempts(t *testing.T) {
 	s.ended("a", "3.1", jobs.Outcome{Signal: "SIGTERM", Stopped: true})
 	s.ended("a", "2.1", jobs.Outcome{Signal: "SIGTERM", Stopped: true})
 	s.wantState(2, jobs.Queued)
-	want(t, "finish", s.finishText(), "drained")
+	want(t, "finish", s.finishText(), "reached")
 }
 
 // TestCommandsThatAreNotFoundHalt checks that a run drains after the first jobs if their command was
@@ -217,7 +217,7 @@ func TestCommandsThatAreNotFoundHalt(t *testing.T) {
 		cfg.Tries = 1
 		s = stageWithJobs(t, 60, cfg, testHost("a", 1), testHost("b", 1))
 		s.endFirst("a", first)
-		for ended = 1; ended < 30 && s.c.drainReason == ""; ended++ {
+		for ended = 1; ended < 30 && s.c.WhyDraining() == ""; ended++ {
 			if ended == 20 && second == "b" {
 				s.endFirst("b", notFound)
 				continue
@@ -228,12 +228,12 @@ func TestCommandsThatAreNotFoundHalt(t *testing.T) {
 	}
 	s, ended := run(Config{}, "b", notFound)
 	want(t, "ended before it drains", ended, 21)
-	want(t, "reason", s.c.drainReason,
+	want(t, "reason", s.c.WhyDraining(),
 		"the first 10 jobs exited with 126 or 127: their command was not found or cannot be run (sh: 1: sim: "+
 			"not found)")
 	s.step(EndDrain{})
 	s.endFirst("a", notFound)
-	want(t, "reason after a person continued", s.c.drainReason, "")
+	want(t, "reason after a person continued", s.c.WhyDraining(), "")
 	for name, c := range map[string]struct {
 		cfg    Config
 		second string
@@ -244,7 +244,7 @@ func TestCommandsThatAreNotFoundHalt(t *testing.T) {
 		"a job found its own": {Config{}, "b", exit1},
 	} {
 		s, _ := run(c.cfg, c.second, c.first)
-		want(t, name, s.c.drainReason, "")
+		want(t, name, s.c.WhyDraining(), "")
 	}
 }
 
@@ -259,55 +259,73 @@ func TestCommandsMayBeFoundOnAHostThatConnects(t *testing.T) {
 		for range 20 {
 			s.endFirst("a", notFound)
 		}
-		want(t, "reason while b connects", s.c.drainReason, "")
+		want(t, "reason while b connects", s.c.WhyDraining(), "")
 		return s
 	}
 	s := begin()
 	s.step(HostUp{Host: "b", Hello: &hosts.Hello{Cores: 2, Slots: 1, MemBytes: 16 << 30}})
 	s.endFirst("a", notFound)
-	want(t, "reason before the first heartbeat of b", s.c.drainReason, "")
+	want(t, "reason before the first heartbeat of b", s.c.WhyDraining(), "")
 	s.heartbeat("b", hosts.Heartbeat{})
 	s.endFirst("b", notFound)
-	wantContains(t, "reason after a job on b", s.c.drainReason, "the first 10 jobs")
+	wantContains(t, "reason after a job on b", s.c.WhyDraining(), "the first 10 jobs")
 	s = begin()
 	s.step(HostDown{"b", errRefused})
-	wantContains(t, "reason if b is not reached", s.c.drainReason, "the first 10 jobs")
+	wantContains(t, "reason if b is not reached", s.c.WhyDraining(), "the first 10 jobs")
 }
 
 // TestHaltStopsLaunching checks that launching stops after the given number or share of failures,
-// successes, or ends.
+// successes, or ends, and that the run has then reached its goal unless failures have ended it.
 func TestHaltStopsLaunching(t *testing.T) {
 	for _, tt := range []struct {
 		cfg  Config
 		fail func(i int) bool
 		want int // jobs ended when it drains; 0 means never
+		how  Finished
 	}{
-		{Config{Halt: halt.Rule{Jobs: 3}}, func(i int) bool { return i%2 == 1 }, 5},
-		{Config{Halt: halt.Rule{Percent: 20}}, func(i int) bool { return i > 3 }, 8},
-		{Config{Halt: halt.Rule{Percent: 50}}, func(i int) bool { return i%3 == 0 }, 0},
-		{Config{Halt: halt.Rule{Jobs: 30}}, func(i int) bool { return true }, 0},
-		{Config{Halt: halt.Rule{Of: halt.Successes, Jobs: 2}}, func(i int) bool { return i != 4 && i != 7 }, 7},
-		{Config{Halt: halt.Rule{Of: halt.Successes, Percent: 20}}, func(i int) bool { return i < 11 }, 15},
-		{Config{Halt: halt.Rule{Of: halt.All, Jobs: 6}}, func(i int) bool { return i%2 == 1 }, 6},
+		{Config{Halt: halt.Rule{Jobs: 3}}, func(i int) bool { return i%2 == 1 }, 5, Drained},
+		{Config{Halt: halt.Rule{Percent: 20}}, func(i int) bool { return i > 3 }, 8, Drained},
+		{Config{Halt: halt.Rule{Percent: 50}}, func(i int) bool { return i%3 == 0 }, 0, 0},
+		{Config{Halt: halt.Rule{Jobs: 30}}, func(i int) bool { return true }, 0, 0},
+		{Config{Halt: halt.Rule{Of: halt.Successes, Jobs: 2}}, func(i int) bool { return i != 4 && i != 7 }, 7,
+			Reached},
+		{Config{Halt: halt.Rule{Of: halt.Successes, Percent: 20}}, func(i int) bool { return i < 11 }, 15, Reached},
+		{Config{Halt: halt.Rule{Of: halt.All, Jobs: 6}}, func(i int) bool { return i%2 == 1 }, 6, Drained},
+		{Config{Halt: halt.Rule{Of: halt.All, Jobs: 6}}, func(i int) bool { return false }, 6, Reached},
 	} {
 		tt.cfg.Tries = 1
 		s := stageWithJobs(t, 25, tt.cfg, testHost("a", 1))
 		ended := 0
-		for ; ended < 25 && s.c.drainReason == ""; ended++ {
+		for ; ended < 25 && s.c.WhyDraining() == ""; ended++ {
 			o := succeeded
 			if tt.fail(ended + 1) {
 				o = exit1
 			}
 			s.ended("a", fmt.Sprintf("%d.1", ended+1), o)
 		}
-		if s.c.drainReason == "" {
+		if s.c.WhyDraining() == "" {
 			want(t, fmt.Sprintf("%+v: jobs when it drains, which it does not do", tt.cfg), 0, tt.want)
 			continue
 		}
 		want(t, fmt.Sprintf("%+v: jobs when it drains", tt.cfg), ended, tt.want)
 		s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: s.attemptsOn("a")}})
-		want(t, "finish", s.finishText(), "drained")
+		want(t, fmt.Sprintf("%+v: finish", tt.cfg), s.finishText(), tt.how.String())
 	}
+}
+
+// TestAPersonsDrainReachesNoGoal checks that a run that has reached the goal of --halt, and that a person
+// has continued, finishes as drained when a person drains it, although its results are still enough.
+func TestAPersonsDrainReachesNoGoal(t *testing.T) {
+	s := stageWithJobs(t, 20, Config{Halt: halt.Rule{Of: halt.Successes, Jobs: 1}}, testHost("a", 2))
+	s.started("a", "1.1 2.1")
+	s.ended("a", "1.1", succeeded)
+	want(t, "cause", s.c.drain.Cause, DrainHalted)
+	s.step(EndDrain{Why: "asked for by ada"})
+	s.step(Drain{Why: "Ctrl-C"})
+	s.ended("a", "2.1", succeeded)
+	s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: s.attemptsOn("a")}})
+	want(t, "finish", s.finishText(), "drained")
+	want(t, "reason", s.finish.Why, "Ctrl-C")
 }
 
 // TestAcknowledgmentIsRecordedOnce checks that an acknowledgment is recorded once, and only for

@@ -144,7 +144,7 @@ func (c *Core) canTry(h *host, cl *class) bool {
 		return true
 	case h.hold != jobs.NotHeld || h.slots() == 0:
 		return false
-	case h.numOpen > 0 || h.probation.paused || c.Paused() || c.drainReason != "" || h.limit == 0:
+	case h.numOpen > 0 || h.probation.paused || c.Paused() || c.drain != nil || h.limit == 0:
 		return true
 	}
 	_, why := c.spaceOn(h, cl)

@@ -117,8 +117,8 @@ func (c *Core) whyReady(j *jobs.Job) string {
 	switch {
 	case c.Paused():
 		return "launching is paused"
-	case c.drainReason != "":
-		return "nothing more is launched (" + c.drainReason + ")"
+	case c.drain != nil:
+		return "nothing more is launched (" + c.drain.Why + ")"
 	case c.stopped || c.fenced || c.finished:
 		return "this dispatcher has stopped"
 	case c.reconcileUntil > 0 && !c.table.Damaged:
@@ -241,7 +241,12 @@ func (c *Core) Paused() bool { return c.table.Paused || c.holders != 0 }
 
 // WhyDraining returns why nothing more is launched until a person continues, or "" if the run does
 // not drain.
-func (c *Core) WhyDraining() string { return c.drainReason }
+func (c *Core) WhyDraining() string {
+	if c.drain == nil {
+		return ""
+	}
+	return c.drain.Why
+}
 
 // RunningView is a copy of data about open attempts that is not in the table.
 type RunningView struct {

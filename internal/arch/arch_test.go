@@ -172,6 +172,7 @@ var allowedImports = map[string][]string{
 		"dispatch/inbox",
 		"dispatch/publish",
 		"dispatch/sched",
+		"dispatch/sched/halt",
 		"dispatch/socket",
 		"hosts",
 		"internal/account",

@@ -30,7 +30,7 @@ var textFields = []string{
 	"observe/runview.HostEvent.Text",
 	"observe/runview.Detail.Why", "observe/ask.Trace.Why", "jobs/action.Request.Why", "jobs/rundir.Input.Fault",
 	"dispatch.Notice.Text", "dispatch/sched.linkState.reason",
-	"dispatch/sched.linkState.ineligible", "dispatch/sched.lifetime.drainReason", "dispatch/sched.lifetime.stopReason",
+	"dispatch/sched.linkState.ineligible", "dispatch/sched.lifetime.stopReason",
 	"dispatch/sched.instance.why", "dispatch/sched.Drain.Why", "dispatch/sched.Cancel.Why",
 	"dispatch/sched.EndDrain.Why", "dispatch/sched.Finish.Why", "hosts.Refused.Why", "hosts.Trouble.Text",
 	"hosts.ProbedJob.Why", "hosts.Withdrawn.Why", "hosts/helper/remote.report.Why", "internal/cli.hostStatus.Last",

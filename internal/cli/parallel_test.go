@@ -130,10 +130,13 @@ func haltOf(rule halt.Rule, exits []string) string {
 		}
 	}
 	how := sched.Drained
-	if counts[jobs.Queued] == 0 {
+	switch {
+	case counts[jobs.Queued] == 0:
 		how = sched.AllDone
+	case rule.IsGoalReached(counts):
+		how = sched.Reached
 	}
-	code := exitCode(run.StateOf(how, counts, false, false, rule.IsGoalReached(counts)))
+	code := exitCode(run.StateOf(how, counts, false, false, rule))
 	return fmt.Sprintf("%d started, success: %v", started, code == exitOK)
 }
 

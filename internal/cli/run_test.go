@@ -12,6 +12,7 @@ import (
 	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/run"
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/dispatch/sched/halt"
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
@@ -133,7 +134,7 @@ func TestReportOfAnOvertakenDispatcher(t *testing.T) {
 	a.con = consoleTo(new(bytes.Buffer))
 	finish := sched.Finish{How: sched.Fenced, Why: "another dispatcher has taken this run over (epoch 2)"}
 	s := &summary{app: a, flags: new(runFlags),
-		Outcome: &run.Outcome{State: run.StateOf(finish.How, table.Counts, false, false, false),
+		Outcome: &run.Outcome{State: run.StateOf(finish.How, table.Counts, false, false, halt.Rule{}),
 			Run: disktest.NewRun(t), Table: table, Finish: finish}}
 	code := s.exitCode()
 	text := strings.Join(s.lines(code), "\n")

@@ -129,19 +129,23 @@ func TestExitCodes(t *testing.T) {
 		{"canceled", sched.AllDone, no, gone, true, false, exitCanceled},
 		{"canceled, and stopped before it was done", sched.Stopped, no, running, true, false, exitLeft},
 		{"canceled by somebody else before", sched.AllDone, no, gone, false, false, exitFailed},
-		{"enough successes", sched.Drained, one, open, false, false, exitOK},
-		{"enough successes, and the rest not read", sched.Drained, one, good, false, true, exitOK},
+		{"enough successes", sched.Reached, one, open, false, false, exitOK},
+		{"enough successes, and the rest not read", sched.Reached, one, good, false, true, exitOK},
+		{"enough successes, continued, and drained by a person", sched.Drained, one, open, false, false, exitLeft},
+		{"enough successes, continued, and stopped by a person", sched.Stopped, one, open, false, false, exitLeft},
+		{"enough successes, and canceled", sched.Reached, one, counts{jobs.Succeeded: 1, jobs.Canceled: 1}, true, false,
+			exitCanceled},
 		{"enough successes, besides a failure", sched.AllDone, one, bad, false, false, exitOK},
 		{"not enough successes", sched.AllDone, halt.Rule{Of: halt.Successes, Jobs: 4}, bad, false, false, exitFailed},
 		{"enough successes, but jobs run on", sched.Stopped, one, counts{jobs.Succeeded: 1, jobs.Running: 1}, false,
 			false, exitLeft},
-		{"half of the jobs ended without a failure", sched.Drained, half, open, false, false, exitOK},
+		{"half of the jobs ended without a failure", sched.Reached, half, open, false, false, exitOK},
 		{"half of the jobs ended with a failure", sched.Drained, half, counts{jobs.Failed: 1, jobs.Succeeded: 1,
 			jobs.Queued: 2}, false, false, exitLeft},
 		{"too many failures", sched.Drained, halt.Rule{Jobs: 1}, counts{jobs.Failed: 1, jobs.Queued: 1}, false, false,
 			exitLeft},
 	} {
-		same(t, test.name, exitCode(runner.StateOf(test.how, test.counts, test.canceled, test.more,
-			test.rule.IsGoalReached(test.counts))), test.want)
+		state := runner.StateOf(test.how, test.counts, test.canceled, test.more, test.rule)
+		same(t, test.name, exitCode(state), test.want)
 	}
 }

@@ -105,7 +105,7 @@ func (s *summary) headline(code int) string {
 		}
 	case s.State == run.Reached:
 		color, mark, msg = green, s.app.con.Glyph("✓", "+"), "ended as --halt asks"
-		if s.Finish.How == sched.Drained {
+		if s.Finish.How == sched.Reached {
 			msg += " (" + s.Finish.Why + ")"
 		}
 	case code == exitOK:
@@ -403,10 +403,12 @@ func (a *app) reportLeft(screen *runScreen, last *runview.Snapshot) error {
 		a.reportContinues(screen, l, last, another)
 		return nil
 	}
-	finish := sched.Finish{How: sched.AllDone, Why: runview.LeftBehind(l.Table)}
-	counts := l.Table.Judged()
-	state := run.StateOf(finish.How, counts, screen.canceled.Load() || l.Table.CanceledAll, l.Input.Cut(),
-		keptHalt(screen.run).IsGoalReached(counts))
+	finish := run.FinishOf(l.Table)
+	if finish.How == sched.AllDone {
+		finish.Why = runview.LeftBehind(l.Table)
+	}
+	state := run.StateOf(finish.How, l.Table.Judged(), screen.canceled.Load() || l.Table.CanceledAll, l.Input.Cut(),
+		keptHalt(screen.run))
 	a.exitCode = exitCode(state)
 	if process != nil && !another && !l.IsDispatched() {
 		select {
@@ -414,9 +416,6 @@ func (a *app) reportLeft(screen *runScreen, last *runview.Snapshot) error {
 			a.exitCode, _ = backgroundExitCode(process) // the process knows more than its files show
 		case <-time.After(endTimeout):
 		}
-	}
-	if a.exitCode == exitNoHosts {
-		finish = sched.Finish{How: sched.NoHosts, Why: "the time of --give-up is over"}
 	}
 	s := &summary{app: a, hostEvents: l.HostEvents, flags: new(runFlags), hasDispatcherLog: process != nil,
 		Outcome: &run.Outcome{State: state, Run: screen.run, Table: l.Table, Input: l.Input, Finish: finish}}

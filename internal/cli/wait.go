@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"dcs-tui/dispatch/run"
-	"dcs-tui/dispatch/sched"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
@@ -48,16 +47,11 @@ func (a *app) runWait(_ *cobra.Command, args []string) error {
 // reportUndispatched sets the exit code of a run that nobody dispatches, and reports jobs that are
 // left.
 func (a *app) reportUndispatched(dir *rundir.Run, table *jobs.Table) error {
-	how := sched.AllDone
-	if c := table.Closed; c.Epoch == table.Epoch && c.How == jobs.ClosedNoHosts {
-		how = sched.NoHosts
-	}
 	input, err := dir.ReadInput()
 	if err != nil {
 		a.warn("%v", err)
 	}
-	counts := table.Judged()
-	state := run.StateOf(how, counts, table.CanceledAll, input.Cut(), keptHalt(dir).IsGoalReached(counts))
+	state := run.StateOf(run.FinishOf(table).How, table.Judged(), table.CanceledAll, input.Cut(), keptHalt(dir))
 	left := "jobs are left: " + runview.ProgressOf(table, nil).Counts()
 	waiting, err := dir.WaitingRequests(table)
 	if err != nil {

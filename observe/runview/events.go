@@ -274,6 +274,8 @@ func closedText(how string) string {
 	switch how {
 	case jobs.ClosedDrained:
 		return "has drained the run and ended"
+	case jobs.ClosedReached:
+		return "has ended the run, as --halt asks"
 	case jobs.ClosedStopped:
 		return "was stopped"
 	case jobs.ClosedNoHosts:

@@ -84,6 +84,8 @@ func TestEveryRecordHasASentence(t *testing.T) {
 		{jobs.Record{Kind: jobs.KindClosed, How: jobs.ClosedDone}, "the dispatcher has ended", ""},
 		{jobs.Record{Kind: jobs.KindClosed, How: jobs.ClosedStopped, Reason: "Ctrl-C"},
 			"the dispatcher was stopped: Ctrl-C", "notable"},
+		{jobs.Record{Kind: jobs.KindClosed, How: jobs.ClosedReached, Reason: "1 job has succeeded"},
+			"the dispatcher has ended the run, as --halt asks: 1 job has succeeded", "notable"},
 		{jobs.Record{Kind: jobs.KindClosed, How: jobs.ClosedNoHosts},
 			"the dispatcher gave up because no host could be used", "bad"},
 		{jobs.Record{Kind: jobs.KindClosed, How: jobs.ClosedNoHosts, Reason: "a refuses connections"},

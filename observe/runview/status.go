@@ -144,7 +144,7 @@ func (v *View) status() (RunStatus, string) {
 		over = f.owner.String() + " has died; the jobs that it started continue"
 	case status == StatusSilent:
 		over = f.owner.String() + " sends no heartbeat; the jobs that it started continue"
-	case left > 0 && (closed.How == jobs.ClosedDrained || closed.How == jobs.ClosedNoHosts):
+	case left > 0 && slices.Contains([]string{jobs.ClosedDrained, jobs.ClosedReached, jobs.ClosedNoHosts}, closed.How):
 		over = closingText(closed) + "; " + text.Plural(left, "job") + " left"
 	case left > 0:
 		over = "stopped with " + text.Plural(left, "job") + " left"
@@ -162,6 +162,8 @@ func closingText(c jobs.Closing) string {
 	switch c.How {
 	case jobs.ClosedDrained:
 		return "drained" + because(c.Reason)
+	case jobs.ClosedReached:
+		return "ended as --halt asks" + because(c.Reason)
 	case jobs.ClosedStopped:
 		return "stopped" + because(c.Reason)
 	case jobs.ClosedNoHosts:
