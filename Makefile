@@ -84,8 +84,9 @@ comments: ## N comments (100) chosen at random by SEED, to be read against the r
 lines: ## lines of each package, with and without tests, and the totals
 	@scripts/lines
 
-sim: ## simulate worlds with about 50 faults each, and a fifth as many each whose journals end early, and with bad hosts: make sim SEEDS=100000 FIRST=1
-	go test ./dispatch/sim -run 'TestSeeds|TestCuts|TestBadHosts' -v -timeout 0 -seeds $(SEEDS) -first $(FIRST)
+sim: ## simulate worlds with about 50 faults each, and a fifth as many each whose journals end early, and with bad hosts: make sim SEEDS=100000 FIRST=1; SMALL=1: only small worlds, 20 for the time of one
+	go test ./dispatch/sim -run '$(if $(SMALL),TestSmall,TestSeeds|TestCuts|TestBadHosts)' -v -timeout 0 \
+		-seeds $(SEEDS) -first $(FIRST)
 
 mutations: ## deliberate defects, which the simulator must find; docs/internals/mutations.md is the table
 	go test ./dispatch/sim -run TestMutations -v -count=1 -timeout 3h

@@ -19,7 +19,7 @@ import (
 type cloud struct {
 	spec      *hosts.Provider
 	instances map[string]*instance // existing instances, by name
-	// Created by a command whose dispatcher had died; nobody may have time to notice them.
+	// Created by a command whose dispatcher had died or was taken over; nobody may have time to notice them.
 	lateInstances map[string]bool
 	fetched       map[jobs.AttemptID]bool
 	failsUntil    time.Duration // every command fails until then
@@ -95,7 +95,7 @@ func (l *dispatcher) runProviderCommand(name string, takes time.Duration, effect
 	at := w.between(0, takes)
 	w.after(at, func() {
 		if does && (!l.dead || outlives) {
-			w.cloud.lateInstances[name] = l.dead
+			w.cloud.lateInstances[name] = l.dead || l.epoch != w.ledger.epoch
 			effect()
 		}
 	})

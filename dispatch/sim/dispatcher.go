@@ -311,6 +311,7 @@ func (l *dispatcher) onRecord(r *jobs.Record) {
 		l.numLaunched++
 	}
 	l.w.checkRecord(l, r)
+	l.w.passMoment()
 }
 
 // show delivers results to the consumer.

@@ -104,33 +104,57 @@ func (w *World) countFault(i int) {
 
 // injectFaults injects one fault after another until the budget is used up.
 func (w *World) injectFaults() {
-	w.after(w.between(500*time.Millisecond, 18*time.Second), func() {
+	isNext := true
+	inject := func() {
+		if !isNext {
+			return
+		}
+		isNext, w.momentsLeft = false, 0
 		if w.faultsAreOver() || w.choices.Over() {
 			w.faultsLeft = 0
 			w.heal()
 			return
 		}
-		sum := 0
-		for i := range faultKinds {
-			sum += w.weight(&faultKinds[i])
-		}
-		n := w.choices.Draw(sum)
-		for i := range faultKinds {
-			n -= w.weight(&faultKinds[i])
-			if n < 0 {
-				at := len(w.log)
-				if faultKinds[i].inject(w) {
-					w.countFault(i)
-					if w.verbose { // log it before its effects
-						copy(w.log[at+1:], w.log[at:len(w.log)-1])
-						w.log[at] = w.log[len(w.log)-1]
-					}
-				}
-				break
-			}
+		injected := false
+		for n := 0; n < w.size.maxDraws && !injected; n++ {
+			injected = w.injectAny()
 		}
 		w.injectFaults()
-	})
+	}
+	w.after(w.within(w.size.faultGap), inject)
+	if w.size.maxMoments > 0 {
+		w.momentsLeft, w.injectNext = w.choices.Draw(1+w.size.maxMoments), inject
+	}
+}
+
+// injectAny chooses a fault and injects it. It returns false if that fault is not possible now.
+func (w *World) injectAny() bool {
+	sum := 0
+	for i := range faultKinds {
+		sum += w.weight(&faultKinds[i])
+	}
+	n := w.choices.Draw(sum)
+	for i := range faultKinds {
+		n -= w.weight(&faultKinds[i])
+		if n < 0 {
+			return w.inject(i)
+		}
+	}
+	return false
+}
+
+// inject injects the fault with an index if it is possible now.
+func (w *World) inject(i int) bool {
+	at := len(w.log)
+	if !faultKinds[i].inject(w) {
+		return false
+	}
+	w.countFault(i)
+	if w.verbose { // log it before its effects
+		copy(w.log[at+1:], w.log[at:len(w.log)-1])
+		w.log[at] = w.log[len(w.log)-1]
+	}
+	return true
 }
 
 // weight returns how often a fault occurs, relative to the others.
@@ -163,15 +187,7 @@ func (w *World) anyHost() *host { return w.hosts[w.choices.Draw(len(w.hosts))] }
 // longDuration chooses a duration. Most are near the times after which a silent host is suspected
 // or given up.
 func (w *World) longDuration() time.Duration {
-	switch w.choices.Draw(4) {
-	case 0:
-		return w.between(100*time.Millisecond, 10*time.Second)
-	case 1:
-		return w.between(10*time.Second, 40*time.Second)
-	case 2:
-		return w.between(40*time.Second, 80*time.Second)
-	}
-	return w.between(time.Minute, 4*time.Minute)
+	return w.within(w.size.lasting[w.choices.Draw(len(w.size.lasting))])
 }
 
 // cutNetwork disconnects a host, or most hosts, from the machines on which a dispatcher may run, or

@@ -320,7 +320,7 @@ func (t *truth) recordStart(w *World, r *heldAttempt) {
 		o, n := w.ledger.entry(other), id.N
 		if w.damaged && (e == nil || e.isUncertain || o == nil || o.isUncertain) {
 			if e != nil && !e.isUncertain && !w.mayCopy(e.spec) && (o == nil || !o.lost) && w.dispatcher != nil &&
-				w.dispatcher.listed[t.facts[other].host] > t.facts[other].since {
+				w.dispatcher.listed[t.facts[other].host] > t.facts[other].since && !t.facts[other].forgotten {
 				w.fail(OneLiveAttempt, "%s starts on %s while %s runs, of which its host had told", id, h.name, other)
 			}
 			continue
@@ -342,11 +342,13 @@ func (t *truth) recordStart(w *World, r *heldAttempt) {
 		}
 	}
 	t.live[id.Job] = append(t.live[id.Job], id)
+	w.passMoment()
 }
 
 // recordDeath records the end of the process, whether or not a supervisor notices.
 func (t *truth) recordDeath(r *heldAttempt) {
 	id := r.spooled.id
+	r.h.w.passMoment()
 	r.h.w.logf("END %s on %s", id, r.h.name)
 	t.facts[id].isAlive = false
 	t.live[id.Job] = slices.DeleteFunc(slices.Clone(t.live[id.Job]),

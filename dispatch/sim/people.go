@@ -41,7 +41,7 @@ func (w *World) hasCanceled(id jobs.ID) bool {
 
 // feed submits the jobs in small batches, so that there is work while there are faults.
 func (w *World) feed() {
-	w.after(w.between(time.Second, 12*time.Second), func() {
+	w.after(w.within(w.size.feedGap), func() {
 		if l := w.owner(); l != nil {
 			w.feedRest(l)
 		}

@@ -88,6 +88,7 @@ func (w *World) takeOverFrom(m *machine, old *dispatcher, wake int) {
 		return
 	}
 	l.trigger.disarm()
+	w.passMoment()
 	l.enqueue(func() { l.step(sched.Tick{}) })
 	l.housekeep()
 	w.readRequests(l)
@@ -113,6 +114,7 @@ func (l *dispatcher) takeOver() error {
 	w.checkTake(l, t, report)
 	l.inheritRequests()
 	l.inventory = w.drawInventory(t)
+	w.forgetUnnamed(l.inventory, t)
 	cfg := w.cfg
 	cfg.Seed = uint64(l.n)
 	if t.Epoch > 1 {
@@ -144,8 +146,25 @@ func (w *World) drawInventory(t *jobs.Table) *hosts.Inventory {
 	}
 	w.countFault(faultHostLeftOut)
 	w.logf("the inventory lacks %s", name)
+	w.after(time.Hour, w.sendInventory) // this may be the only host that can run some job
 	inv.Hosts = slices.DeleteFunc(slices.Clone(inv.Hosts), func(s *hosts.Host) bool { return s.Name == name })
 	return inv
+}
+
+// forgetUnnamed records that nothing can be known of hosts that are neither in an inventory nor, because
+// of damage, in a record (docs/internals/reliability.md, what is not proved).
+func (w *World) forgetUnnamed(inv *hosts.Inventory, t *jobs.Table) {
+	if !w.damaged {
+		return
+	}
+	for _, h := range w.hosts {
+		_, isNamed := t.Inventory[h.name]
+		isNamed = isNamed || isMentioned(t, h.name) ||
+			slices.ContainsFunc(inv.Hosts, func(s *hosts.Host) bool { return s.Name == h.name })
+		if !isNamed {
+			w.truth.forget(h)
+		}
+	}
 }
 
 // isMentioned reports whether an intact record names the host.
@@ -215,7 +234,8 @@ func (l *dispatcher) die(power bool) {
 	}
 	if w.dispatcher == l {
 		w.dispatcher = nil
-		w.restartLater(w.between(time.Second, 90*time.Second))
+		w.passMoment()
+		w.restartLater(w.within(w.size.restart))
 	}
 }
 

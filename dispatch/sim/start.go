@@ -132,12 +132,12 @@ func (h *host) chooseFate(r *heldAttempt) (time.Duration, *jobs.Outcome) {
 	if w.blame != nil {
 		return w.blame.fate(w, h, r.spooled.spec)
 	}
-	d := w.between(0, 3*time.Second)
+	d := w.between(0, w.size.runTimes[0])
 	switch w.choices.Draw(8) {
 	case 1, 2:
-		d = w.between(0, 30*time.Second)
+		d = w.between(0, w.size.runTimes[1])
 	case 3:
-		d = w.between(0, 4*time.Minute)
+		d = w.between(0, w.size.runTimes[2])
 	}
 	o := &jobs.Outcome{}
 	switch {

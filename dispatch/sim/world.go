@@ -18,6 +18,7 @@ import (
 // World is one simulated run with its environment.
 type World struct {
 	choices *Choices
+	size    *size
 	verbose bool
 	log     []string
 	now     time.Duration // true time since the beginning; it is no machine's clock
@@ -59,8 +60,11 @@ type World struct {
 	damaged        bool // the journal was damaged
 	isDamageUnread bool // no dispatcher has read the damaged journal yet
 
-	losesHosts  bool // hosts may die for good (hostdeaths.go)
-	faultsLeft  int  // number of faults still to come
+	losesHosts bool // hosts may die for good (hostdeaths.go)
+	faultsLeft int  // number of faults still to come
+	// The next fault, if it has not happened, is injected after momentsLeft moments (passMoment).
+	injectNext  func()
+	momentsLeft int
 	faultCounts []int
 	numTurns    int
 	numPacked   int // number of attempts whose files went into packs
@@ -283,20 +287,18 @@ func (t *Choices) Between(lo, hi time.Duration) time.Duration {
 	return lo + time.Duration(float64(hi-lo)*float64(t.Draw(parts))/(parts-1))
 }
 
-// The minimum and maximum number of faults of a world.
-const (
-	minFaults = 40
-	maxFaults = 60
-)
-
 // batterAll damages the journal of every world again and again.
 var batterAll bool
 
 // newWorld chooses the hosts, the jobs, and the run's options.
 func newWorld(t *Choices, verbose bool) *World {
-	w := &World{choices: t, verbose: verbose, hostByAddress: map[string]*host{}, knownSpecs: map[string]*hosts.Host{},
+	w := &World{choices: t, size: ordinary, verbose: verbose,
+		hostByAddress: map[string]*host{}, knownSpecs: map[string]*hosts.Host{},
 		maxRuleSlots: map[string]int{}, maxGivenSlots: map[string]int{}, minLostAfter: map[string]time.Duration{},
 		server: memdisk.New(), share: memdisk.New(), faultCounts: make([]int, len(faultKinds))}
+	if allSmall {
+		w.size = small
+	}
 	w.share.NamesDurable = true
 	w.server.NamesDurable = t.Draw(2) == 0
 	w.people.canceled, w.people.removed = map[jobs.ID]bool{}, map[string]bool{}
@@ -312,7 +314,7 @@ func newWorld(t *Choices, verbose bool) *World {
 	}
 	w.mayBeDamaged = t.OneIn(8) || batterAll || cutAllJournals
 	w.isBattered = !cutAllJournals && w.mayBeDamaged && t.OneIn(2) || batterAll
-	w.faultsLeft = minFaults + t.Draw(maxFaults-minFaults+1)
+	w.faultsLeft = w.size.minFaults + t.Draw(w.size.maxFaults-w.size.minFaults+1)
 	w.cfg = sched.Config{Tries: 1 + t.Draw(3), GiveUpAfter: 100 * time.Hour}
 	if w.faultsLeft%4 == 3 { // no draw of its own, which would change all worlds
 		w.cfg.QueuePolicy = fairshare.Lottery
@@ -329,11 +331,11 @@ func newWorld(t *Choices, verbose bool) *World {
 		w.cfg.Copies = 2 + t.Draw(2)
 	}
 	if t.OneIn(12) {
-		n := 4 + t.Draw(4)
+		n := w.size.minHalt + t.Draw(4)
 		w.cfg.Halt = halt.Rule{Jobs: n, Now: n%2 == 1}
 	}
 	w.machines = newMachines()
-	for i, n := 0, 1+t.Draw(6); i < n; i++ {
+	for i, n := 0, 1+t.Draw(w.size.maxHosts); i < n; i++ {
 		w.drawHost(i)
 	}
 	w.cfg.MaxLaunches = []int{0, 1, 4}[w.faultsLeft%7%3] // no draw of its own
@@ -343,7 +345,7 @@ func newWorld(t *Choices, verbose bool) *World {
 	w.tokens = w.drawTokens()
 	w.drawCloud()
 	w.drawDeaths()
-	w.drawJobs(30 + t.Draw(70))
+	w.drawJobs(w.size.minJobs + t.Draw(w.size.maxJobs-w.size.minJobs+1))
 	if w.hasOtherUsers() {
 		w.cfg.RunShare = 1
 	}
@@ -361,13 +363,14 @@ func newMachines() (list []*machine) {
 
 func (w *World) drawHost(i int) {
 	t := w.choices
-	spec := &hosts.Host{Name: fmt.Sprintf("melon%d", i+1), Slots: hosts.SlotRule{Fixed: 1 + t.Draw(4)}, GPUs: t.Draw(2),
+	spec := &hosts.Host{Name: fmt.Sprintf("melon%d", i+1), Slots: hosts.SlotRule{Fixed: 1 + t.Draw(w.size.maxSlots)},
+		GPUs: t.Draw(2),
 		Link: "ssh", Yield: t.OneIn(3)}
 	if i == 0 || t.Draw(2) == 0 {
 		spec.Tags = []string{"big"}
 	}
 	if t.OneIn(4) {
-		spec.LostAfter = 25 * time.Second
+		spec.LostAfter = w.size.lostAfter
 	}
 	switch w.faultsLeft % 7 * (i % 2) { // no draws of their own
 	case 5:
