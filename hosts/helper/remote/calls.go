@@ -81,10 +81,21 @@ func isAny(err error, some ...error) bool {
 	return slices.ContainsFunc(some, func(e error) bool { return errors.Is(err, e) })
 }
 
-// openat opens a file with close-on-exec. It does not follow a symbolic link in the last
-// element of the path, except to a directory: we create no links, and a link of somebody
-// else may lead to any file of the user.
+// openat opens a regular file or, with unix.O_DIRECTORY, a directory, with close-on-exec. It neither waits
+// at a pipe that somebody has put there, nor follows a symbolic link in the last element of the path,
+// except to a directory: we create no links, and a link of somebody else may lead to any file of the user.
 func openat(dirfd int, path string, flags int, mode uint32) (int, error) {
+	return openKind(unix.S_IFREG, dirfd, path, flags, mode)
+}
+
+// openFIFO opens a named pipe for reading and writing, so that it needs no other end and never ends.
+func openFIFO(path string) (int, error) {
+	return openKind(unix.S_IFIFO, unix.AT_FDCWD, path, unix.O_RDWR|unix.O_NONBLOCK, 0)
+}
+
+// openKind opens a file of one type, or a directory with unix.O_DIRECTORY. It returns errNotPlain for one of
+// another type.
+func openKind(kind uint32, dirfd int, path string, flags int, mode uint32) (int, error) {
 	fd, op := -1, "open"
 	flags |= unix.O_CLOEXEC
 	if flags&unix.O_DIRECTORY == 0 {
@@ -98,7 +109,7 @@ func openat(dirfd int, path string, flags int, mode uint32) (int, error) {
 			unix.Close(fd)
 		}
 		return at(dirfd, path, func(dirfd int, name string, noFollow int) (err error) {
-			fd, err = unix.Openat(dirfd, name, flags|noFollow, mode)
+			fd, err = openOnce(kind, dirfd, name, flags|noFollow, mode)
 			return err
 		})
 	})
@@ -109,8 +120,40 @@ func openat(dirfd int, path string, flags int, mode uint32) (int, error) {
 	if failed, ok := errors.AsType[*fs.PathError](err); ok && failed.Err == unix.ELOOP && flags&unix.O_NOFOLLOW != 0 {
 		failed.Err = linkError{}
 	}
+	if err == errNotPlain {
+		err = &fs.PathError{Op: op, Path: path, Err: err}
+	}
 	return fd, err
 }
+
+// openOnce opens a file without waiting, and gives it the flags that were asked for. It may return a file with
+// an error.
+func openOnce(kind uint32, dirfd int, name string, flags int, mode uint32) (int, error) {
+	const isNew = unix.O_CREAT | unix.O_EXCL
+	if flags&unix.O_DIRECTORY != 0 || flags&isNew == isNew {
+		return unix.Openat(dirfd, name, flags, mode)
+	}
+	fd, err := unix.Openat(dirfd, name, flags|unix.O_NONBLOCK|unix.O_NOCTTY, mode)
+	if err == unix.ENXIO { // a socket, or a pipe that nobody reads
+		err = errNotPlain
+	}
+	if err != nil {
+		return -1, err
+	}
+	var st unix.Stat_t
+	if err = unix.Fstat(fd, &st); err == nil && st.Mode&unix.S_IFMT != kind {
+		err = errNotPlain
+	}
+	if err == nil && flags&unix.O_NONBLOCK == 0 {
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_SETFL, flags&unix.O_APPEND)
+	}
+	return fd, err
+}
+
+var errNotPlain = errors.New("not an ordinary file")
+
+// isNotPlain reports whether something was not opened because it is no regular file.
+func isNotPlain(err error) bool { return errors.Is(err, errNotPlain) || errors.Is(err, unix.ELOOP) }
 
 // linkError is the error for a symbolic link that is not followed. It has a clearer text
 // than ELOOP.

@@ -57,7 +57,7 @@ func makeClaim(dirfd int, temp string, c *attempts.Claim) (int, error) {
 // When the reply of a file server is lost, the repeated call returns EEXIST, and only the
 // token in the file shows that it is ours.
 func openOurs(dirfd int, name string, content []byte, err error) (int, error) {
-	fd, oerr := openat(dirfd, name, unix.O_RDWR|unix.O_NONBLOCK, 0)
+	fd, oerr := openat(dirfd, name, unix.O_RDWR, 0)
 	if oerr != nil {
 		return -1, err
 	}

@@ -72,9 +72,20 @@ func writeAndClose(fd int, path string, b []byte) error {
 	return cmp.Or(err, closeFile(fd, path))
 }
 
+// openOwn opens a file for writing that only the program writes, and creates it if it is missing. It removes a
+// pipe, a link, or the like that somebody has put in its place.
+func openOwn(path string, flags int) (int, error) {
+	flags |= unix.O_WRONLY | unix.O_CREAT
+	fd, err := openat(unix.AT_FDCWD, path, flags, 0o600)
+	if isNotPlain(err) && remove(path) == nil {
+		fd, err = openat(unix.AT_FDCWD, path, flags|unix.O_EXCL, 0o600)
+	}
+	return fd, err
+}
+
 // writeFile writes a file in place. A reader may see an incomplete file.
 func writeFile(path string, b []byte) error {
-	fd, err := openat(unix.AT_FDCWD, path, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC, 0o600)
+	fd, err := openOwn(path, unix.O_TRUNC)
 	if err != nil {
 		return err
 	}
@@ -193,26 +204,21 @@ func openPlain(path string) (int, error) {
 
 // openPlainAt is openPlain for a path below an open directory. It also returns the file's status.
 func openPlainAt(dirfd int, path string) (fd int, st unix.Stat_t, err error) {
-	if fd, err = openat(dirfd, path, unix.O_RDONLY|unix.O_NONBLOCK, 0); err != nil {
+	if fd, err = openat(dirfd, path, unix.O_RDONLY, 0); err != nil {
 		return -1, st, err
 	}
-	if err = fstat(fd, path, &st); err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
-		err = &fs.PathError{Op: "read", Path: path, Err: errNotPlain}
-	}
-	if err != nil {
+	if err = fstat(fd, path, &st); err != nil {
 		closeFile(fd, path)
 		return -1, st, err
 	}
 	return fd, st, nil
 }
 
-var errNotPlain = errors.New("not an ordinary file")
-
 // readPlain reads at most n bytes of a regular file. It returns no bytes for a file of any
 // other type.
 func readPlain(path string, n int) ([]byte, error) {
 	fd, err := openPlain(path)
-	if isAny(err, errNotPlain, unix.ELOOP, unix.ENXIO) {
+	if isNotPlain(err) {
 		return nil, nil
 	}
 	if err != nil {

@@ -13,6 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/polltest"
+	"dcs-tui/jobs/attempts"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -87,5 +89,88 @@ func TestHelperWritesNothingBehindALink(t *testing.T) {
 		t.Errorf("behind the link: %v, %v", names, err)
 	}
 	must(t, errors.Join(os.Remove(stop), os.Mkdir(stop, 0o700)))
+	f.endRun()
+}
+
+// TestOpensWaitForNothing checks that nothing that somebody puts in the place of a file, with any flags, makes
+// opening it wait, and that a file that is opened has the flags that were asked for.
+func TestOpensWaitForNothing(t *testing.T) {
+	dir := t.TempDir()
+	guard(dir)
+	path := filepath.Join(dir, "f")
+	kinds := map[string]func() error{
+		"a pipe":      func() error { return unix.Mkfifo(path, 0o600) },
+		"a directory": func() error { return os.Mkdir(path, 0o700) },
+		"a link":      func() error { return os.Symlink("/dev/tty", path) },
+		"a socket": func() error {
+			fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+			t.Cleanup(func() { unix.Close(fd) })
+			return errors.Join(err, unix.Bind(fd, &unix.SockaddrUnix{Name: path}))
+		},
+	}
+	if os.Getuid() == 0 {
+		kinds["a device"] = func() error { return unix.Mknod(path, unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))) }
+	}
+	for name, put := range kinds {
+		must(t, put())
+		for _, flags := range []int{unix.O_RDONLY, unix.O_WRONLY, unix.O_RDWR, unix.O_RDWR | unix.O_CREAT,
+			unix.O_WRONLY | unix.O_CREAT | unix.O_TRUNC, unix.O_WRONLY | unix.O_CREAT | unix.O_APPEND,
+			unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL} {
+			var err error
+			ok := withTimeout(polltest.Patience, func() { _, err = openat(unix.AT_FDCWD, path, flags, 0o600) })
+			if !ok || err == nil {
+				t.Fatalf("%s with flags %#x: returned: %v, %v; want an error at once", name, flags, ok, err)
+			}
+		}
+		if fd, err := openFIFO(path); (err == nil) != (name == "a pipe") {
+			t.Errorf("%s as a pipe: %v", name, err)
+		} else if err == nil {
+			unix.Close(fd)
+		}
+		if err := writeFile(path, []byte("x")); (err == nil) == (name == "a directory") {
+			t.Errorf("writing %s: %v", name, err)
+		}
+		must(t, os.Remove(path))
+	}
+	must(t, os.WriteFile(path, nil, 0o600))
+	for _, flags := range []int{unix.O_RDONLY, unix.O_RDWR, unix.O_WRONLY | unix.O_CREAT | unix.O_APPEND} {
+		fd, err := openat(unix.AT_FDCWD, path, flags, 0o600)
+		must(t, err)
+		got, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+		unix.Close(fd)
+		const asked = unix.O_ACCMODE | unix.O_APPEND | unix.O_NONBLOCK
+		if want := flags & asked; err != nil || got&asked != want {
+			t.Errorf("a file has the flags %#x, %v; want %#x", got&asked, err, want)
+		}
+	}
+}
+
+// TestPipesInTheSpool checks that a helper and its supervisors run jobs although pipes are in the place of all
+// files that they find in the spool or in work_dir, and also of what they create there.
+func TestPipesInTheSpool(t *testing.T) {
+	w := newWorld(t)
+	w.runThenCrash("1.1")
+	s := w.spool()
+	var found []string
+	must(t, filepath.WalkDir(s.dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && d.Name() != fileControl {
+			found = append(found, path)
+		}
+		return err
+	}))
+	found = append(found, s.path(fileGPUs), attempts.HeartbeatFile(w.runDir, "melon1"), s.path(configName(2)),
+		s.path(dirIn, "1-4.1"), s.path(dirStop, "6.1"), s.path(dirFree, "7.1"),
+		s.path(dirProgress, "2.1"), s.path(dirProgress, "2.1.report"))
+	for _, path := range found {
+		if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		must(t, unix.Mkfifo(path, 0o600))
+	}
+	must(t, os.Remove(s.path(fileReports)))
+	must(t, os.WriteFile(s.path(fileReports), nil, 0o600))
+	f := w.start(w.open())
+	f.launch(job("2.1", "exit 4"))
+	f.exits("2.1", 4)
 	f.endRun()
 }

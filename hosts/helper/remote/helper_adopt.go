@@ -121,9 +121,12 @@ func (h *helper) requeueLocked() {
 	}
 }
 
-// wholeSpec reads a waiting spec. It returns nil if the spec is incomplete.
+// wholeSpec reads a waiting spec. It returns nil if the spec is incomplete, or is something else.
 func (h *helper) wholeSpec(name string, id jobs.AttemptID) (*hosts.LaunchJob, error) {
 	b, err := readFile(h.spool.path(dirIn, name))
+	if isNotPlain(err) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}

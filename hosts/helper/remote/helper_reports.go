@@ -45,12 +45,11 @@ type reportPipe struct {
 	path string
 }
 
-// openReports opens the pipe of reports for reading and writing, so that it does not end when
-// the last supervisor leaves.
+// openReports opens the pipe of reports.
 func (h *helper) openReports() (reportPipe, error) {
 	p := reportPipe{path: h.spool.path(fileReports)}
 	var err error
-	if p.fd, err = openat(unix.AT_FDCWD, p.path, unix.O_RDWR|unix.O_NONBLOCK, 0); err != nil {
+	if p.fd, err = openFIFO(p.path); err != nil {
 		return p, fmt.Errorf("spool: %w", err)
 	}
 	unix.FcntlInt(uintptr(p.fd), unix.F_SETPIPE_SZ, 1<<20) // fails if less is allowed

@@ -90,13 +90,13 @@ func (h *helper) startSupervisor(slot int) error {
 		return err
 	}
 	processes := h.processes.sinceNow()
-	null, err := openat(unix.AT_FDCWD, os.DevNull, unix.O_RDWR, 0)
+	null, err := openKind(unix.S_IFCHR, unix.AT_FDCWD, os.DevNull, unix.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
 	defer closeFile(null, os.DevNull)
 	log := h.spool.path(dirLog, fmt.Sprintf("%d.%d", h.generation, slot))
-	errFD, err := openat(unix.AT_FDCWD, log, unix.O_WRONLY|unix.O_CREAT|unix.O_APPEND, 0o600)
+	errFD, err := openOwn(log, unix.O_APPEND)
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ type byteRange struct{ from, n int64 }
 // before anybody else can open the file.
 func holdFile(dirfd int, dir, prefix string, text []byte, ranges ...byteRange) (f heldFile, err error) {
 	name := prefix + strconv.Itoa(ownUID) + "." + rand.Text()[:12]
-	const flags = unix.O_RDWR | unix.O_NONBLOCK | unix.O_CREAT | unix.O_EXCL
+	const flags = unix.O_RDWR | unix.O_CREAT | unix.O_EXCL
 	fd, err := openat(dirfd, name, flags, 0o600)
 	if err != nil {
 		return f, err
@@ -303,7 +303,7 @@ func eachShared(dirfd int, dir, prefix string, kept *keptFiles, look func(*share
 			owner := f.owner()
 			var err error
 			f.fd, f.st, err = openPlainAt(dirfd, f.name)
-			if isAny(err, errNotPlain, unix.ELOOP, unix.ENXIO) {
+			if isNotPlain(err) {
 				ignored(f.name, fmt.Errorf("it is not a regular file (of %s)", userName(owner)))
 			}
 			if err != nil {

@@ -102,7 +102,7 @@ func openUsage(dirfd int, dir string, create bool) (fd int, name string, err err
 		if statat(dirfd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || int(st.Uid) != ownUID {
 			continue
 		}
-		fd, err := openat(dirfd, name, unix.O_RDWR|unix.O_NONBLOCK, 0)
+		fd, err := openat(dirfd, name, unix.O_RDWR, 0)
 		if err != nil {
 			continue
 		}

@@ -455,7 +455,7 @@ func TestLookAtClaimsIsCheap(t *testing.T) {
 // under a name replaces the one before.
 func TestKeptFilesAreBounded(t *testing.T) {
 	null := func(name string) *sharedFile {
-		fd, err := openat(unix.AT_FDCWD, os.DevNull, unix.O_RDONLY, 0)
+		fd, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		must(t, err)
 		return &sharedFile{name: name, fd: fd}
 	}

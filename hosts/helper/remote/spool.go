@@ -60,10 +60,24 @@ func makeSpool(base, run, host string) (spool, error) {
 			return spool{}, err
 		}
 	}
-	if err := mkfifo(s.path(fileReports), 0o600); err != nil && !errors.Is(err, unix.EEXIST) {
-		return spool{}, err
+	return s, makeFIFO(s.path(fileReports))
+}
+
+// makeFIFO creates a named pipe unless it exists, and removes what somebody has put in its place.
+func makeFIFO(path string) error {
+	err := mkfifo(path, 0o600)
+	if !errors.Is(err, unix.EEXIST) {
+		return err
 	}
-	return s, nil
+	var st unix.Stat_t
+	err = statat(unix.AT_FDCWD, path, &st, unix.AT_SYMLINK_NOFOLLOW)
+	if err != nil || st.Mode&unix.S_IFMT == unix.S_IFIFO {
+		return err
+	}
+	if err = remove(path); err == nil {
+		err = mkfifo(path, 0o600)
+	}
+	return err
 }
 
 // remove removes the spool and, if it was the last one of the run, its parent. It renames the spool

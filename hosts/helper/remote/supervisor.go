@@ -119,8 +119,7 @@ func (s *slot) open(index int) error {
 	if s.spoolDirs, err = s.spool.openDirs(); err != nil {
 		return err
 	}
-	// For reading and writing, so that it can be opened without a reader.
-	if s.reportFD, err = openat(unix.AT_FDCWD, s.spool.path(fileReports), unix.O_RDWR|unix.O_NONBLOCK, 0); err != nil {
+	if s.reportFD, err = openFIFO(s.spool.path(fileReports)); err != nil {
 		return fmt.Errorf("opening %s: %w", s.spool.path(fileReports), err)
 	}
 	s.tokens = openTokens(wakeFD)

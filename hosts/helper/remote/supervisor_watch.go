@@ -296,7 +296,7 @@ func (w *watch) writeHeartbeatFile() {
 		return
 	}
 	path := attempts.HeartbeatFile(w.slot.config.Dir, w.slot.config.Host)
-	fd, err := openat(unix.AT_FDCWD, path, unix.O_WRONLY|unix.O_CREAT, 0o600)
+	fd, err := openOwn(path, 0)
 	if err == nil {
 		writeAndClose(fd, path, fmt.Appendf(nil, "%019d %s\n", wallClock(), w.slot.config.Boot))
 	}
