@@ -51,7 +51,6 @@ func (a *agent) handleConnected(r dialed) {
 	a.worker, a.reports, a.heartbeat = r.worker, r.worker.Reports(), r.host.HeartbeatOrDefault()
 	a.reads.Store(hosts.NewPendingReads(a.name, r.worker))
 	hello := r.worker.Hello()
-	hosts.Bound(hello)
 	a.hello.Store(hello)
 	for _, w := range hello.Warnings {
 		a.sendNotice(w)

@@ -5,11 +5,9 @@ import (
 	"dcs-tui/hosts"
 )
 
-// handleReport turns a host report into an event. Host reports are not trusted, so numbers and
-// texts are limited first.
+// handleReport turns a host report into an event. Host reports are not trusted: hosts.Bound has limited them.
 func (a *agent) handleReport(m hosts.Message) {
 	name := a.name
-	hosts.Bound(m)
 	switch m := m.(type) {
 	case *hosts.Heartbeat:
 		ping := m.Seq // the core owns m from now on

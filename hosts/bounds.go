@@ -15,13 +15,14 @@ const (
 	maxDisk  = 1 << 60 // bytes
 	maxCount = 1 << 30
 	maxText  = 1000 // bytes
+	maxPath  = 4096 // bytes, as in Linux
 
 	maxWait     = 10 * 365 * 24 * time.Hour
 	maxWarnings = 20           // of a hello
 	maxZone     = 14 * 60 * 60 // seconds
 )
 
-// Bound limits the numbers and texts of a message of a host to possible values, so that a broken or
+// Bound limits the numbers, words, and texts of a message of a host to possible values, so that a broken or
 // hostile host harms only itself. What is not possible becomes unknown. The times of attempts are
 // bounded where their launches are known, in package dispatch/sched.
 func Bound(m Message) {
@@ -40,7 +41,7 @@ func Bound(m Message) {
 		m.Why = boundedText(m.Why)
 	case *Refused:
 		m.Why, m.GPUs, m.Slots = boundedText(m.Why), boundedGPUs(m.GPUs), min(max(m.Slots, 0), jobs.MaxSlots)
-		m.Limit.Max, m.Limit.Path = max(m.Limit.Max, 0), boundedText(m.Limit.Path)
+		m.Limit = boundedLimit(m.Limit)
 	case *Probed:
 		boundProbed(m.Jobs)
 	case *Listed:
@@ -48,20 +49,32 @@ func Bound(m Message) {
 		boundProbed(m.Jobs)
 	case *Inspected:
 		m.Why, m.Heartbeat, m.Machine = boundedText(m.Why), boundedText(m.Heartbeat), boundedText(m.Machine)
+		m.Host = boundedText(m.Host)
 		boundExited(m.Jobs)
 	case *Trouble:
 		m.Text = boundedText(m.Text)
+	case *Chunk:
+		m.Why = boundedText(m.Why)
+	case *Stored:
+		m.Why, m.NoStandby = boundedText(m.Why), boundedText(m.NoStandby)
 	}
 }
 
 func boundHello(m *Hello) {
-	m.Machine, m.Owner.Who = boundedText(m.Machine), boundedText(m.Owner.Who)
+	for _, s := range []*string{&m.Machine, &m.Owner.Who, &m.BootID, &m.OS, &m.Arch, &m.CwdError, &m.Error} {
+		*s = boundedText(*s)
+	}
+	m.Dir, m.Spool = boundedPath(m.Dir), boundedPath(m.Spool)
+	if b := m.Ballot; b != nil {
+		b.Generation, b.Choice, b.Voter = boundedText(b.Generation), boundedText(b.Choice), boundedText(b.Voter)
+	}
 	m.Cores, m.Slots = min(max(m.Cores, 1), jobs.MaxSlots), min(max(m.Slots, 1), jobs.MaxSlots)
 	m.MaxSlots = min(max(m.MaxSlots, 0), jobs.MaxSlots)
 	m.MachineCores = min(max(m.MachineCores, m.Cores), jobs.MaxSlots)
 	m.Limits = m.Limits[:min(len(m.Limits), maxWarnings)]
 	for i, l := range m.Limits {
-		m.Limits[i] = CapacityLimit{l.Kind, min(max(l.Value, 0), maxMem), min(max(l.Of, 0), maxMem)}
+		kind := known(l.Kind, CapacityOfProcessList)
+		m.Limits[i] = CapacityLimit{kind, bounded(l.Value, maxMem), bounded(l.Of, maxMem)}
 	}
 	m.GPUs, m.GPUIDs = min(max(m.GPUs, 0), jobs.MaxGPUs), boundedGPUs(m.GPUIDs)
 	m.LockedGPUs, m.PartGPUs = boundedGPUs(m.LockedGPUs), boundedParts(m.PartGPUs)
@@ -129,9 +142,10 @@ func boundProbed(list []ProbedJob) {
 		p.Slot, p.Why = boundedSlot(p.Slot), boundedText(p.Why)
 		if p.Outcome != nil {
 			boundOutcome(p.Outcome)
-		} else if p.Answer == HasExited || p.Answer > Dead {
+		} else if p.Answer == HasExited {
 			p.Answer = Unknown
 		}
+		p.Answer = known(p.Answer, Dead)
 	}
 }
 
@@ -143,9 +157,30 @@ func boundOutcome(o *jobs.Outcome) {
 		o.Ended = o.Started
 	}
 	o.Signal, o.Error, o.LastLine = boundedText(o.Signal), boundedText(o.Error), boundedText(o.LastLine)
+	o.Memory, o.ProcessLimit = known(o.Memory, jobs.OutOfMemory), boundedLimit(o.ProcessLimit)
+}
+
+func boundedLimit(l jobs.ProcessLimit) jobs.ProcessLimit {
+	return jobs.ProcessLimit{Kind: known(l.Kind, jobs.LimitSystem), Max: max(l.Max, 0), Path: boundedText(l.Path)}
+}
+
+// known returns v, or 0 if it is none of the values of its type, of which last is the largest.
+func known[T ~uint8 | ~int](v, last T) T {
+	if v < 0 || v > last {
+		return 0
+	}
+	return v
 }
 
 func boundedText(s string) string { return text.ShortenBytes(s, maxText) }
+
+// boundedPath returns "" for what is too long for a path.
+func boundedPath(s string) string {
+	if len(s) > maxPath {
+		return ""
+	}
+	return s
+}
 
 func boundedSlot(n int) int {
 	if n < 0 || n > jobs.MaxSlots {
@@ -173,9 +208,12 @@ func boundedParts(parts []GPUPart) []GPUPart {
 func boundedZone(seconds int) int { return min(max(seconds, -maxZone), maxZone) }
 
 // BoundedCores returns 0 if f is not a number of cores.
-func BoundedCores(f float64) float64 {
+func BoundedCores(f float64) float64 { return bounded(f, jobs.MaxSlots) }
+
+// bounded returns f between 0 and limit, or 0 if f is not a finite number.
+func bounded(f, limit float64) float64 {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return 0
 	}
-	return min(max(f, 0), jobs.MaxSlots)
+	return min(max(f, 0), limit)
 }

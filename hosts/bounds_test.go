@@ -1,7 +1,9 @@
 package hosts
 
 import (
+	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -61,5 +63,96 @@ func TestMessagesAreBounded(t *testing.T) {
 	if len(trouble.Text) > maxText || len(refused.Why) > maxText || len(refused.GPUs) > 0 ||
 		refused.Slots > jobs.MaxSlots || refused.Limit.Max < 0 {
 		t.Errorf("trouble of %d bytes, refused %+v", len(trouble.Text), refused)
+	}
+}
+
+// TestAllOfAMessageIsBounded checks that each message of a host, whatever it contains, has only known words,
+// finite numbers, and short texts after Bound, so that a record that is made of it can be read again.
+func TestAllOfAMessageIsBounded(t *testing.T) {
+	for _, m := range []Message{&Hello{}, &Heartbeat{}, &Started{}, &Exits{}, &Withdrawn{}, &Refused{}, &Probed{},
+		&Inspected{}, &Listed{}, &Trouble{}, &Chunk{}, &Stored{}} {
+		for _, wild := range []wildValues{{200, math.NaN()}, {-1, math.Inf(-1)}, {math.MaxInt64, math.Inf(1)},
+			{math.MinInt64, 1e308}} {
+			wild.fill(reflect.ValueOf(m).Elem())
+			Bound(m)
+			checkBounded(t, m.Kind(), reflect.ValueOf(m))
+		}
+	}
+}
+
+// wildValues are values that no honest host sends.
+type wildValues struct {
+	number int64
+	float  float64
+}
+
+func (w wildValues) fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		v.SetInt(w.number)
+	case reflect.Uint8:
+		v.SetUint(uint64(uint8(w.number)))
+	case reflect.Float64:
+		v.SetFloat(w.float)
+	case reflect.String:
+		v.SetString(strings.Repeat("w", 2*maxPath))
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		w.fill(v.Elem())
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		w.fillEach(v.Len(), v.Index)
+	case reflect.Array:
+		w.fillEach(v.Len(), v.Index)
+	case reflect.Struct:
+		w.fillEach(v.NumField(), v.Field)
+	}
+}
+
+func (w wildValues) fillEach(n int, element func(int) reflect.Value) {
+	for i := range n {
+		w.fill(element(i))
+	}
+}
+
+func checkBounded(t *testing.T, name string, v reflect.Value) {
+	t.Helper()
+	if _, isID := v.Interface().(jobs.AttemptID); isID { // admitted by what the journal has
+		return
+	}
+	if word, ok := v.Interface().(interface{ MarshalText() ([]byte, error) }); ok {
+		again := reflect.New(v.Type())
+		reader, canRead := again.Interface().(interface{ UnmarshalText([]byte) error })
+		b, err := word.MarshalText()
+		if err == nil && canRead {
+			err = reader.UnmarshalText(b)
+		}
+		if err != nil {
+			t.Errorf("%s: %q: %v", name, b, err)
+		}
+	}
+	switch v.Kind() {
+	case reflect.Float64:
+		if f := v.Float(); math.IsNaN(f) || math.IsInf(f, 0) {
+			t.Errorf("%s is %v", name, f)
+		}
+	case reflect.String:
+		if v.Len() > maxPath {
+			t.Errorf("%s has %d bytes", name, v.Len())
+		}
+	case reflect.Pointer:
+		checkBounded(t, name, v.Elem())
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			checkBounded(t, name, v.Index(i))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			checkBounded(t, name+"."+v.Type().Field(i).Name, v.Field(i))
+		}
+	case reflect.Uint8, reflect.Int:
+		if text, ok := v.Interface().(fmt.Stringer); ok && text.String() == "" {
+			t.Errorf("%s is %d", name, v.Interface())
+		}
 	}
 }

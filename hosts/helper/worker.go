@@ -143,11 +143,14 @@ func (w *worker) read() {
 	}
 }
 
-// receive returns the next message of the host, if the host may send it.
+// receive returns the next message of the host, if the host may send it. Nobody else sees it unbounded.
 func (w *worker) receive() (hosts.Message, error) {
 	m, err := w.in.Read()
 	if err == nil {
 		err = w.intake.admit(m, w.in.size)
+	}
+	if err == nil {
+		hosts.Bound(m)
 	}
 	return m, err
 }
