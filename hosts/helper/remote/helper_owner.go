@@ -90,12 +90,13 @@ func (o *owners) currentOwner() hosts.Owner {
 	return held
 }
 
-// requestFile returns the path of a valid file with that name, or "".
+// requestFile returns the path of a valid file with that name, or "". One with a second name does not count:
+// anybody may have given it this one.
 func (o *owners) requestFile(name string, logins []login) string {
 	by := func(path string, uids ...int) bool {
 		var st unix.Stat_t
 		return unix.Lstat(o.root+path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG &&
-			slices.Contains(uids, int(st.Uid))
+			st.Nlink == 1 && slices.Contains(uids, int(st.Uid))
 	}
 	common := filepath.Join("/var/tmp", name)
 	if by(common, o.adminUID) {

@@ -112,6 +112,10 @@ func TestOwnersAreFound(t *testing.T) {
 		}, nobody, hosts.Owner{}},
 		{"busy file of root", "", func(m machine) { m.file("var/tmp/.dcs-busy", "") }, site{adminUID: me, selfUID: -1},
 			hosts.Owner{Who: "/var/tmp/.dcs-busy is there"}},
+		{"another name of a file of root", "", func(m machine) {
+			m.file("other", "")
+			os.Link(m.path("other"), m.path("var/tmp/.dcs-busy"))
+		}, site{adminUID: me, selfUID: -1}, hosts.Owner{}},
 		{"busy file of anybody", "", func(m machine) { m.file("var/tmp/.dcs-busy", "") }, nobody, hosts.Owner{}},
 		{"busy file in /var/tmp of one at the console", "",
 			func(m machine) { m.session("2", "x11", ""); m.file("var/tmp/.dcs-busy", "") },
