@@ -17,6 +17,7 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/hosttest"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -32,7 +33,7 @@ func (l *lab) takeRun(name string) (*run.Owned, error) {
 	if err != nil {
 		return nil, err
 	}
-	return run.Take(context.Background(), made, false, nil)
+	return run.Take(context.Background(), made, journal.TakeOptions{})
 }
 
 // fleet measures a dispatcher of many hosts. The hosts are simulated in this process, so the

@@ -10,6 +10,7 @@ import (
 	"dcs-tui/dispatch/run"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
+	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -147,7 +148,7 @@ func (l *lab) dispatchFleet() (f *simulatedFleet, end func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	owned, err := run.Take(context.Background(), made, false, nil)
+	owned, err := run.Take(context.Background(), made, journal.TakeOptions{})
 	if err != nil {
 		return nil, nil, err
 	}

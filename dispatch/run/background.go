@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,8 +23,8 @@ import (
 // that process dispatches. Until it does, its output and exit code are those of the first process.
 
 // BackgroundEnv makes a process dispatch in the background. Its value is the number of a
-// descriptor, which is one end of a socket pair, and a token that can be read there first. The
-// process removes it from the environment immediately. A value without such a socket has no effect.
+// descriptor, which is one end of a socket pair, and a token that can be read there first, before a
+// task. The process removes it from the environment immediately. A value without such a socket has no effect.
 const BackgroundEnv = "DCS_TUI_BACKGROUND"
 
 // ProgramName is argv[0] of the processes that this program starts.
@@ -43,9 +44,19 @@ type Background struct {
 	socket *os.File // our end of the pair
 }
 
+// task is what a background dispatcher gets to know from its starter, besides its arguments.
+type task struct {
+	Silent *journal.Owner `json:"silent,omitempty"` // as in journal.TakeOptions
+}
+
 // StartBackground starts this program with the arguments in the background. Without stdin, it reads
-// nothing. Output that the process prints before it is ready goes to errs.
-func StartBackground(args []string, stdin io.Reader, errs io.Writer) (*Background, error) {
+// nothing. Output that the process prints before it is ready goes to errs. silent is an owner of the run
+// whose silence the caller has observed, as in journal.TakeOptions; nil: there is none.
+func StartBackground(args []string, stdin io.Reader, errs io.Writer, silent *journal.Owner) (*Background, error) {
+	its, err := json.Marshal(task{silent})
+	if err != nil {
+		return nil, fmt.Errorf("a background dispatcher cannot be started: %w", err)
+	}
 	syscall.ForkLock.RLock() // macOS has no SOCK_CLOEXEC
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err == nil {
@@ -61,7 +72,11 @@ func StartBackground(args []string, stdin io.Reader, errs io.Writer) (*Backgroun
 	_ = unix.SetNonblock(fds[0], true) // so that a read can be canceled
 	line := os.NewFile(uintptr(fds[0]), "our end")
 	token := rand.Text()
-	if _, err := line.WriteString(token); err != nil {
+	_, err = line.WriteString(token + string(its))
+	if err == nil {
+		err = unix.Shutdown(fds[0], unix.SHUT_WR)
+	}
+	if err != nil {
 		line.Close()
 		return nil, fmt.Errorf("a background dispatcher cannot be started: %w", err)
 	}
@@ -128,7 +143,13 @@ const (
 )
 
 // Starter is the process that waits for this process, a background dispatcher, to begin.
-type Starter struct{ socket *os.File }
+type Starter struct {
+	// Silent is an owner of the run whose silence the starter has observed, as in journal.TakeOptions; nil:
+	// there is none.
+	Silent *journal.Owner
+
+	socket *os.File
+}
 
 // FindStarter returns the Starter, or nil if this process was not started by StartBackground.
 func FindStarter() *Starter {
@@ -142,15 +163,20 @@ func FindStarter() *Starter {
 	if kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || kind != unix.SOCK_STREAM {
 		return nil
 	}
-	b := make([]byte, len(token)+1)
+	b := make([]byte, len(token))
 	// The socket may belong to another program, so nothing is read from it yet.
 	n, _, err := unix.Recvfrom(fd, b, unix.MSG_PEEK|unix.MSG_DONTWAIT)
 	if err != nil || string(b[:max(0, n)]) != token {
 		return nil
 	}
-	unix.Recvfrom(fd, b, unix.MSG_DONTWAIT)
 	unix.CloseOnExec(fd)
-	return &Starter{os.NewFile(uintptr(fd), "starter")}
+	socket := os.NewFile(uintptr(fd), "starter")
+	sent, _ := io.ReadAll(socket) // the starter has written all of it; its error shows in what is read
+	var its task
+	if json.Unmarshal(sent[min(len(token), len(sent)):], &its) != nil {
+		its = task{} // the run is taken over as without it
+	}
+	return &Starter{Silent: its.Silent, socket: socket}
 }
 
 // Ready notifies the starter that the run in dir is dispatched.

@@ -19,6 +19,7 @@ import (
 	"dcs-tui/internal/progtest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
+	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 // for the helper.
 func startHere(t *testing.T, dir *rundir.Run, base string, change ...func(*run.Options)) *run.Run {
 	t.Helper()
-	owned, err := run.Take(t.Context(), dir, false, nil)
+	owned, err := run.Take(t.Context(), dir, journal.TakeOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/jobstest"
+	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -20,7 +21,7 @@ func TestAcceptedJobsAreForgotten(t *testing.T) {
 	const n = submitBlock + 5
 	dir, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Settings{Cwd: "/"})
 	must(t, err)
-	o, err := Take(t.Context(), dir, false, nil)
+	o, err := Take(t.Context(), dir, journal.TakeOptions{})
 	must(t, err)
 	specs := jobstest.Specs(n)
 	must(t, o.Store(specs))

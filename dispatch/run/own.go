@@ -27,16 +27,12 @@ type Owned struct {
 	stored  []*jobs.Spec // stored, but not part of the run yet
 }
 
-// Take takes over a run. If another dispatcher owns it, the error is a *journal.OwnedError. Before
-// it waits, Take calls notify with the reason. notify may be nil.
-func Take(ctx context.Context, dir *rundir.Run, force bool, notify func(text string)) (*Owned, error) {
-	if notify == nil {
-		notify = func(string) {}
-	}
+// Take takes over a run. If another dispatcher owns it, the error is a *journal.OwnedError.
+func Take(ctx context.Context, dir *rundir.Run, opt journal.TakeOptions) (*Owned, error) {
 	if err := checkNotMirror(dir); err != nil {
 		return nil, err
 	}
-	return take(ctx, dir, journal.TakeOptions{Force: force, Notify: notify})
+	return take(ctx, dir, opt)
 }
 
 func take(ctx context.Context, dir *rundir.Run, opt journal.TakeOptions) (*Owned, error) {

@@ -12,6 +12,7 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
 	"dcs-tui/jobs/jobstest"
+	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/rundir/disktest"
 )
@@ -154,7 +155,7 @@ func TestJobsOfADeadDispatcher(t *testing.T) {
 		run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Settings{
 			Cwd: "/", JobsFile: "jobs.txt", Options: map[string]any{rundir.OptionJobs: int64(test.asked)}})
 		must(t, err)
-		o, err := Take(t.Context(), run, false, nil)
+		o, err := Take(t.Context(), run, journal.TakeOptions{})
 		must(t, err)
 		err = run.AppendSpecs(jobstest.Specs(test.stored))
 		if test.accepted > 0 {
@@ -165,7 +166,7 @@ func TestJobsOfADeadDispatcher(t *testing.T) {
 		if run, err = rundir.Open(run.Dir); err != nil {
 			t.Fatal(err)
 		}
-		if o, err = Take(t.Context(), run, false, nil); err != nil {
+		if o, err = Take(t.Context(), run, journal.TakeOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if o.Table.NumSpecs() != test.stored || o.Table.NumJobs() != test.accepted {

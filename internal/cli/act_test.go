@@ -31,7 +31,7 @@ func startRun(t *testing.T, jobLines string, flags ...string) *runScreen {
 	var said commandOutput
 	args := append([]string{"run", "--name", "r", "--run-dir", filepath.Join(dir, "r"), "--cwd", dir,
 		filepath.Join(dir, "jobs.txt")}, flags...)
-	process, err := run.StartBackground(args, nil, &said)
+	process, err := run.StartBackground(args, nil, &said, nil)
 	must(t, err)
 	ready, err := process.Ready(t.Context())
 	if err != nil || ready == "" {
@@ -88,7 +88,7 @@ func endRun(t *testing.T, run *rundir.Run) {
 		writeFile(t, run.Dir, rundir.StopNowFile, "")
 	} else if table, _, err := journal.Replay(run); err == nil && table.Unfinished() > 0 {
 		(&runScreen{app: newApp(), run: run}).actUndispatched(context.Background(),
-			action.Request{Do: action.Cancel, All: true})
+			action.Request{Do: action.Cancel, All: true}, nil)
 	}
 	awaitNobody(t, run)
 }
@@ -334,6 +334,27 @@ func TestPauseOutlivesItsDispatcher(t *testing.T) {
 	})
 }
 
+// TestObservedSilenceIsNotWaitedForAgain checks that a dispatcher in the background takes a run over at once
+// if its starter has observed that the owner is silent.
+func TestObservedSilenceIsNotWaitedForAgain(t *testing.T) {
+	dir := stoppedRun(t)
+	disktest.Elsewhere(t, dir, nil)
+	silent, err := journal.ReadOwner(dir)
+	must(t, err)
+	var said commandOutput
+	process, err := run.StartBackground([]string{"resume", dir.Dir}, nil, &said, silent)
+	must(t, err)
+	ready, err := process.Ready(t.Context())
+	if err != nil || ready == "" {
+		t.Fatal(ready, err, said.problemOf(process, ""))
+	}
+	endRun(t, dir)
+	<-process.Ended
+	if text := said.b.String(); strings.Contains(text, "waiting") {
+		t.Errorf("it waited: %q", text)
+	}
+}
+
 // TestScreenShowsTheErrorOfItsCommand checks that a screen shows the error of a command that it has
 // started, and not all of the command's output.
 func TestScreenShowsTheErrorOfItsCommand(t *testing.T) {
@@ -348,7 +369,8 @@ func TestScreenShowsTheErrorOfItsCommand(t *testing.T) {
 		same(t, "problem", w.problemOf(&run.Background{Problem: c.problem}, "it could not"), c.want)
 	}
 	var said commandOutput
-	process, err := run.StartBackground([]string{"cancel", "--yes", filepath.Join(t.TempDir(), "none")}, nil, &said)
+	args := []string{"cancel", "--yes", filepath.Join(t.TempDir(), "none")}
+	process, err := run.StartBackground(args, nil, &said, nil)
 	must(t, err)
 	ready, err := process.Ready(t.Context())
 	if err != nil || ready != "" || process.Code != exitUsage ||

@@ -137,7 +137,7 @@ func TestScreenOnARunThatNobodyDispatches(t *testing.T) {
 				if isFinished {
 					runDir, want = finishedRun(t), c.finished
 				}
-				_, err := (&runScreen{app: newApp(), run: runDir}).actUndispatched(t.Context(), c.a)
+				_, err := (&runScreen{app: newApp(), run: runDir}).actUndispatched(t.Context(), c.a, nil)
 				var refused *runview.Refused
 				if (err == nil) != (want == "") || err != nil &&
 					(!errors.As(err, &refused) || !strings.Contains(err.Error(), want)) {

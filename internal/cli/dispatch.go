@@ -28,7 +28,11 @@ import (
 
 // becomeOwner takes the run over. If another dispatcher owns the run, the error names the owner.
 func (a *app) becomeOwner(dir *rundir.Run, force bool) (*run.Owned, error) {
-	owned, err := run.Take(context.Background(), dir, force, func(msg string) { a.con.Line(text.Line(msg)) })
+	opt := journal.TakeOptions{Force: force, Notify: func(msg string) { a.con.Line(text.Line(msg)) }}
+	if a.starter != nil {
+		opt.Silent = a.starter.Silent
+	}
+	owned, err := run.Take(context.Background(), dir, opt)
 	if taken, ok := errors.AsType[*journal.OwnedError](err); ok {
 		return nil, inUseError(dir, taken.Owner)
 	}

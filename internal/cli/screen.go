@@ -167,7 +167,7 @@ func (a *app) startBackground() (*run.Background, string, error) {
 	if a.quitSignals != nil {
 		signal.Stop(a.quitSignals)
 	}
-	process, err := run.StartBackground(a.args, stdin, a.stderr)
+	process, err := run.StartBackground(a.args, stdin, a.stderr, nil)
 	if err != nil {
 		return nil, "", text.Errorf("%w", err).WithAdvice("--no-tui needs no background process")
 	}
@@ -269,10 +269,12 @@ func (s *runScreen) Do(ctx context.Context, a action.Request) (*runview.Answer, 
 }
 
 // actUndispatched carries out an action on a run that nobody dispatches, as its declaration demands: it
-// refuses the request, leaves it for the next resume, or starts a process that takes the run over.
-func (s *runScreen) actUndispatched(ctx context.Context, q action.Request) (*runview.Answer, error) {
+// refuses the request, leaves it for the next resume, or starts a process that takes the run over from its
+// owner, whose silence may have been observed.
+func (s *runScreen) actUndispatched(ctx context.Context, q action.Request,
+	silent *journal.Owner) (*runview.Answer, error) {
 	if q.Do == action.Resume {
-		if _, err := s.start(ctx, "resume"); err != nil {
+		if _, err := s.start(ctx, silent, "resume"); err != nil {
 			return nil, err
 		}
 		return &runview.Answer{Done: 1, Text: "the run continues"}, nil
@@ -303,9 +305,9 @@ func (s *runScreen) actUndispatched(ctx context.Context, q action.Request) (*run
 	case err != nil:
 		return nil, err
 	case effect == action.IsCarriedOut:
-		err = s.endJobs(ctx, asked)
+		err = s.endJobs(ctx, asked, silent)
 	case request.AddsJobs():
-		err = s.resumeFor(ctx, asked)
+		err = s.resumeFor(ctx, asked, silent)
 	default:
 		return &runview.Answer{Done: max(1, request.Jobs.Count()), Text: "noted for the next resume"}, nil
 	}
@@ -329,8 +331,8 @@ func (s *runScreen) actUndispatched(ctx context.Context, q action.Request) (*run
 
 // resumeFor resumes the run and waits for the answer to a request. The dispatcher carries the request
 // out before it launches anything.
-func (s *runScreen) resumeFor(ctx context.Context, asked *ask.TrackedRequest) error {
-	if _, err := s.start(ctx, "resume"); err != nil {
+func (s *runScreen) resumeFor(ctx context.Context, asked *ask.TrackedRequest, silent *journal.Owner) error {
+	if _, err := s.start(ctx, silent, "resume"); err != nil {
 		s.run.RemoveRequest(asked.Name) // the user does not expect a later effect
 		return err
 	}
@@ -343,8 +345,8 @@ func (s *runScreen) resumeFor(ctx context.Context, asked *ask.TrackedRequest) er
 
 // endJobs runs the cancel command, which takes the run over, carries a request out, and exits. The
 // command continues when the screen is left.
-func (s *runScreen) endJobs(ctx context.Context, asked *ask.TrackedRequest) error {
-	process, err := s.start(ctx, "cancel", "--request", asked.Name)
+func (s *runScreen) endJobs(ctx context.Context, asked *ask.TrackedRequest, silent *journal.Owner) error {
+	process, err := s.start(ctx, silent, "cancel", "--request", asked.Name)
 	if err != nil {
 		if ctx.Err() == nil { // otherwise the process carries it out
 			s.run.RemoveRequest(asked.Name)
@@ -363,10 +365,11 @@ func (s *runScreen) endJobs(ctx context.Context, asked *ask.TrackedRequest) erro
 	}
 }
 
-// start starts a command in the background that takes the run over, and waits until it dispatches.
-func (s *runScreen) start(ctx context.Context, command ...string) (*run.Background, error) {
+// start starts a command in the background that takes the run over, and waits until it dispatches. silent is
+// as in journal.TakeOptions.
+func (s *runScreen) start(ctx context.Context, silent *journal.Owner, command ...string) (*run.Background, error) {
 	var out commandOutput
-	process, err := run.StartBackground(append(command, s.run.Dir), nil, &out)
+	process, err := run.StartBackground(append(command, s.run.Dir), nil, &out, silent)
 	if err != nil {
 		return nil, err
 	}

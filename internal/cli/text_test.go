@@ -190,7 +190,7 @@ func TestFlagsAgreeWithOptions(t *testing.T) {
 func TestCancelOfWhatWaitsNeedsADispatcher(t *testing.T) {
 	screen := &runScreen{app: newApp(), run: stoppedRun(t)}
 	answer, err := screen.actUndispatched(t.Context(), action.Request{Do: action.Cancel, Jobs: jobs.One(1),
-		Spare: action.SpareStarted})
+		Spare: action.SpareStarted}, nil)
 	names, _, listErr := screen.run.RequestNames()
 	must(t, errors.Join(err, listErr))
 	if len(names) != 1 || screen.process.Load() != nil {

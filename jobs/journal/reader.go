@@ -65,6 +65,14 @@ func (r *Reader) IsDispatched() bool {
 	return r.Owner != nil && r.Liveness != Dead && !r.Silent
 }
 
+// SilentOwner returns the owner whose silence this Reader has observed (see Silent), for TakeOptions, or nil.
+func (r *Reader) SilentOwner() *Owner {
+	if !r.Silent {
+		return nil
+	}
+	return r.Owner
+}
+
 // SinceHeartbeat returns the time since the owner's last heartbeat. It is 0 if the owner is alive
 // on this machine.
 func (r *Reader) SinceHeartbeat() time.Duration {

@@ -80,7 +80,7 @@ func withLab(t *testing.T, names string, test func(t *testing.T, l *lab)) {
 var must = polltest.Must
 
 func (l *lab) open(o Options) *View {
-	o.Act = func(_ context.Context, a action.Request) (*Answer, error) {
+	o.Act = func(_ context.Context, a action.Request, _ *journal.Owner) (*Answer, error) {
 		l.acts = append(l.acts, a)
 		return &Answer{Done: 1}, nil
 	}

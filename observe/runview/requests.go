@@ -105,7 +105,10 @@ func (v *View) Do(ctx context.Context, q action.Request) (*Answer, error) {
 	if v.opt.Act == nil {
 		return nil, refuse("the run can only be looked at from here")
 	}
-	ans, err := v.opt.Act(ctx, q)
+	v.mu.Lock()
+	silent := v.facts.silent
+	v.mu.Unlock()
+	ans, err := v.opt.Act(ctx, q, silent)
 	v.refresh(ctx)
 	return ans, err
 }

@@ -38,6 +38,7 @@ type facts struct {
 	err        error            // why nothing can be shown
 	owner      *journal.Owner   // nil: nobody ever dispatched the run
 	liveness   journal.Liveness // of the owner's process
+	silent     *journal.Owner   // the owner, if it is silent (see journal.Reader)
 	dispatched bool
 	problem    string   // what prevents the dispatcher or this program from working
 	missing    string   // what part of the input is missing
@@ -60,7 +61,8 @@ func (f *facts) equal(o *facts) bool {
 // err is the error of the last one.
 func (f *follower) facts(err error, before facts) facts {
 	records := f.Report().Records
-	n := facts{owner: f.Owner, liveness: f.Liveness, dispatched: f.IsDispatched(), records: records}
+	n := facts{owner: f.Owner, liveness: f.Liveness, silent: f.SilentOwner(), dispatched: f.IsDispatched(),
+		records: records}
 	switch {
 	case err == nil && n.dispatched:
 		n.problem = f.Owner.Problem

@@ -47,9 +47,10 @@ type Options struct {
 	// Far reads a part of a file that only its host has, and returns the size of the file. nil:
 	// such files cannot be read.
 	Far func(ctx context.Context, host string, r Read) (data []byte, size int64, err error)
-	// Act carries out actions on a run that nobody dispatches. A *Refused means that the action
-	// makes no sense. nil: all such actions are refused.
-	Act func(context.Context, action.Request) (*Answer, error)
+	// Act carries out actions on a run that nobody dispatches. silent is the owner whose silence the view
+	// has observed for journal.StaleAfter, nil if there is none. A *Refused means that the action makes no
+	// sense. nil: all such actions are refused.
+	Act func(ctx context.Context, q action.Request, silent *journal.Owner) (*Answer, error)
 }
 
 // Conn is a connection to a dispatcher; *socket.Client implements it.

@@ -1,6 +1,7 @@
 package runview
 
 import (
+	"context"
 	"os"
 	"slices"
 	"strings"
@@ -238,7 +239,8 @@ func TestOutputOfAHostApart(t *testing.T) {
 }
 
 // TestOwnerElsewhereLivesByItsHeartbeat checks that a dispatcher on another machine is alive as
-// long as its heartbeat changes, measured by this machine's clock.
+// long as its heartbeat changes, measured by this machine's clock. Whoever takes the run over from a silent
+// one learns that its silence was observed.
 func TestOwnerElsewhereLivesByItsHeartbeat(t *testing.T) {
 	run := disktest.NewRun(t)
 	must(t, run.AppendSpecs(jobstest.Specs(1)))
@@ -248,7 +250,11 @@ func TestOwnerElsewhereLivesByItsHeartbeat(t *testing.T) {
 	heartbeats := func() { disktest.Elsewhere(t, run, disktest.Heartbeats) }
 	heartbeats()
 	synctest.Test(t, func(t *testing.T) {
-		v := Open(run, Options{})
+		var silent *journal.Owner
+		v := Open(run, Options{Act: func(_ context.Context, _ action.Request, o *journal.Owner) (*Answer, error) {
+			silent = o
+			return &Answer{}, nil
+		}})
 		defer v.Close()
 		for range 5 {
 			time.Sleep(20 * time.Second)
@@ -261,6 +267,10 @@ func TestOwnerElsewhereLivesByItsHeartbeat(t *testing.T) {
 		if p := lookAt(t, v, Query{}); p.Status != StatusSilent || !strings.Contains(p.Over, "no heartbeat") ||
 			p.Total != 1 {
 			t.Errorf("status %v, %q, %d jobs", p.Status, p.Over, p.Total)
+		}
+		if _, err := v.Do(t.Context(), action.Request{Do: action.Resume}); err != nil || silent == nil ||
+			silent.Host != "elsewhere" {
+			t.Errorf("whoever resumes the run learns that %v is silent, %v", silent, err)
 		}
 		heartbeats()
 		time.Sleep(3 * time.Second)
