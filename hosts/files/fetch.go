@@ -38,7 +38,8 @@ type Fetcher struct {
 	Read func(ctx context.Context, host string, m hosts.Read) (data []byte, size int64, err error) // Reader.Read
 
 	// Packs reports whether the outcome of an attempt is recorded, so that its copied files may go into a
-	// pack. It is not called concurrently. nil: nothing is packed.
+	// pack. This includes files that an earlier fetch has copied and, because it was interrupted, not
+	// packed. It is not called concurrently. nil: nothing is packed.
 	Packs func(jobs.AttemptID) bool
 
 	space                  Space // of the run directory
@@ -49,8 +50,8 @@ type Fetcher struct {
 	shards map[string]bool // directories of attempts that exist
 	left   map[string]int  // number of attempts to copy, by directory
 	packMu sync.Mutex      // held while a directory is packed
-	// mayPack is Packs for the attempts of the plan, and false for all others. The claims of hosts that
-	// share the run directory must stay there as long as a launch can be valid.
+	// mayPack is Packs for the attempts that the plan names, and false for all others. The claims of hosts
+	// that share the run directory must stay there as long as a launch can be valid.
 	mayPack func(jobs.AttemptID) bool
 }
 
@@ -90,7 +91,10 @@ func (f *Fetcher) Fetch(ctx context.Context, p *FetchPlan) ([]HostResult, error)
 	f.isFull.Store(false)
 	f.space.Dir = f.Run.Dir
 	f.left = map[string]int{}
-	var planned []jobs.AttemptID
+	planned := slices.Clone(p.Copied)
+	for _, id := range p.Copied {
+		f.left[jobs.ShardDir(id.Job)] = 0
+	}
 	for _, h := range p.Hosts {
 		planned = append(planned, h.Attempts...)
 		for _, id := range h.Attempts {
@@ -100,6 +104,11 @@ func (f *Fetcher) Fetch(ctx context.Context, p *FetchPlan) ([]HostResult, error)
 	slices.SortFunc(planned, jobs.AttemptID.Compare)
 	isPlanned := attempts.Among(planned)
 	f.mayPack = func(id jobs.AttemptID) bool { return isPlanned(id) && f.Packs(id) }
+	for shard, n := range f.left {
+		if n == 0 && ctx.Err() == nil {
+			f.packShard(shard)
+		}
+	}
 	all := make([]HostResult, len(p.Hosts))
 	var tasks sync.WaitGroup
 	turns := make(chan struct{}, maxHosts)

@@ -12,7 +12,9 @@ import (
 type FetchPlan struct {
 	Hosts []HostPlan // that have files which are not here, by name
 	Here  int        // attempts whose files are in the run directory
-	Open  int        // attempts that may still run
+	// Copied holds those attempts of Here whose files were copied from their hosts, sorted.
+	Copied []jobs.AttemptID
+	Open   int // attempts that may still run
 }
 
 // HostPlan lists attempts whose files only their host has.
@@ -50,13 +52,17 @@ func PlanFetch(t *jobs.Table, ids []jobs.ID, apart func(host string) bool, here 
 			case a.State.Open():
 				p.Open++
 			case a.Started == 0 && a.Outcome == nil: // it is not known to have started
-			case !apart(a.Host) || here(a.ID):
+			case !apart(a.Host):
 				p.Here++
+			case here(a.ID):
+				p.Here++
+				p.Copied = append(p.Copied, a.ID)
 			default:
 				of[a.Host] = append(of[a.Host], a.ID)
 			}
 		}
 	}
+	slices.SortFunc(p.Copied, jobs.AttemptID.Compare)
 	for _, host := range slices.Sorted(maps.Keys(of)) {
 		list := of[host]
 		slices.SortFunc(list, jobs.AttemptID.Compare)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -52,7 +53,7 @@ func TestWhatIsFetchedFromWhere(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		ids     []jobs.ID
-		fetched string
+		fetched string // must be the copied ones of the plan
 		want    string
 	}{
 		{"all", every, "", "far[1.1 2.1 8.1 10.2] gone[2.2 7.1 10.1] here 2 open 2"},
@@ -71,6 +72,9 @@ func TestWhatIsFetchedFromWhere(t *testing.T) {
 		}
 		if got += fmt.Sprintf("here %d open %d", p.Here, p.Open); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
+		}
+		if copied := strings.Join(text.Each(p.Copied, jobs.AttemptID.String), " "); copied != c.fetched {
+			t.Errorf("%s: copied earlier are %q, want %q", c.name, copied, c.fetched)
 		}
 	}
 }

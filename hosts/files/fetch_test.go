@@ -93,17 +93,20 @@ func (l *lab) split(name string) (host string, id jobs.AttemptID, file jobs.File
 // plan returns a plan for all attempts of which a host has files.
 func (l *lab) plan() *FetchPlan {
 	here := attempts.NewLocalFiles(rundir.OS, l.run.Dir)
-	of := map[string]map[jobs.AttemptID]bool{}
+	of, copied := map[string]map[jobs.AttemptID]bool{}, map[jobs.AttemptID]bool{}
 	for name := range l.has {
 		host, id, _ := l.split(name)
 		if of[host] == nil {
 			of[host] = map[jobs.AttemptID]bool{}
 		}
-		if !here.Has(id) {
+		if here.Has(id) {
+			copied[id] = true
+		} else {
 			of[host][id] = true
 		}
 	}
-	p := &FetchPlan{}
+	p := &FetchPlan{Copied: slices.Collect(maps.Keys(copied))}
+	slices.SortFunc(p.Copied, jobs.AttemptID.Compare)
 	for _, host := range slices.Sorted(maps.Keys(of)) {
 		p.Hosts = append(p.Hosts, HostPlan{host, slices.Collect(maps.Keys(of[host]))})
 	}
@@ -283,6 +286,28 @@ func TestCopiedFilesArePacked(t *testing.T) {
 		if !l.here(fmt.Sprint(job, ".1")) || !l.here(fmt.Sprint(1000+job, ".1")) {
 			t.Errorf("the files of job %d or %d are not found", job, 1000+job)
 		}
+	}
+}
+
+// TestRepeatedFetchPacksWhatAnInterruptedOneCopied checks that a fetch packs the files that an interrupted one
+// has copied and not packed, in a directory of which more is copied and in one that was complete.
+func TestRepeatedFetchPacksWhatAnInterruptedOneCopied(t *testing.T) {
+	l := newLab(t)
+	for job := 1; job <= 6; job++ {
+		l.addEnded("far", fmt.Sprint(job, ".1"), "text\n", "")
+		l.addEnded("far", fmt.Sprint(1000+job, ".1"), "text\n", "")
+	}
+	if _, err := l.fetch(&Fetcher{}); err != nil {
+		t.Fatal(err)
+	}
+	l.addEnded("far", "1007.1", "text\n", "")
+	if _, err := l.fetch(&Fetcher{Packs: func(jobs.AttemptID) bool { return true }}); err != nil {
+		t.Fatal(err)
+	}
+	names := l.files()
+	if isLoose := func(name string) bool { return !strings.HasSuffix(name, rundir.PackSuffix) }; len(names) != 2 ||
+		slices.ContainsFunc(names, isLoose) {
+		t.Errorf("got the files %q, want 2 packs", names)
 	}
 }
 

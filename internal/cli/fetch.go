@@ -93,6 +93,14 @@ func (a *app) runFetch(cmd *cobra.Command, args []string, sel *selection, o *opt
 	if len(at.HostDirs) > 0 {
 		files.SweepFetched(state.Run)
 	}
+	b := &files.Fetcher{Run: state.Run}
+	packs, err := packsFiles(state.Run, state.Table)
+	if err != nil {
+		return err
+	}
+	if packs {
+		b.Packs = run.HasOutcome(state.Table)
+	}
 	if plan.Attempts() > 0 {
 		if err := restoreFlags(cmd.Flags(), state.Run.Settings.Options); err != nil {
 			return err
@@ -102,12 +110,9 @@ func (a *app) runFetch(cmd *cobra.Command, args []string, sel *selection, o *opt
 			return err
 		}
 		defer reader.Close()
-		b := &files.Fetcher{Run: state.Run, Read: reader.Read}
-		if packs, err := packsFiles(state.Run, state.Table); err != nil {
-			return err
-		} else if packs {
-			b.Packs = run.HasOutcome(state.Table)
-		}
+		b.Read = reader.Read
+	}
+	if plan.Attempts() > 0 || packs && len(plan.Copied) > 0 {
 		a.copyOutputs(cmd.Context(), b, plan, got)
 	}
 	if got.Left > 0 || got.Error != "" {
