@@ -98,9 +98,9 @@ func stopAndWake(w *World, l *dispatcher) bool {
 // takeOver stops a dispatcher. Another one takes the run over when the heartbeat is stale, or
 // earlier by force. Then the first one wakes up or is killed.
 func takeOver(w *World, l *dispatcher) bool {
-	wait := 30*time.Second + w.between(0, 5*time.Second)
+	wait := w.within(w.size.takeover)
 	if w.choices.Draw(2) == 1 {
-		wait = w.between(time.Second, 30*time.Second)
+		wait = w.within(w.size.forcedTakeover)
 	}
 	sleeps := wait + w.longDuration()
 	if w.choices.Draw(8) == 7 {
@@ -140,7 +140,7 @@ func fullDisk(w *World, l *dispatcher) bool {
 }
 
 func hangDisk(w *World, l *dispatcher) bool {
-	l.m.hungUntil = w.now + w.between(time.Second, 40*time.Second)
+	l.m.hungUntil = w.now + w.within(w.size.hang)
 	return true
 }
 
@@ -154,7 +154,7 @@ func splitBrain(w *World, l *dispatcher) bool {
 	if m == l.m {
 		return false
 	}
-	d := w.between(20*time.Second, 3*time.Minute)
+	d := w.within(w.size.split)
 	l.m.hungUntil = w.now + d
 	for _, h := range w.hosts {
 		switch w.choices.Draw(4) {
@@ -164,7 +164,7 @@ func splitBrain(w *World, l *dispatcher) bool {
 			h.cut(d+w.between(0, 10*time.Second), m)
 		}
 	}
-	w.after(w.between(0, 20*time.Second), func() {
+	w.after(w.within(w.size.secondStart), func() {
 		if l.dead || w.dispatcher != l || w.isStarting {
 			return
 		}

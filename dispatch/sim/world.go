@@ -321,7 +321,7 @@ func newWorld(t *Choices, verbose bool) *World {
 	}
 	w.cfg.CopyAt, w.cfg.CopyOn = sched.CopyAt(w.faultsLeft%3/2), sched.CopyOn(w.faultsLeft%5/3)
 	if t.OneIn(6) {
-		w.cfg.Buffer = []time.Duration{20 * time.Second, 100 * time.Second}[t.Draw(2)]
+		w.cfg.Buffer = w.size.buffers[t.Draw(len(w.size.buffers))]
 	}
 	if t.OneIn(4) {
 		w.cfg.OnLost = jobs.OnLostWait
@@ -369,7 +369,7 @@ func (w *World) drawHost(i int) {
 	if i == 0 || t.Draw(2) == 0 {
 		spec.Tags = []string{"big"}
 	}
-	if t.OneIn(4) {
+	if t.OneIn(w.size.oneLostEarlyIn) {
 		spec.LostAfter = w.size.lostAfter
 	}
 	switch w.faultsLeft % 7 * (i % 2) { // no draws of their own
@@ -412,10 +412,18 @@ var jobOptions = []*jobs.Options{
 // notCopied are options of jobs that are not copied in a run with copies.
 var notCopied = &jobs.Options{NoCopies: true}
 
+// gpuOptions are options of jobs with a whole device, of which every second gets a part.
+var gpuOptions = []*jobs.Options{{GPUs: jobs.WholeGPU}}
+
 // partGPUs are options of jobs with a part of a device.
 var partGPUs = []*jobs.Options{{GPUs: 500}, {GPUs: 250}, {GPUs: 500}, {GPUs: 334}}
 
 func (w *World) drawJobs(n int) {
+	var theme []*jobs.Options // all jobs have these; nil: any
+	if w.size.hasThemes {
+		themes := [][]*jobs.Options{nil, nil, nil, hardOptions, limitedOptions, gpuOptions}
+		theme = themes[w.choices.Draw(len(themes))]
+	}
 	for i := range n {
 		o := jobOptions[w.choices.Draw(len(jobOptions))]
 		if w.choices.OneIn(4) {
@@ -423,6 +431,9 @@ func (w *World) drawJobs(n int) {
 		}
 		if w.choices.OneIn(4) {
 			o = limitedOptions[w.choices.Draw(len(limitedOptions))]
+		}
+		if theme != nil {
+			o = theme[w.choices.Draw(len(theme))]
 		}
 		var after jobs.Dependencies
 		if i > 0 && w.choices.OneIn(12) {
