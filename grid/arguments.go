@@ -81,6 +81,13 @@ func (a *Arguments) addSources(separator string, values []string, stdin io.Reade
 		return fmt.Errorf("%s links values to those before it, but there are none: begin with %s", separator,
 			strings.TrimSuffix(separator, "+"))
 	case !isFiles:
+		for _, v := range values {
+			if strings.Contains(v, "\n") {
+				return text.Errorf("the value %s after %s has a newline, which begins another value in GNU parallel",
+					quoteText(v), separator).WithAdvice("echo {} :::: FILE has a value for each line of a file; " +
+					"a .jsonl jobs file can have commands of several lines")
+			}
+		}
 		a.sources = append(a.sources, inputSource{values: values, linked: linked})
 		return nil
 	}
@@ -121,6 +128,10 @@ func readValueLines(file string, stdin io.Reader) ([]string, error) {
 		}
 		values = append(values, value)
 	}
+	if errors.Is(sc.Err(), bufio.ErrTooLong) {
+		return nil, fmt.Errorf("read values: %s:%d: the line is longer than %d KiB, more than Linux hands to a program",
+			file, len(values)+1, maxValue>>10)
+	}
 	if err := sc.Err(); err != nil {
 		return nil, fmt.Errorf("read values: %s:%d: %w", file, len(values)+1, err)
 	}
@@ -143,8 +154,9 @@ func (a *Arguments) SetReturn(patterns []string) (taken []string, err error) {
 
 // Jobs returns a job for each combination of values. Values of the last source change fastest.
 // Linked sources are combined by position, up to the length of the shortest. More than limit
-// combinations are an error.
-func (a *Arguments) Jobs(limit int) ([]*jobs.Spec, error) {
+// combinations are an error. order returns a permutation of the numbers below n, such as rand.Perm,
+// in which the n combinations become jobs; nil keeps their order.
+func (a *Arguments) Jobs(limit int, order func(n int) []int) ([]*jobs.Spec, error) {
 	var groups [][]inputSource
 	for _, s := range a.sources {
 		if s.linked {
@@ -164,11 +176,18 @@ func (a *Arguments) Jobs(limit int) ([]*jobs.Spec, error) {
 			return nil, fmt.Errorf("the values have more than %d combinations", limit)
 		}
 	}
+	var permutation []int
+	if order != nil {
+		permutation = order(n)
+	}
 	specs, options := make([]*jobs.Spec, n), new(jobs.Options)
 	values := make([]string, 0, len(a.sources))
 	for k := range specs {
 		values = values[:0]
 		rest, at := k, make([]int, len(groups))
+		if order != nil {
+			rest = permutation[k]
+		}
 		for i := len(groups) - 1; i >= 0; i-- {
 			at[i], rest = rest%lengths[i], rest/lengths[i]
 		}

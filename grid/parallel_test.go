@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"dcs-tui/internal/progtest"
 	"dcs-tui/internal/text"
 )
 
@@ -137,13 +138,7 @@ var parallelCases = []string{
 // TestCommandsAreThoseOfParallel checks that a command with values makes the same jobs as GNU
 // parallel, which may quote values in another way: the shell prints the same words for both.
 func TestCommandsAreThoseOfParallel(t *testing.T) {
-	parallel, err := exec.LookPath("parallel")
-	if err != nil || testing.Short() {
-		t.Skip("runs GNU parallel a hundred times")
-	}
-	if version, _ := exec.Command(parallel, "--version").Output(); !strings.HasPrefix(string(version), "GNU parallel") {
-		t.Skip(parallel + " is not GNU parallel")
-	}
+	parallel := progtest.FindParallel(t)
 	dir := t.TempDir()
 	for name, lines := range map[string]string{
 		"LIST-A": "A\nB\n", "LIST-B": "D\nE\n", "LIST-C": "echo a\necho 'b c'\n", "LIST-E": "a b\n\nd/e.f",
@@ -153,8 +148,6 @@ func TestCommandsAreThoseOfParallel(t *testing.T) {
 		}
 	}
 	t.Chdir(dir)
-	t.Setenv("PARALLEL", "")
-	t.Setenv("HOME", dir)
 	for _, c := range parallelCases {
 		t.Run(c, func(t *testing.T) {
 			words := strings.Split(strings.ReplaceAll(c, " | ", "\x00"), "|")
@@ -167,7 +160,7 @@ func TestCommandsAreThoseOfParallel(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			specs, err := a.Jobs(100)
+			specs, err := a.Jobs(100, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -179,6 +172,24 @@ func TestCommandsAreThoseOfParallel(t *testing.T) {
 				t.Errorf("jobs = %q\nGNU parallel's = %q", got, want)
 			}
 		})
+	}
+}
+
+// TestValuesAreThoseOfParallel checks that files of values have the values that GNU parallel reads, but for
+// the files that are known to differ.
+func TestValuesAreThoseOfParallel(t *testing.T) {
+	parallel := progtest.FindParallel(t)
+	for _, c := range valueFiles {
+		cmd := exec.Command(parallel, "--will-cite", "-k", "-j1", `printf '%s\0' {}`, "::::", "-")
+		cmd.Stdin = strings.NewReader(c.content)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%q: %v", c.content, err)
+		}
+		want := strings.Split(string(out), "\x00")
+		if want = want[:len(want)-1]; slices.Equal(want, c.want) == c.differs {
+			t.Errorf("%q: %q; GNU parallel: %q", c.content, c.want, want)
+		}
 	}
 }
 
@@ -265,7 +276,7 @@ func TestUnsupportedPlaceholdersAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", command, err)
 			continue
 		}
-		if specs, err := a.Jobs(1); err != nil || specs[0].Command != command+" a" {
+		if specs, err := a.Jobs(1, nil); err != nil || specs[0].Command != command+" a" {
 			t.Errorf("%s: %v, %v", command, specs, err)
 		}
 	}
@@ -274,7 +285,7 @@ func TestUnsupportedPlaceholdersAreRefused(t *testing.T) {
 // TestHostileValuesAreRefusedInQuotes checks that no value whose quotes would lose their meaning
 // reaches a shell, and that values that need no quotes are accepted in quotes.
 func TestHostileValuesAreRefusedInQuotes(t *testing.T) {
-	hostile := []string{"a b", "$(touch pwned)", "`x`", "", "é", "it's", "a\nb"}
+	hostile := []string{"a b", "$(touch pwned)", "`x`", "", "é", "it's"}
 	for _, command := range []string{
 		`sh -c "wc -l {}"`, `sh -c 'wc -l {}'`, `echo "{1}"`, `echo '{-1}'`, `echo ${}`, `echo \{}`, "echo `cat {}`",
 		`echo $(({}))`, "x # {}",
@@ -285,7 +296,7 @@ func TestHostileValuesAreRefusedInQuotes(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := a.Jobs(2); err == nil || !strings.HasPrefix(err.Error(), "job 2: ") ||
+				if _, err := a.Jobs(2, nil); err == nil || !strings.HasPrefix(err.Error(), "job 2: ") ||
 					!strings.Contains(adviceOf(err), `"$1"`) {
 					t.Errorf("%s with %q: %v", command, v, err)
 				}
@@ -294,7 +305,7 @@ func TestHostileValuesAreRefusedInQuotes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := a.Jobs(2); err != nil {
+			if _, err := a.Jobs(2, nil); err != nil {
 				t.Errorf("%s with harmless values: %v", command, err)
 			}
 		})
@@ -303,7 +314,8 @@ func TestHostileValuesAreRefusedInQuotes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if specs, err := a.Jobs(len(hostile)); err != nil || specs[1].Command != `sh -c 'wc -l "$1"' _ '$(touch pwned)'` {
+	specs, err := a.Jobs(len(hostile), nil)
+	if err != nil || specs[1].Command != `sh -c 'wc -l "$1"' _ '$(touch pwned)'` {
 		t.Errorf("the way out: %v, %v", specs, err)
 	}
 }
@@ -315,7 +327,7 @@ func TestHostileValuesAreNotGivenToSSH(t *testing.T) {
 	for value, want := range map[string]string{"a-1.log": "", "a b": advice, "$(x)": advice} {
 		a, err := ParseArguments("", "ssh host wc {}", []string{":::", value}, nil)
 		if err == nil {
-			_, err = a.Jobs(1)
+			_, err = a.Jobs(1, nil)
 		}
 		if (err == nil) != (want == "") || !strings.Contains(adviceOf(err), want) {
 			t.Errorf("%s: %v, with the advice %q, want %q", value, err, adviceOf(err), want)

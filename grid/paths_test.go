@@ -74,7 +74,7 @@ func TestReturnHasPlaceholders(t *testing.T) {
 	if err != nil || !slices.Equal(taken, []string{"out/{1/.}-{2}.csv"}) {
 		t.Errorf("took %q, %v", taken, err)
 	}
-	specs, err := a.Jobs(10)
+	specs, err := a.Jobs(10, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

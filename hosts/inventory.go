@@ -188,11 +188,17 @@ func (inv *Inventory) Add(name, options string) (*Host, error) {
 	return h, nil
 }
 
-// SetSlots sets the slots of all hosts but those of providers, also of hosts that Add returns later.
+// SetSlots sets the slots of all hosts but those of providers, also of hosts that Add returns later. For a
+// login with a number of slots, this is the number of cores, as in GNU parallel.
 func (inv *Inventory) SetSlots(rule SlotRule) {
 	inv.slots = &rule
+	isLogins := isLogins([]byte(inv.Text))
 	for _, h := range inv.Hosts {
-		h.Slots = rule
+		if isLogins && h.Slots.Fixed > 0 {
+			h.Slots = SlotRule{Fixed: rule.Count(h.Slots.Fixed)}
+		} else {
+			h.Slots = rule
+		}
 	}
 }
 

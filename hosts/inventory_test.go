@@ -526,6 +526,28 @@ func TestTokensOfTheInventory(t *testing.T) {
 	}
 }
 
+// TestSlotsOfLoginsAreCores checks that --jobs counts from the number before a login, as in GNU parallel, and
+// from the cores of other hosts.
+func TestSlotsOfLoginsAreCores(t *testing.T) {
+	const logins, tables = "4/a\nb\n", "[[host]]\nname = 'a'\nslots = 4\n[[host]]\nname = 'b'\n"
+	for _, c := range []struct {
+		content string
+		rule, a SlotRule
+	}{
+		{logins, SlotRule{Fixed: 8}, SlotRule{Fixed: 8}},
+		{logins, SlotRule{}, SlotRule{Fixed: 4}},
+		{logins, SlotRule{Less: 1}, SlotRule{Fixed: 3}},
+		{logins, SlotRule{Less: 9}, SlotRule{Fixed: 1}},
+		{tables, SlotRule{Less: 1}, SlotRule{Less: 1}},
+	} {
+		inv, _ := parse(t, c.content)
+		inv.SetSlots(c.rule)
+		if a, b := inv.Hosts[0].Slots, inv.Hosts[1].Slots; a != c.a || b != c.rule {
+			t.Errorf("%v: %v and %v, want %v and %v", c.rule, a, b, c.a, c.rule)
+		}
+	}
+}
+
 // TestInventoryMayBeAListOfLogins checks that an inventory may be a plain list in the syntax of GNU
 // parallel's --sshloginfile, and that other lines are refused with file and line.
 func TestInventoryMayBeAListOfLogins(t *testing.T) {

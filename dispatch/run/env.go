@@ -22,9 +22,14 @@ func ParseEnv(flags []string, lookup func(string) (string, bool)) ([]rundir.EnvR
 	settings := map[string]rundir.EnvRef{}
 	for _, f := range flags {
 		name, value, given := strings.Cut(f, "=")
+		if name == "_" {
+			return nil, nil, text.Errorf("--env _: all variables, as in GNU parallel, are not passed").
+				WithAdvice("give --env NAME for each variable that the jobs need")
+		}
 		if !IsEnvName(name) {
 			return nil, nil, text.Errorf("--env %s: %q is not a variable name", text.Shorten(f), text.Shorten(name)).
-				WithAdvice("write --env NAME=VALUE, or --env NAME to pass the current value")
+				WithAdvice("write --env NAME=VALUE, or --env NAME to pass the current value; a second name needs " +
+					"another --env")
 		}
 		if strings.HasPrefix(name, "DCS_") {
 			return nil, nil, text.Errorf("--env %s: names that begin with DCS_ are set by dcs-tui itself", name)

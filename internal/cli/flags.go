@@ -137,7 +137,7 @@ func (f *runFlags) addSlotFlags(fs *pflag.FlagSet) {
 	fs.Var(newFlag(&f.RunShare, "N|off", parseRunShare), "run-share",
 		"weight N of this run among your runs on shared hosts (default 1); "+
 			"off: share no slots with other runs and users")
-	fs.Var(newFlag(&f.LaunchDelay, "TIME", jobs.ParseDelay), "delay",
+	fs.Var(newFlag(&f.LaunchDelay, "TIME", parseLaunchDelay), "delay",
 		"minimum TIME between two job starts, over all hosts")
 	fs.Var(newFlag(&f.Buffer, "TIME", jobs.ParseDuration), "buffer",
 		"send hosts enough jobs to work for this TIME without this machine, such as 30m for a laptop that will sleep")
@@ -145,8 +145,9 @@ func (f *runFlags) addSlotFlags(fs *pflag.FlagSet) {
 }
 
 func addHostsFlag(fs *pflag.FlagSet, file *string) {
-	fs.StringVar(file, "hosts", "", "inventory `FILE` (default: ./hosts.toml, else ~/.config/dcs-tui/hosts.toml, "+
-		"else /etc/dcs-tui/hosts.toml, else this machine)")
+	fs.Var(newFlag(file, "string", parseInventoryName), "hosts",
+		"inventory `FILE` (default: ./hosts.toml, else ~/.config/dcs-tui/hosts.toml, "+
+			"else /etc/dcs-tui/hosts.toml, else this machine)")
 }
 
 // addPackFlag adds the flag for the number of jobs from which on a run packs files. 0 is never.
@@ -184,14 +185,14 @@ func (f *runFlags) addNewJobFlags(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.returns, "return", nil,
 		"copy files that match `PATTERN`, such as out/*.csv, back here before a job counts as succeeded")
 	fs.BoolVar(&f.keepFiles, "keep-files", false, "leave the files of jobs on the hosts")
-	fs.StringVar(&f.Cwd, "cwd", "", "run the jobs in `DIRECTORY` (default: this one)")
+	fs.Var(newFlag(&f.Cwd, "string", parseCwd), "cwd", "run the jobs in `DIRECTORY` (default: this one)")
 	fs.StringVar(&f.Shell, "shell", "", "`SHELL` that runs the jobs (default /bin/sh)")
 	fs.BoolVar(&f.shuf, "shuf", false, "run the jobs in random order")
 }
 
 // addJobFlags adds the flags for the processes of jobs.
 func (f *runFlags) addJobFlags(fs *pflag.FlagSet) {
-	fs.Var(newFlag(&f.Timeout, "TIME", jobs.ParseDuration), "timeout",
+	fs.Var(newFlag(&f.Timeout, "TIME", parseTimeout), "timeout",
 		"end a job after this TIME, such as 90s, 30m, 2h")
 	fs.Var(newFlag(&f.Warn, "SIGNAL@TIME", parseWarning), "warn-signal",
 		"send SIGNAL to the processes of a job that handle it, TIME before its timeout, the end of its allocation, "+
@@ -203,7 +204,7 @@ func (f *runFlags) addJobFlags(fs *pflag.FlagSet) {
 // addFailureFlags adds the flags for retries and lost hosts. Options of a job replace them.
 func (f *runFlags) addFailureFlags(fs *pflag.FlagSet) {
 	f.Tries, f.Copies = 3, 2
-	fs.Var(newFlag(&f.Tries, "N", parseCountTo(jobs.MaxTries)), "tries", "maximum number of attempts of a job")
+	fs.Var(newFlag(&f.Tries, "N", parseTries), "tries", "maximum number of attempts of a job")
 	fs.Var(newFlag(&f.RetryDelay, "TIME", optional(jobs.ParseDelay)), "retry-delay",
 		"wait this TIME before a retry on the same host; 0: do not wait (default: depends on the run time, at most 1m)")
 	fs.BoolVar(&f.ForgiveHosts, "forgive-hosts", false,
@@ -267,7 +268,7 @@ func (f *runFlags) addOutputFlags(fs *pflag.FlagSet) {
 	fs.Var(newFlag(&f.maxOutput, "SIZE", jobs.ParseSize), "output-max",
 		"with --json --output: leave an output larger than SIZE out of the result, "+
 			"which has its size instead (default 32M)")
-	fs.Var(newFlag(&f.joblog, "string", absolutePath), "joblog", "write a job log in GNU parallel's format to `FILE`")
+	fs.Var(newFlag(&f.joblog, "string", parseJobLog), "joblog", "write a job log in GNU parallel's format to `FILE`")
 	addPackFlag(fs, &f.PackFiles)
 	f.screen.addFlags(fs)
 	fs.Uint64Var(&f.Seed, "seed", 0, "seed of the jitter")

@@ -178,10 +178,13 @@ func (p *resultPrinter) readOutput(r *results.Result, f func(piece []byte, size 
 	}
 }
 
-// tagOf returns the tag of --tag for each line of a job's output.
+// tagOf returns what --tag writes before each line of a job's output.
 func tagOf(r *results.Result) string {
-	values := text.Each(r.Params, func(p jobs.Param) string { return p.Value })
-	return cmp.Or(strings.Join(values, " "), r.Name, r.Command)
+	tag := cmp.Or(r.Name, r.Command)
+	if len(r.Params) > 0 {
+		tag = strings.Join(text.Each(r.Params, func(p jobs.Param) string { return p.Value }), " ")
+	}
+	return text.Clean(tag, 0) + "\t"
 }
 
 // printOutput prints the standard output of a job.
@@ -237,7 +240,7 @@ func (p *resultPrinter) write(b []byte) error {
 type lineCleaner struct {
 	rest []byte // of a line whose end is missing
 	asIs bool   // do not clean lines: the output is a file
-	tag  string // to write before each line, with a tab
+	tag  string // to write before each line
 	open bool   // the last line that was written had no end
 }
 
@@ -267,8 +270,8 @@ func (l *lineCleaner) next(piece []byte, last bool) []byte {
 
 // append appends a line, or a part of it.
 func (l *lineCleaner) append(out, line []byte) []byte {
-	if l.tag != "" && !l.open {
-		out = append(append(out, text.Clean(l.tag, 0)...), '\t')
+	if !l.open {
+		out = append(out, l.tag...)
 	}
 	if l.asIs {
 		return append(out, line...)

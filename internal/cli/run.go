@@ -4,10 +4,13 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -84,8 +87,8 @@ func (a *app) startRun(cmd *cobra.Command, flags *runFlags, stdin bool, source f
 		err = text.Errorf("--halt with a percentage needs all jobs at once: it cannot be used with standard input, "+
 			"--keep-open, or a grid of more than %d jobs", grid.DefaultLimit).WithAdvice("give a number of jobs")
 	}
-	if err == nil && flags.shuf {
-		err = shuffle(&src, flags.Seed)
+	if err == nil && flags.shuf && !src.isShuffled {
+		err = shuffle(&src, flags.newRand())
 	}
 	if err != nil {
 		return err
@@ -94,7 +97,7 @@ func (a *app) startRun(cmd *cobra.Command, flags *runFlags, stdin bool, source f
 }
 
 // shuffle puts the jobs of src into random order and numbers them again.
-func shuffle(src *jobSource, seed uint64) error {
+func shuffle(src *jobSource, r *rand.Rand) error {
 	if src.isLazy() {
 		return text.Errorf("--shuf needs all jobs at once: it cannot be used with standard input or a grid "+
 			"of more than %d jobs", grid.DefaultLimit)
@@ -105,16 +108,19 @@ func shuffle(src *jobSource, seed uint64) error {
 		}
 	}
 	src.source = "" // it would yield the jobs in their original order
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
-	rand.New(rand.NewPCG(seed, seed)).Shuffle(len(src.specs), func(i, j int) {
+	r.Shuffle(len(src.specs), func(i, j int) {
 		src.specs[i], src.specs[j] = src.specs[j], src.specs[i]
 	})
 	for i, s := range src.specs {
 		s.ID = jobs.ID(i + 1)
 	}
 	return nil
+}
+
+// newRand returns the source of the random order of jobs.
+func (f *runFlags) newRand() *rand.Rand {
+	seed := cmp.Or(f.Seed, rand.Uint64())
+	return rand.New(rand.NewPCG(seed, seed))
 }
 
 // argumentsSource returns the jobs of a command and its values, which follow the first :::.
@@ -127,7 +133,11 @@ func (a *app) argumentsSource(flags *runFlags, command string) (jobSource, error
 	if err != nil {
 		return jobSource{}, err
 	}
-	specs, err := arguments.Jobs(grid.DefaultLimit)
+	var order func(int) []int
+	if flags.shuf {
+		order = flags.newRand().Perm
+	}
+	specs, err := arguments.Jobs(grid.DefaultLimit, order)
 	if err != nil {
 		return jobSource{}, err
 	}
@@ -143,8 +153,8 @@ func (a *app) argumentsSource(flags *runFlags, command string) (jobSource, error
 		a.con.Line(text.Line(name) + " is an exported function of this shell: functions are not passed to jobs " +
 			"(--setup can define it)")
 	}
-	return jobSource{files: []string{cmp.Or(name, "commands")}, specs: specs, returns: returns},
-		flags.queues.check(jobs.QueuesOf(specs))
+	return jobSource{files: []string{cmp.Or(name, "commands")}, specs: specs, returns: returns,
+		isShuffled: flags.shuf}, flags.queues.check(jobs.QueuesOf(specs))
 }
 
 // smallHeapJobs is the number of jobs of a file from which on the dispatcher keeps its heap small.
@@ -206,6 +216,10 @@ func (f *runFlags) checkRun(a *app, fs *pflag.FlagSet, args []string) (streaming
 	case colons >= 0:
 		return false, text.Errorf("%s has no space after the colons",
 			text.Shorten(args[colons])).WithAdvice("dcs-tui run 'echo {}' ::: 1 2 3")
+	case isCommand(args):
+		return false, text.Errorf("%s is a command without values", text.Shorten(strings.Join(args, " "))).
+			WithAdvice("dcs-tui run %s ::: VALUE...; :::: - takes the lines of standard input as values",
+				text.ShellWord(args[0]))
 	case streaming && len(args) > 1:
 		return false, text.Errorf("- cannot be mixed with files").WithAdvice("cat FILE... | dcs-tui run -")
 	case streaming && f.dryRun:
@@ -214,6 +228,16 @@ func (f *runFlags) checkRun(a *app, fs *pflag.FlagSet, args []string) (streaming
 		a.con.Line("reading jobs from the terminal, one command per line; Ctrl-D ends the input")
 	}
 	return streaming, nil
+}
+
+// isCommand reports whether the words of a command line are a command instead of names of files.
+func isCommand(args []string) bool {
+	if len(args) == 0 {
+		return false
+	}
+	_, err := os.Lstat(args[0])
+	_, notFound := exec.LookPath(args[0])
+	return errors.Is(err, fs.ErrNotExist) && notFound == nil
 }
 
 // checkValues returns an error if one of the words from the first ::: on is a flag. It is meant as one:
@@ -244,10 +268,12 @@ type jobSource struct {
 	description string
 	// source is kept in run.toml (rundir.OptionSource), so that grid.RemainingJobs can yield the jobs that
 	// were not stored when the dispatcher ended. "": they cannot be created again.
-	source  string
-	search  *run.Search    // nil: no job depends on the results of others
-	returns []string       // patterns of --return that are options of the jobs
-	options map[string]any // more options for run.toml
+	source string
+	// isShuffled reports whether the jobs have the order of --shuf.
+	isShuffled bool
+	search     *run.Search    // nil: no job depends on the results of others
+	returns    []string       // patterns of --return that are options of the jobs
+	options    map[string]any // more options for run.toml
 }
 
 // stdinFile is the name of standard input as a file.
