@@ -81,6 +81,9 @@ func isAny(err error, some ...error) bool {
 	return slices.ContainsFunc(some, func(e error) bool { return errors.Is(err, e) })
 }
 
+// isMissing reports whether there is nothing at a path.
+func isMissing(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) }
+
 // openat opens a regular file or, with unix.O_DIRECTORY, a directory, with close-on-exec. It neither waits
 // at a pipe that somebody has put there, nor follows a symbolic link in the last element of the path,
 // except to a directory: we create no links, and a link of somebody else may lead to any file of the user.
@@ -129,8 +132,7 @@ func openKind(kind uint32, dirfd int, path string, flags int, mode uint32) (int,
 // openOnce opens a file without waiting, and gives it the flags that were asked for. It may return a file with
 // an error.
 func openOnce(kind uint32, dirfd int, name string, flags int, mode uint32) (int, error) {
-	const isNew = unix.O_CREAT | unix.O_EXCL
-	if flags&unix.O_DIRECTORY != 0 || flags&isNew == isNew {
+	if flags&(unix.O_DIRECTORY|unix.O_EXCL) != 0 {
 		return unix.Openat(dirfd, name, flags, mode)
 	}
 	fd, err := unix.Openat(dirfd, name, flags|unix.O_NONBLOCK|unix.O_NOCTTY, mode)

@@ -3,7 +3,6 @@
 package remote
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -267,8 +266,7 @@ func (h *helper) endOlder(grace time.Duration) (left []proc) {
 // isHelper reports whether a process is a helper, by its command line: after a reboot
 // another process may have the same pid and start time.
 func isHelper(pid int) bool {
-	words := bytes.Split(procFile(pid, "cmdline"), []byte{0})
-	return len(words) > 1 && string(words[1]) == wordHost
+	return strings.Contains(string(procFile(pid, "cmdline")), "\x00"+wordHost+"\x00")
 }
 
 // maxTries bounds how often the spool is created again because an earlier helper that was

@@ -334,10 +334,15 @@ func (h *helper) endChildren() (onlyOwn bool) {
 	return onlyOwn
 }
 
-// isSupervisor reports whether a process is a supervisor of this spool, of any helper, by
-// its command line. Each supervisor leads a session.
+// isSupervisor reports whether a process is a supervisor of this spool, of any helper, by its command line, which
+// another user may have copied. Each supervisor leads a session.
 func (s spool) isSupervisor(p proc) bool {
-	return p.group == p.pid && strings.Contains(string(procFile(p.pid, "cmdline")), "\x00"+wordSlot+"\x00"+s.dir+"\x00")
+	if p.group != p.pid ||
+		!strings.Contains(string(procFile(p.pid, "cmdline")), "\x00"+wordSlot+"\x00"+s.dir+"\x00") {
+		return false
+	}
+	var st unix.Stat_t
+	return unix.Stat("/proc/"+strconv.Itoa(p.pid), &st) == nil && int(st.Uid) == ownUID
 }
 
 // dismissAll waits for all supervisors of the spool to leave, and kills those that do not.

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -358,5 +360,27 @@ func TestOldVersionExcludesGPUs(t *testing.T) {
 	}
 	if _, n, err := lockedRange(int(fd.Fd()), "", 0, 0); err != nil || n == 0 {
 		t.Errorf("the device: %d, %v; want it locked", n, err)
+	}
+}
+
+// TestSupervisorsHaveOurUser checks that a process of another user is no supervisor of a spool, whatever its
+// command line: it could not be ended, and the end of each run would wait for it.
+func TestSupervisorsHaveOurUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("acts as another user, which needs root")
+	}
+	s := spool{t.TempDir()}
+	for uid, want := range map[int]bool{os.Getuid(): true, evil: false} {
+		cmd := exec.Command("/bin/sh", "-c", "read x; exit 0", wordSlot, s.dir, "1", "1")
+		cmd.Dir, cmd.SysProcAttr = "/", &syscall.SysProcAttr{Setsid: true,
+			Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
+		in, err := cmd.StdinPipe()
+		must(t, errors.Join(err, cmd.Start()))
+		p, ok := readProc(cmd.Process.Pid)
+		if got := s.isSupervisor(p); !ok || got != want {
+			t.Errorf("a process of user %d is a supervisor: %v, want %v", uid, got, want)
+		}
+		in.Close()
+		cmd.Wait()
 	}
 }

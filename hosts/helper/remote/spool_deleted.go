@@ -70,7 +70,7 @@ func isReplaced(path string, device, inode uint64) bool {
 	var st unix.Stat_t
 	err := statat(unix.AT_FDCWD, path, &st, unix.AT_SYMLINK_NOFOLLOW)
 	if err != nil {
-		return isAny(err, unix.ENOENT, unix.ENOTDIR)
+		return isMissing(err)
 	}
 	return uint64(st.Dev) != device || st.Ino != inode
 }

@@ -67,7 +67,7 @@ func (s *slot) finish(a *attempt, dir int, o *jobs.Outcome) {
 // isAllRemoved reports whether both the spool and the directory of the attempts were removed.
 func (s *slot) isAllRemoved() bool {
 	for _, dir := range []string{s.spool.path(dirTaken), filepath.Join(s.config.Dir, "attempts")} {
-		if _, err := stat(dir); !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) {
+		if _, err := stat(dir); !isMissing(err) {
 			return false
 		}
 	}

@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"dcs-tui/hosts"
 	"dcs-tui/internal/account"
 )
@@ -26,7 +24,7 @@ const maxTrustedFile = 64 << 10
 // can write it. problem is "" or a line about a file that does not count, or not in all parts.
 func (s site) userLimits() (allowed userLimits, problem string) {
 	text, err := readTrusted(s.root+hosts.UserLimitsFile, s.adminUID, maxTrustedFile)
-	if isAny(err, unix.ENOENT, unix.ENOTDIR) {
+	if isMissing(err) {
 		return allowed, ""
 	}
 	if err != nil {
