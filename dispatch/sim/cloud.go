@@ -60,7 +60,7 @@ func (l *dispatcher) carryOutInstanceCommand(o sched.Command) {
 	w := l.w
 	switch o := o.(type) {
 	case sched.CreateInstance:
-		w.checkCreate(o.Name)
+		w.checkCreate(l, o.Name)
 		l.runProviderCommand(o.Name, w.cloud.spec.Startup/2, func() { w.create(o.Name) },
 			func(err string) sched.Event { return sched.InstanceCreated{Name: o.Name, Err: err} })
 	case sched.TerminateInstance:
@@ -202,9 +202,10 @@ func (l *dispatcher) fetch(o sched.FetchInstance) string {
 	return ""
 }
 
-// checkCreate checks that an instance is recorded before it is created.
-func (w *World) checkCreate(name string) {
-	if w.ledger.instances[name] != jobs.InstanceCreating {
+// checkCreate checks that an instance is recorded before it is created. A dispatcher that was stopped
+// after the record was durable, and was taken over, creates it late.
+func (w *World) checkCreate(l *dispatcher, name string) {
+	if w.ledger.instances[name] != jobs.InstanceCreating && l.epoch == w.ledger.epoch {
 		w.fail(InstanceRecorded, "%s is created, and the journal says of it %q", name, w.ledger.instances[name])
 	}
 }
