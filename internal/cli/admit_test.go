@@ -28,6 +28,20 @@ func stoppedRun(t *testing.T) *rundir.Run {
 	return run
 }
 
+// TestWaitCountsJobsThatWereNeverAccepted checks that wait does not take a run whose dispatcher died before its
+// first record for one without jobs, which has succeeded.
+func TestWaitCountsJobsThatWereNeverAccepted(t *testing.T) {
+	dir := disktest.NewRun(t)
+	must(t, dir.AppendSpecs([]*jobs.Spec{{ID: 1, Command: "true", Options: jobs.NoOptions}}))
+	var said bytes.Buffer
+	a := newApp()
+	a.con = consoleTo(&said)
+	must(t, a.execute("wait", dir.Dir))
+	if a.exitCode != exitLeft || !strings.Contains(said.String(), "jobs are left: 0 of 1 ok, 1 queued") {
+		t.Errorf("got the exit code %d and %q, want %d", a.exitCode, said.String(), exitLeft)
+	}
+}
+
 // TestCommandsOnARunThatNobodyDispatches checks that every command that makes a request either
 // leaves it for the next resume, or refuses it with a reason and writes nothing. A run whose jobs
 // have all ended accepts only what gives it jobs. Names are checked as by a dispatcher.

@@ -439,7 +439,7 @@ func (a *app) standBy(runDir *rundir.Run, flags *runFlags, inv *hosts.Inventory)
 		if _, err := reader.Poll(nil); err != nil {
 			return nil, err
 		}
-		return nil, a.reportUndispatched(runDir, reader.Table())
+		return nil, a.reportUndispatched(reader)
 	case ctx.Err() != nil:
 		a.con.Line("the standby ends; the run continues without it")
 		a.exitCode = exitCanceled

@@ -7,9 +7,7 @@ import (
 
 	"dcs-tui/dispatch/run"
 	"dcs-tui/internal/text"
-	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
-	"dcs-tui/jobs/rundir"
 	"dcs-tui/observe/runview"
 )
 
@@ -41,12 +39,16 @@ func (a *app) runWait(_ *cobra.Command, args []string) error {
 		}
 		time.Sleep(pollInterval)
 	}
-	return a.reportUndispatched(dir, r.Table())
+	return a.reportUndispatched(r)
 }
 
 // reportUndispatched sets the exit code of a run that nobody dispatches, and reports jobs that are
-// left.
-func (a *app) reportUndispatched(dir *rundir.Run, table *jobs.Table) error {
+// left, also those that no dispatcher has accepted. r has read the journal.
+func (a *app) reportUndispatched(r *journal.Reader) error {
+	if err := r.AcceptStored(); err != nil {
+		return withCode(exitLeft, err)
+	}
+	dir, table := r.Run, r.Table()
 	input, err := dir.ReadInput()
 	if err != nil {
 		a.warn("%v", err)
