@@ -135,9 +135,15 @@ func install(d Disk, tmp, path string, err error) error {
 	return nil
 }
 
+// removeIfThere removes a file that may have been created. A read-only file system refuses to remove also
+// what does not exist.
 func removeIfThere(d Disk, path string) error {
-	if err := d.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("and the file %s stays behind: %w", path, err)
+	err := d.Remove(path)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	return nil
+	if _, statErr := d.Lstat(path); errors.Is(statErr, fs.ErrNotExist) {
+		return nil
+	}
+	return fmt.Errorf("and the file %s stays behind: %w", path, err)
 }

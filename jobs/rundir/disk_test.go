@@ -2,8 +2,11 @@ package rundir
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -56,5 +59,27 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	}
 	if b, err := ReadFile(OS, path("file")); err != nil || string(b) != "text" {
 		t.Errorf("a regular file: %q, %v", b, err)
+	}
+}
+
+// readOnlyDisk refuses every change, as a read-only file system does.
+type readOnlyDisk struct{ Disk }
+
+func (d readOnlyDisk) OpenFile(path string, flag int, mode fs.FileMode) (File, error) {
+	if flag&os.O_CREATE != 0 {
+		return nil, syscall.EROFS
+	}
+	return d.Disk.OpenFile(path, flag, mode)
+}
+
+func (readOnlyDisk) Remove(string) error { return syscall.EROFS }
+
+// TestNothingStaysBehindOnAReadOnlyDisk checks that the error of a file that could not be created does not
+// name files that stay behind.
+func TestNothingStaysBehindOnAReadOnlyDisk(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "request")
+	err := Replace(readOnlyDisk{OS}, path, []byte("x"))
+	if !errors.Is(err, syscall.EROFS) || strings.Contains(err.Error(), "behind") {
+		t.Errorf("got the error %v, want only %v", err, syscall.EROFS)
 	}
 }
