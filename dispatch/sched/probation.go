@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"fmt"
 	"time"
 
 	"dcs-tui/dispatch/sched/blame"
@@ -9,23 +10,22 @@ import (
 )
 
 // probation is what keeps jobs from a host although its link is up: a pause because it refused
-// jobs, a slow start because its first jobs failed at once, or a probation because jobs fail there
-// that succeed on other hosts. On a slow start and on probation it gets one job at a time, with
-// pauses, until one succeeds.
+// jobs, or a trial. A host is on trial because its first jobs failed at once, because more of its
+// latest jobs failed than is bad luck (it is slowed down in both cases), or because jobs fail there
+// that succeed on other hosts (it is on probation). On trial it gets one job at a time, with pauses,
+// until one succeeds.
 type probation struct {
 	paused bool
-	// When the pause ends, or that of a slow start: jobs that have not failed elsewhere do not go
-	// there before.
-	until    time.Duration
+	until    time.Duration // when the pause ends, or that of a host that is slowed down
 	why      string
 	refusals int // consecutive refusals
 	returned int // consecutive reports that jobs, which were not withdrawn, will not start
 
 	all           blame.Record  // how jobs of all queues fare there
-	startsSlowly  bool          // its slow start has not ended
-	numSlow       int           // number of pauses of the slow start
+	slowed        bool          // its first or its latest jobs have failed
+	numSlow       int           // number of pauses since it is slowed down
 	numProbations int           // consecutive times on probation; 0: it is not
-	since         time.Duration // since when it starts slowly, or is on probation
+	since         time.Duration // since when it is slowed down, or on probation
 	reportedAt    time.Duration // when that was last reported; 0: never
 	isReported    bool          // its end must be reported, too
 	others        blame.Others
@@ -35,7 +35,17 @@ type probation struct {
 func (c *Core) countOthers(h *host) { h.probation.others.Update(c.results) }
 
 // isOnTrial reports whether the host gets only one job at a time, until one succeeds.
-func (r *probation) isOnTrial() bool { return r.numProbations > 0 || r.startsSlowly }
+func (r *probation) isOnTrial() bool { return r.numProbations > 0 || r.slowed }
+
+// wasGood reports whether a job has succeeded on the host.
+func (r *probation) wasGood() bool { return r.all.Succeeded > 0 }
+
+// isRefuted reports whether the success of an attempt, nil if it is not open, shows that the host
+// is good. If the host is on trial and was good before, an attempt that was launched before the trial
+// shows nothing.
+func (r *probation) isRefuted(by *inFlight) bool {
+	return !r.isOnTrial() || !r.wasGood() || by != nil && by.launchedAt >= r.since
+}
 
 // isOnProbation reports whether jobs failed on the host that succeeded on others.
 func (h *host) isOnProbation() bool { return h.probation.numProbations > 0 }
@@ -44,13 +54,15 @@ const (
 	// fastFailure is the time within which a failure is fast, however short the jobs are.
 	fastFailure = time.Second
 	minStreak   = 3
+	// maxTrialPause is the longest pause of a host on trial.
+	maxTrialPause = 30 * time.Minute
 )
 
-// pauseHost pauses a host for the nth time in a row, with backoff.
-func (c *Core) pauseHost(h *host, n int, why string) {
+// pauseHost pauses a host.
+func (c *Core) pauseHost(h *host, d time.Duration, why string) {
 	h.touch()
 	h.probation.paused, h.probation.why = true, why
-	h.probation.until = c.now.Mono + c.backoff(n, shortAway)
+	h.probation.until = c.now.Mono + d
 	h.reserved = nil
 	h.withdrawAll()
 }
@@ -59,7 +71,7 @@ func (c *Core) pauseHost(h *host, n int, why string) {
 // time, until a job starts there.
 func (c *Core) pauseRefusing(h *host, why string) {
 	h.probation.refusals++
-	c.pauseHost(h, h.probation.refusals, why)
+	c.pauseHost(h, c.backoff(h.probation.refusals, shortAway), why)
 	c.logf(h.spec.Name, 0, "%s pauses for %s: %s", h.spec.Name, text.Span(h.probation.until-c.now.Mono), why)
 }
 
@@ -84,9 +96,11 @@ func (c *Core) countReturned(h *host, why string) {
 	}
 }
 
-// endPauses ends the pauses and probations that are over.
+// endPauses ends the pauses that are over, and the trials of hosts that nothing speaks against any
+// more.
 func (c *Core) endPauses() {
 	for h := range c.visits() {
+		c.endSlowing(h)
 		if h.probation.paused && c.now.Mono >= h.probation.until {
 			h.probation.paused = false
 			if h.isOnProbation() {
@@ -110,27 +124,28 @@ func (c *Core) learnFromOutcome(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs
 	if o.OK() {
 		c.recordSuccess(h, j, id, o)
 	}
-	// Only a host where jobs succeed shows how often they fail. Otherwise bad hosts would excuse
-	// each other.
-	if h == nil || h.probation.all.Succeeded == 0 || h.probation.isOnTrial() {
-		return
-	}
+}
+
+// countResults adds results of a host to those of all hosts. A failure is added when it is known that
+// its host is good: when a job succeeds there later, or the job that failed is at fault. Otherwise
+// bad hosts would excuse each other.
+func (c *Core) countResults(h *host, numFailed, numSucceeded int) {
 	c.countOthers(h)
-	c.results.Add(o.OK())
+	c.results.Add(numFailed, numSucceeded)
 	h.probation.others.Skip(c.results)
 }
 
 // addFailure adds a failure of a job by itself.
-func (r *probation) addFailure(id jobs.AttemptID, fast bool) {
+func (r *probation) addFailure(f blame.Failure) {
 	if r.all.NumStreak == 0 {
 		r.others.BeginStreak()
 	}
-	r.all.Add(id, false, fast)
+	r.all.AddFailure(f)
 }
 
-func isFast(f blame.Failure) bool { return f.IsFast }
+func isFast(f blame.Failure) bool { return f.Took < fastFailure }
 
-// endTrial ends the slow start and the probation of a host, and their pauses.
+// endTrial ends the trial of a host, and its pauses.
 func (c *Core) endTrial(h *host, why string) {
 	r := &h.probation
 	if !r.isOnTrial() {
@@ -140,47 +155,123 @@ func (c *Core) endTrial(h *host, why string) {
 	if h.isOnProbation() && r.refusals == 0 {
 		r.paused = false
 	}
-	r.startsSlowly, r.numSlow, r.numProbations = false, 0, 0
+	r.slowed, r.numSlow, r.numProbations = false, 0, 0
 	if r.isReported {
 		r.isReported = false
 		c.logf(h.spec.Name, 0, "%s gets jobs for all its slots again: %s", h.spec.Name, why)
 	}
 }
 
-// startSlowly makes a host, on which a job has just failed, get one job at a time if its first jobs
-// have all failed at once. Otherwise, with a failure every few milliseconds, all jobs would have
-// failed there before the first job on another host has ended.
-func (c *Core) startSlowly(h *host, st *queueStats) {
+// slowDown puts a host on trial, on which a job has just failed, if it is suspect. Otherwise, with a
+// failure every few milliseconds, all jobs would have failed there before the first job on another
+// host has ended.
+func (c *Core) slowDown(h *host) {
 	r := &h.probation
-	if r.all.Succeeded > 0 || r.all.Count(isFast) < minStreak || r.numProbations > 0 {
+	if r.numProbations > 0 {
 		return
 	}
-	if c.areJobsAtFault(st) {
-		for o := range c.everyHost() {
-			if o.probation.startsSlowly {
-				c.endTrial(o, "jobs fail alike on all hosts, and none has succeeded, so the jobs are at fault")
+	if !c.isSuspect(h) {
+		if !r.wasGood() && r.all.Count(isFast) >= minStreak {
+			for o := range c.everyHost() {
+				if o.probation.slowed && !o.probation.wasGood() {
+					c.endTrial(o, "jobs fail alike on all hosts, and none has succeeded, so the jobs are at fault")
+				}
 			}
 		}
 		return
 	}
-	if !r.startsSlowly {
-		r.startsSlowly, r.since = true, c.now.Mono
+	if !r.slowed {
+		r.slowed, r.since = true, c.now.Mono
 		if r.reportedAt == 0 || c.now.Mono-r.reportedAt >= reportInterval {
 			r.reportedAt, r.isReported = max(1, c.now.Mono), true
-			c.logf(h.spec.Name, 0, "%s gets one job at a time until one succeeds: its first %d jobs failed at once",
-				h.spec.Name, r.all.Count(isFast))
+			c.logf(h.spec.Name, 0, "%s gets one job at a time until one succeeds: %s", h.spec.Name, r.whySlowed())
 		}
 		h.withdrawAll()
 	}
 	if !r.paused && c.now.Mono >= r.until {
-		r.until = c.now.Mono + c.backoff(r.numSlow, shortAway)
+		r.until = c.now.Mono + c.trialPause(r.numSlow)
 		r.numSlow++
 	}
 }
 
-// rests reports whether a host that starts slowly gets no jobs now but those that have failed
-// elsewhere, for which it is a new chance.
-func (c *Core) rests(h *host) bool { return h.probation.startsSlowly && c.now.Mono < h.probation.until }
+// endSlowing ends the trial of a host that is slowed down if nothing speaks against it any more: a job
+// runs for longer than those that failed, or jobs fail as much on all others.
+func (c *Core) endSlowing(h *host) {
+	r := &h.probation
+	switch f := h.newest; {
+	case !r.slowed:
+	case f != nil && f.launchedAt >= r.since && !c.isBeingTried(h):
+		r.all.EndStreak()
+		n := r.numSlow
+		c.endTrial(h, "a job runs longer there than those that failed")
+		r.numSlow = n
+	case r.wasGood() && c.now.Mono >= r.until && !c.isSuspect(h):
+		c.endTrial(h, "jobs fail as often on other hosts")
+	}
+}
+
+// whySlowed returns why a host is slowed down.
+func (r *probation) whySlowed() string {
+	if r.wasGood() {
+		return fmt.Sprintf("its last %d jobs failed, and jobs succeed on other hosts", r.all.NumStreak)
+	}
+	return fmt.Sprintf("its first %d jobs failed at once", r.all.Count(isFast))
+}
+
+// isSuspect reports whether the host may be bad. If no job has succeeded there, three fast failures
+// are enough, unless the jobs are at fault. If one has, it takes more failures in a row than is bad
+// luck, while another host that can run the job that failed last is not suspect.
+func (c *Core) isSuspect(h *host) bool {
+	r := &h.probation
+	if len(r.all.Streak) == 0 {
+		return false
+	}
+	j := c.table.Job(r.all.Streak[len(r.all.Streak)-1].ID.Job)
+	if !r.wasGood() {
+		return r.all.Count(isFast) >= minStreak && !c.areJobsAtFault(c.statsOf(j.Spec))
+	}
+	if !c.isUnlucky(h) {
+		return false
+	}
+	cl := c.newClass(j)
+	c.updateFits(cl)
+	return c.anyHost(func(o *host) bool {
+		q := o.records[cl.stats]
+		return o != h && q != nil && q.Succeeded > 0 && !o.probation.isOnTrial() && !c.isUnlucky(o) && c.canTry(o, cl)
+	})
+}
+
+// trialPause returns how long a host waits for its nth job on trial. Doubling it makes a host, on
+// which jobs fail for a time, wait no longer than that again, and one that stays bad fail few jobs.
+func (c *Core) trialPause(n int) time.Duration { return c.jitter(min(doubling(n), maxTrialPause)) }
+
+// isUnlucky reports whether more jobs in a row have failed on the host than is bad luck at the rate
+// at which jobs fail on other hosts. Jobs that fail again do not count, because they are tried first.
+func (c *Core) isUnlucky(h *host) bool {
+	n := h.probation.all.Count(func(f blame.Failure) bool { return !f.IsRepeated })
+	if n == 0 {
+		return false
+	}
+	c.countOthers(h)
+	return !h.probation.others.Explain(n)
+}
+
+// rests reports whether a host that is slowed down gets no jobs now, or only those that have failed
+// elsewhere: if no job has succeeded there, it is a new chance for them.
+func (c *Core) rests(h *host, hasFailed bool) bool {
+	r := &h.probation
+	return r.slowed && c.now.Mono < r.until && (r.wasGood() || !hasFailed)
+}
+
+// isBeingTried reports whether a host on trial has its one job: an attempt that has not run for
+// longer than one that fails there.
+func (c *Core) isBeingTried(h *host) bool {
+	f := h.newest
+	return f != nil && !(f.started && f.age(c.now.Mono) >= h.probation.trialTime())
+}
+
+// trialTime returns the time after which an attempt has run longer than one that fails.
+func (r *probation) trialTime() time.Duration { return max(evidenceTime, 2*r.all.Longest()) }
 
 // areJobsAtFault reports whether jobs of a queue fail alike on hosts and none has succeeded anywhere.
 // It returns false while a job runs that may be the first to succeed: the first of its queue on a
@@ -221,9 +312,8 @@ func (c *Core) considerProbation(h *host, failed bool) {
 	if r.numProbations > 0 && (!failed || r.paused) || r.all.NumStreak < minStreak {
 		return
 	}
-	c.countOthers(h)
 	contradicted := r.all.Count(func(f blame.Failure) bool { return f.IsContradicted })
-	if contradicted == 0 || r.others.Explain(r.all.NumStreak) {
+	if contradicted == 0 || !c.isUnlucky(h) {
 		return
 	}
 	r.numProbations++
@@ -233,8 +323,8 @@ func (c *Core) considerProbation(h *host, failed bool) {
 			"%d of which succeeded on other hosts since",
 			h.spec.Name, text.Plural(r.all.NumStreak, "job"), contradicted)
 	}
-	r.startsSlowly = false
-	c.pauseHost(h, r.numProbations, "jobs fail there that succeed on other hosts")
+	r.slowed = false
+	c.pauseHost(h, c.trialPause(r.numProbations), "jobs fail there that succeed on other hosts")
 	c.uncharge(r.all.Streak, whyUncharged(h))
 }
 

@@ -84,7 +84,7 @@ func TestFirstFailuresSlowAHostDown(t *testing.T) {
 	s := stageWithJobs(t, 50, Config{}, testHost("a", 2), testHost("b", 1))
 	s.started("b", s.c.hosts[1].oldest.id.String())
 	failed := 0
-	for s.c.hosts[0].oldest != nil && !s.c.hosts[0].probation.startsSlowly {
+	for s.c.hosts[0].oldest != nil && !s.c.hosts[0].probation.slowed {
 		s.endFirst("a", fastFail)
 		failed++
 	}

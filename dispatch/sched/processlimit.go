@@ -37,7 +37,7 @@ func (c *Core) boundByProcesses(h *host, limit jobs.ProcessLimit, running int) {
 		c.pauseRefusing(h, why)
 	case !h.probation.paused:
 		b.growth = min(2*b.growth, maxProcessGrowth)
-		c.pauseHost(h, 1, why)
+		c.pauseHost(h, c.backoff(1, shortAway), why)
 	}
 	b.growAt = c.now.Mono + b.growth
 }

@@ -64,7 +64,9 @@ func (c *Core) completeLastTry(r *jobs.Record, j *jobs.Job) {
 	v := c.judge(j, r.N)
 	if v == atFault {
 		r.Next = jobs.Failed
-		c.explainFailures(j)
+		if c.forgives(j) { // otherwise nothing shows that it is
+			c.explainFailures(j)
+		}
 		return
 	}
 	r.Charged, r.Next = false, jobs.Queued
@@ -232,7 +234,7 @@ func (c *Core) expectedWait(h *host) time.Duration {
 	switch {
 	case !h.linked:
 		return max(0, h.lostAt()-c.now.Mono)
-	case h.probation.paused || h.probation.startsSlowly && h.numOpen == 0:
+	case h.probation.paused || h.probation.slowed && !c.isBeingTried(h):
 		return max(0, h.probation.until-c.now.Mono)
 	case h.freeSlots() > 0:
 		return 0

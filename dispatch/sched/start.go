@@ -88,6 +88,7 @@ func (c *Core) takeOverTable() {
 		c.reopenIfRequested(id) // the last dispatcher ended between the two records
 	}
 	c.startReconciling()
+	c.resumeTrials()
 }
 
 // apply adds new jobs. Their ids follow those in the table. A gap is a bug of the caller, and the

@@ -114,8 +114,11 @@ func (c *Core) nextWake(h *host) time.Duration {
 	next.add(h.retryAt)
 	next.add(h.probeAt)
 	next.add(h.listAt)
-	if h.probation.paused || h.probation.startsSlowly {
+	if h.probation.paused || h.probation.slowed {
 		next.add(h.probation.until)
+	}
+	if f := h.newest; h.probation.isOnTrial() && f != nil && f.started {
+		next.add(c.now.Mono + h.probation.trialTime() - f.age(c.now.Mono))
 	}
 	if h.linked {
 		next.add(h.quietChangeAt)

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"time"
@@ -125,6 +126,18 @@ func (c *Core) hasFailedOn(j *jobs.Job, h *host) bool {
 	return false
 }
 
+// hasFailedOnGoodHost reports whether the job has failed by itself in this round on another host,
+// which nothing shows to be bad.
+func (c *Core) hasFailedOnGoodHost(j *jobs.Job, but *host) bool {
+	for a := range c.ownFailures(j, 0) {
+		h := c.byName[a.Host]
+		if h != nil && h != but && h.probation.wasGood() && !h.probation.isOnTrial() && !c.isUnlucky(h) {
+			return true
+		}
+	}
+	return false
+}
+
 // canTry reports whether the host can run the class, and accepts jobs, or will without a person's
 // doing.
 func (c *Core) canTry(h *host, cl *class) bool {
@@ -138,7 +151,7 @@ func (c *Core) canTry(h *host, cl *class) bool {
 		return true
 	case !h.linked:
 		return c.isExpected(h)
-	case !h.isAnswering() || h.state != jobs.HostUp || h.isOnProbation() && h.probation.paused:
+	case !h.isAnswering() || h.state != jobs.HostUp || h.isOnProbation() && h.probation.paused || c.rests(h, true):
 		return false
 	case h.isPreparing():
 		return true
@@ -263,11 +276,12 @@ func (c *Core) recordFailure(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Ou
 	}
 	st := c.statsOf(j.Spec)
 	st.longestFailure = max(st.longestFailure, min(o.Elapsed(), c.maxElapsed(j)))
-	h.recordOf(st).Add(id, false, false)
+	f := blame.Failure{ID: id, Took: o.Elapsed(), IsRepeated: c.hasFailedOnGoodHost(j, h)}
+	h.recordOf(st).AddFailure(f)
 	st.hasFailed = true
 	c.countOthers(h)
-	h.probation.addFailure(id, o.Elapsed() < fastFailure)
-	c.startSlowly(h, st)
+	h.probation.addFailure(f)
+	c.slowDown(h)
 	c.considerProbation(h, true)
 }
 
@@ -282,7 +296,12 @@ func (c *Core) explainFailures(j *jobs.Job) {
 		if q := h.records[st]; q != nil {
 			q.Explain(j.Spec.ID)
 		}
-		if r := &h.probation; r.all.Explain(j.Spec.ID) && r.startsSlowly && r.all.Count(isFast) < minStreak {
+		r := &h.probation
+		if !r.all.Explain(j.Spec.ID) {
+			continue
+		}
+		c.countResults(h, 1, 0)
+		if r.slowed && !c.isSuspect(h) {
 			c.endTrial(h, "the jobs that failed there fail on other hosts, too")
 		}
 	}
@@ -294,21 +313,7 @@ func (c *Core) explainFailures(j *jobs.Job) {
 func (c *Core) recordSuccess(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Outcome) {
 	st := c.statsOf(j.Spec)
 	if h != nil {
-		q := h.recordOf(st)
-		was := slices.Clone(q.Streak)
-		q.LastGoodStart, q.LastSuccessAt = max(q.LastGoodStart, o.Started), c.now.Mono
-		q.Add(id, true, false)
-		h.probation.all.Add(id, true, false)
-		if h.isOnProbation() {
-			c.uncharge(was, whyUncharged(h))
-		}
-		for _, f := range was {
-			if j := c.table.Job(f.ID.Job); c.isIncriminated(j) {
-				c.explainFailures(j)
-				c.allowReturn(f.ID.Job, j)
-			}
-		}
-		c.endTrial(h, "a job has succeeded there")
+		c.recordSuccessOn(h, st, id, o)
 	}
 	for _, a := range j.Attempts {
 		if o := c.byName[a.Host]; o != nil && o != h && a.Round == j.Round {
@@ -329,6 +334,36 @@ func (c *Core) recordSuccess(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Ou
 	}
 }
 
+// recordSuccessOn updates the record of the host where a job has succeeded.
+func (c *Core) recordSuccessOn(h *host, st *queueStats, id jobs.AttemptID, o *jobs.Outcome) {
+	q, r := h.recordOf(st), &h.probation
+	isRefuted := r.isRefuted(c.inFlight[id])
+	q.Succeeded++
+	r.all.Succeeded++
+	q.LastGoodStart, q.LastSuccessAt = max(q.LastGoodStart, o.Started), c.now.Mono
+	if !isRefuted {
+		return
+	}
+	if r.isOnTrial() {
+		c.countResults(h, 0, 1)
+	} else {
+		c.countResults(h, r.all.NumStreak, 1)
+	}
+	was := slices.Clone(q.Streak)
+	q.EndStreak()
+	r.all.EndStreak()
+	if h.isOnProbation() {
+		c.uncharge(was, whyUncharged(h))
+	}
+	for _, f := range was {
+		if j := c.table.Job(f.ID.Job); c.isIncriminated(j) {
+			c.explainFailures(j)
+			c.allowReturn(f.ID.Job, j)
+		}
+	}
+	c.endTrial(h, "a job has succeeded there")
+}
+
 // uncharge gives jobs that have not ended the tries back that failures have used up.
 func (c *Core) uncharge(failures []blame.Failure, why string) {
 	for _, f := range failures {
@@ -340,7 +375,7 @@ func (c *Core) uncharge(failures []blame.Failure, why string) {
 }
 
 // learnRecords rebuilds the records of the hosts from the table, after a takeover. Failures count
-// for a streak if they ended after the last success there.
+// for a streak if they ended after the last success there, unless their job is at fault.
 func (c *Core) learnRecords() {
 	type place struct {
 		h  *host
@@ -348,34 +383,69 @@ func (c *Core) learnRecords() {
 	}
 	type failure struct {
 		place
-		id    jobs.AttemptID
+		blame.Failure
 		ended jobs.Stamp
 	}
-	lastSuccess := make(map[place]jobs.Stamp)
+	lastSuccess := make(map[place]jobs.Stamp) // the queue is nil for that of all queues
 	var failures []failure
+	numExplained := make(map[*host]int)
 	for j := range c.table.RowsWithOptions() {
 		for _, a := range j.Attempts {
 			h := c.byName[a.Host]
 			if h == nil || a.State != jobs.AttemptExited || a.Outcome == nil {
 				continue
 			}
-			p := place{h, c.statsOf(j.Spec)}
+			p, o := place{h, c.statsOf(j.Spec)}, a.Outcome
 			switch {
-			case a.Outcome.OK():
+			case o.OK():
 				q := h.recordOf(p.st)
 				q.Succeeded++
-				q.LastGoodStart = max(q.LastGoodStart, a.Outcome.Started)
+				q.LastGoodStart = max(q.LastGoodStart, o.Started)
 				h.probation.all.Succeeded++
-				lastSuccess[p] = max(lastSuccess[p], a.Outcome.Ended)
-			case a.Failed() && showsHost(a.Outcome) && a.Outcome.Ended > lastSuccess[p]:
-				failures = append(failures, failure{p, a.ID, a.Outcome.Ended})
+				lastSuccess[p] = max(lastSuccess[p], o.Ended)
+				lastSuccess[place{h: h}] = max(lastSuccess[place{h: h}], o.Ended)
+			case !a.Failed() || !showsHost(o):
+			case j.State == jobs.Failed && c.forgives(j):
+				numExplained[h]++
+			case o.Ended > lastSuccess[p]:
+				failures = append(failures, failure{p, blame.Failure{ID: a.ID, Took: o.Elapsed()}, o.Ended})
 			}
 		}
 	}
+	slices.SortFunc(failures, func(a, b failure) int { return cmp.Compare(a.ended, b.ended) })
 	for _, f := range failures {
-		if f.ended > lastSuccess[f.place] {
-			f.h.recordOf(f.st).Add(f.id, false, false)
-			f.st.hasFailed = true
+		if f.ended <= lastSuccess[f.place] {
+			numExplained[f.h]++
+			continue
+		}
+		f.h.recordOf(f.st).AddFailure(f.Failure)
+		f.st.hasFailed = true
+		if f.ended > lastSuccess[place{h: f.h}] {
+			f.h.probation.all.AddFailure(f.Failure)
+		}
+	}
+	for h := range c.everyHost() {
+		if h.probation.wasGood() {
+			c.results.Add(numExplained[h], h.probation.all.Succeeded)
+		}
+	}
+	for h := range c.everyHost() {
+		c.countOthers(h)
+		h.probation.others.BeginStreak()
+	}
+}
+
+// resumeTrials slows down the hosts again that an earlier dispatcher had reason to have on trial,
+// if jobs have succeeded on others.
+func (c *Core) resumeTrials() {
+	for h := range c.everyHost() {
+		s := h.probation.all.Streak
+		if len(s) == 0 {
+			continue
+		}
+		st := c.statsOf(c.table.Job(s[len(s)-1].ID.Job).Spec)
+		if c.anyHost(func(o *host) bool { return o != h && o.records[st] != nil && o.records[st].Succeeded > 0 }) {
+			c.slowDown(h)
 		}
 	}
 }

@@ -15,17 +15,37 @@ type lab struct {
 	bad    map[string]bool  // hosts on which every job fails
 	broken map[jobs.ID]bool // jobs that fail everywhere
 	takes  time.Duration    // run time of a job that succeeds
+	spread time.Duration    // how much more others take: a multiple of the job's number, modulo spread
 	fails  time.Duration    // run time of one that fails
-	ends   map[jobs.AttemptID]time.Duration
+	change func()           // called before each step, if set
+	ends   map[jobs.AttemptID]span
 	ran    map[jobs.ID]int // executions of each job
+	failed map[string]int  // failed executions by host
+}
+
+// span is when an attempt starts and ends.
+type span struct{ from, to time.Duration }
+
+// runTime returns how long a job takes on a host.
+func (l *lab) runTime(id jobs.ID, host string) time.Duration {
+	switch {
+	case l.isBad(id, host):
+		return l.fails
+	case l.spread > 0:
+		return l.takes + time.Duration(id)*7919*time.Second%l.spread
+	}
+	return l.takes
 }
 
 // play ends running attempts in their time. It returns the time that passed.
 func (l *lab) play(t *testing.T, atMost time.Duration) time.Duration {
 	t.Helper()
 	began, beat := l.at, l.at
-	l.ends, l.ran = map[jobs.AttemptID]time.Duration{}, map[jobs.ID]int{}
+	l.ends, l.ran, l.failed = map[jobs.AttemptID]span{}, map[jobs.ID]int{}, map[string]int{}
 	for l.c.table.Unfinished() > 0 {
+		if l.change != nil {
+			l.change()
+		}
 		if l.at-began > atMost {
 			t.Fatalf("%d jobs have not ended after %v", l.c.table.Unfinished(), atMost)
 		}
@@ -41,18 +61,15 @@ func (l *lab) play(t *testing.T, atMost time.Duration) time.Duration {
 					continue
 				}
 				if _, known := l.ends[f.id]; !known && busy < h.slots() {
-					l.ends[f.id] = l.at + l.takes
-					if l.isBad(f.id.Job, h.spec.Name) {
-						l.ends[f.id] = l.at + l.fails
-					}
+					l.ends[f.id] = span{l.at, l.at + l.runTime(f.id.Job, h.spec.Name)}
 					l.ran[f.id.Job]++
 					l.started(h.spec.Name, f.id.String())
 				}
 				busy++
 			}
 		}
-		for _, at := range l.ends {
-			next = min(next, at)
+		for _, s := range l.ends {
+			next = min(next, s.to)
 		}
 		l.at = max(l.at, next)
 		for _, h := range l.c.hosts {
@@ -67,14 +84,16 @@ func (l *lab) play(t *testing.T, atMost time.Duration) time.Duration {
 			}
 			for f, next := h.oldest, (*inFlight)(nil); f != nil; f = next {
 				next = f.nextOnHost
-				at, runs := l.ends[f.id]
-				if !runs || at > l.at {
+				s, runs := l.ends[f.id]
+				if !runs || s.to > l.at {
 					continue
 				}
 				delete(l.ends, f.id)
-				o := jobs.Outcome{Started: wallStart + jobs.Stamp(l.at-l.takes), Ended: wallStart + jobs.Stamp(l.at)}
-				if l.isBad(f.id.Job, h.spec.Name) {
-					o.Exit, o.Started = 1, wallStart+jobs.Stamp(l.at-l.fails)
+				o := jobs.Outcome{Started: wallStart + jobs.Stamp(s.from), Ended: wallStart + jobs.Stamp(l.at)}
+				// What has begun before its host became bad succeeds.
+				if l.isBad(f.id.Job, h.spec.Name) && s.to-s.from == l.fails {
+					o.Exit = 1
+					l.failed[h.spec.Name]++
 				}
 				l.ended(h.spec.Name, f.id.String(), o)
 			}
@@ -200,6 +219,165 @@ func TestHostsThatBecomeBad(t *testing.T) {
 				if j := &l.c.table.Jobs[i]; j.State != jobs.Succeeded {
 					t.Errorf("job %d: %s", i+1, l.history(jobs.ID(i+1)))
 				}
+			}
+		})
+	}
+}
+
+// turn makes hosts bad once so many jobs have succeeded.
+func (l *lab) turn(numSucceeded int, hosts ...string) {
+	l.change = func() {
+		if l.c.table.Counts[jobs.Succeeded] >= numSucceeded {
+			for _, h := range hosts {
+				l.bad[h] = true
+			}
+		}
+	}
+}
+
+// TestHostThatBecomesBadFailsFewJobs checks that hosts that begin to fail everything at once in the
+// middle of a run fail few jobs, while what began there before still succeeds.
+func TestHostThatBecomesBadFailsFewJobs(t *testing.T) {
+	for _, tt := range []struct {
+		hosts, slots, bad int
+		takes             time.Duration
+		tries             int
+	}{
+		{4, 4, 1, time.Second, 3},
+		{4, 4, 1, time.Second, 1},
+		{4, 4, 1, 10 * time.Minute, 3},
+		{4, 4, 1, 10 * time.Minute, 1},
+		{4, 16, 1, time.Minute, 3},
+		{2, 4, 1, 10 * time.Minute, 3},
+		{4, 4, 2, time.Second, 3},
+		{4, 4, 2, time.Second, 1},
+		{4, 4, 3, time.Second, 3},
+	} {
+		t.Run(fmt.Sprintf("%d of %d, %d slots, %v, %d tries", tt.bad, tt.hosts, tt.slots, tt.takes, tt.tries),
+			func(t *testing.T) {
+				l := newLab(t, 2000, Config{Tries: tt.tries}, 0, tt.hosts, tt.slots)
+				l.takes, l.spread, l.fails = tt.takes, tt.takes, 10*time.Millisecond
+				var bad []string
+				for i := range tt.bad {
+					bad = append(bad, fmt.Sprintf("node%d", i+1))
+				}
+				l.turn(200, bad...)
+				took := l.play(t, 1000*time.Hour)
+				for _, h := range bad {
+					if n := l.failed[h]; n > 40+int(took/(20*time.Minute)) {
+						t.Errorf("%d jobs failed on %s in %v", n, h, took)
+					}
+				}
+				if n := l.c.table.Counts[jobs.Failed]; tt.tries > 1 && n > 0 {
+					t.Errorf("%d jobs failed", n)
+				}
+				ideal := time.Duration(2000/((tt.hosts-tt.bad)*tt.slots)) * tt.takes * 3 / 2
+				if took > ideal*5/4 {
+					t.Errorf("it took %v, want about %v", took, ideal)
+				}
+				t.Logf("failed: %v, took %v", l.failed, took)
+			})
+	}
+}
+
+// TestTrialsSurviveATakeover checks that the next dispatcher goes on with one job at a time on hosts
+// that fail everything, whether they were good before or never, and that good hosts get all jobs.
+func TestTrialsSurviveATakeover(t *testing.T) {
+	l := newLab(t, 400, Config{}, 1, 3, 4)
+	l.takes, l.fails = time.Minute, 10*time.Millisecond
+	l.turn(20, "node2")
+	turn := l.change
+	var hs []*hosts.Host
+	for _, h := range l.c.hosts {
+		hs = append(hs, h.spec)
+	}
+	restarted, failed := false, 0
+	l.change = func() {
+		turn()
+		if restarted || l.c.table.Counts[jobs.Succeeded] < 60 {
+			return
+		}
+		restarted, failed = true, l.failed["node1"]+l.failed["node2"]
+		next := restart(l.stage, hs...)
+		next.up("node1", "node2", "node3", "node4")
+		l.stage = next
+		for i, want := range []bool{true, true, false, false} {
+			if got := next.c.hosts[i].probation.isOnTrial(); got != want {
+				t.Errorf("%s is on trial: %v, want %v", next.c.hosts[i].spec.Name, got, want)
+			}
+		}
+	}
+	l.play(t, 10*time.Hour)
+	wantBetween(t, "failures on the bad hosts after the takeover", l.failed["node1"]+l.failed["node2"]-failed, 1, 60)
+}
+
+// TestJobsThatBeginToFailSlowNothingDown checks that no host is slowed down for long if all jobs
+// fail everywhere after many have succeeded.
+func TestJobsThatBeginToFailSlowNothingDown(t *testing.T) {
+	for _, tt := range []struct {
+		hosts, slots, tries int
+		takes               time.Duration
+		maxRuns             float64
+	}{
+		{1, 4, 3, 10 * time.Millisecond, 3},
+		{4, 4, 3, 10 * time.Millisecond, 3.2},
+		{4, 4, 3, time.Second, 4},
+		{4, 4, 1, time.Second, 1},
+		{2, 4, 3, 10 * time.Second, 3.1},
+		{30, 4, 3, time.Second, 20},
+	} {
+		t.Run(fmt.Sprintf("%d x %d, %d tries, %v", tt.hosts, tt.slots, tt.tries, tt.takes), func(t *testing.T) {
+			l := newLab(t, 2000, Config{Tries: tt.tries}, 0, tt.hosts, tt.slots)
+			l.takes, l.spread, l.fails = tt.takes, tt.takes, 10*time.Millisecond
+			for id := jobs.ID(200); id <= 2000; id++ {
+				l.broken[id] = true
+			}
+			took := l.play(t, 100*time.Hour)
+			runs := 0
+			for id := range l.broken {
+				runs += l.ran[id]
+			}
+			mean := float64(runs) / float64(len(l.broken))
+			if mean > tt.maxRuns {
+				t.Errorf("broken jobs ran %.2f times each", mean)
+			}
+			ideal := time.Duration(199/(tt.hosts*tt.slots)+2)*tt.takes*3/2 +
+				time.Duration(1801*tt.tries/(tt.hosts*tt.slots))*l.fails
+			if took > ideal+10*time.Second {
+				t.Errorf("it took %v, want about %v", took, ideal)
+			}
+			t.Logf("took %v, ideal %v, runs %.2f", took, ideal, mean)
+		})
+	}
+}
+
+// TestBrokenAmongLongJobs checks that good hosts with many slots keep them busy while a part of the
+// jobs fails at once and the others take long, and that a broken job does not run often.
+func TestBrokenAmongLongJobs(t *testing.T) {
+	for _, tt := range []struct {
+		hosts, slots, jobs, every int
+	}{{4, 64, 5000, 10}, {4, 64, 5000, 3}, {4, 4, 1000, 10}} {
+		t.Run(fmt.Sprintf("%d x %d, one of %d", tt.hosts, tt.slots, tt.every), func(t *testing.T) {
+			l := newLab(t, tt.jobs, Config{}, 0, tt.hosts, tt.slots)
+			l.takes, l.spread, l.fails = 5*time.Minute, 10*time.Minute, 10*time.Millisecond
+			for id := 1; id <= tt.jobs; id++ {
+				l.broken[jobs.ID(id)] = id*7919%10007%tt.every == 0
+			}
+			took := l.play(t, 100*time.Hour)
+			runs, broken, most := 0, 0, 0
+			for id, b := range l.broken {
+				if b {
+					runs, broken, most = runs+l.ran[id], broken+1, max(most, l.ran[id])
+				}
+			}
+			ideal := time.Duration((tt.jobs-broken)/(tt.hosts*tt.slots)+1) * 10 * time.Minute
+			t.Logf("took %v, ideal %v; broken jobs ran %.2f times, at most %d", took, ideal,
+				float64(runs)/float64(broken), most)
+			if took > ideal*5/4 {
+				t.Errorf("it took %v, want about %v", took, ideal)
+			}
+			if most > 6 {
+				t.Errorf("a broken job ran %d times", most)
 			}
 		})
 	}

@@ -228,9 +228,9 @@ func (c *Core) whyOnTrial(h *host) string {
 	case h.isOnProbation():
 		return fmt.Sprintf("has been on probation for %s: jobs fail there that succeed on other hosts; "+
 			"it gets one job at a time until one succeeds", since)
-	case r.startsSlowly:
-		return fmt.Sprintf("has been starting slowly for %s: its first jobs failed at once; "+
-			"it gets one job at a time until one succeeds", since)
+	case r.slowed:
+		return fmt.Sprintf("has been slowed down for %s: %s; it gets one job at a time until one succeeds", since,
+			r.whySlowed())
 	}
 	return ""
 }

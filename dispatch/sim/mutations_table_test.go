@@ -223,7 +223,7 @@ var mutations = []mutation{
 			"	if numProven < 0 {\n		return atFault\n	}\n"},
 		{"	v := atFault\n	enough", "	v := runElsewhere\n	enough"}}, badHosts: true},
 	{name: "broken jobs put a host on probation", file: "dispatch/sched/probation.go", edits: []edit{
-		{"	if contradicted == 0 || r.others", "	if r.others"}}, badHosts: true},
+		{"	if contradicted == 0 || !c", "	if !c"}}, badHosts: true},
 
 	// The simulated hosts: what helper and supervisor promise.
 	{name: "host: no claim, and a launch is taken twice", file: "dispatch/sim/start.go", edits: []edit{

@@ -28,25 +28,33 @@ type Record struct {
 // Failure is a failed attempt.
 type Failure struct {
 	ID             jobs.AttemptID
-	IsFast         bool
-	IsContradicted bool // the job has succeeded on another host since
+	Took           time.Duration // how long the attempt ran
+	IsRepeated     bool          // the job had failed before on another host, which is good
+	IsContradicted bool          // the job has succeeded on another host since
 }
 
 const maxRemembered = 100 // number of failures of a streak that are remembered
 
-// Add adds an outcome. Several failures of one job count as one.
-func (q *Record) Add(id jobs.AttemptID, ok, fast bool) {
-	switch {
-	case ok:
-		q.Succeeded++
-		q.Streak, q.NumStreak = q.Streak[:0], 0
-	case q.IndexOf(id.Job) >= 0:
-	default:
-		q.NumStreak++
-		if len(q.Streak) < maxRemembered {
-			q.Streak = append(q.Streak, Failure{ID: id, IsFast: fast})
-		}
+// AddFailure adds a failure. Several failures of one job count as one.
+func (q *Record) AddFailure(f Failure) {
+	if q.IndexOf(f.ID.Job) >= 0 {
+		return
 	}
+	q.NumStreak++
+	if len(q.Streak) < maxRemembered {
+		q.Streak = append(q.Streak, f)
+	}
+}
+
+// EndStreak forgets the failures, because a success has refuted them.
+func (q *Record) EndStreak() { q.Streak, q.NumStreak = q.Streak[:0], 0 }
+
+// Longest returns how long the failed attempt of the streak ran that ran longest.
+func (q *Record) Longest() (most time.Duration) {
+	for _, f := range q.Streak {
+		most = max(most, f.Took)
+	}
+	return most
 }
 
 // IndexOf returns the index of a job's failure in the streak, or -1.
@@ -134,12 +142,14 @@ type Results struct {
 	recent tally // with lower weights for older results
 }
 
-// Add adds a result.
-func (r *Results) Add(ok bool) {
-	r.n++
-	r.all.add(ok)
-	r.recent = r.recent.weighted(decayPerResult)
-	r.recent.add(ok)
+// Add adds failures, and successes after them.
+func (r *Results) Add(numFailed, numSucceeded int) {
+	for i := range numFailed + numSucceeded {
+		r.n++
+		r.all.add(i >= numFailed)
+		r.recent = r.recent.weighted(decayPerResult)
+		r.recent.add(i >= numFailed)
+	}
 }
 
 // Others holds, for one host, the results of the other hosts: those since the first failure of its

@@ -19,16 +19,17 @@ func TestStreakCountsJobs(t *testing.T) {
 				q.IsProven(0), q.IsProven(7), streak, proven, provenBut7)
 		}
 	}
-	q.Add(attempt(1), false, true)
-	q.Add(jobs.AttemptID{Job: 1, N: 2}, false, false)
-	q.Add(attempt(2), false, false)
+	q.AddFailure(Failure{ID: attempt(1), Took: 2})
+	q.AddFailure(Failure{ID: jobs.AttemptID{Job: 1, N: 2}, Took: 3})
+	q.AddFailure(Failure{ID: attempt(2), Took: 1})
 	want("two jobs have failed", 2, false, false)
-	if n := q.Count(func(f Failure) bool { return f.IsFast }); n != 1 {
-		t.Errorf("%d fast failures, want 1", n)
+	if q.Longest() != 2 {
+		t.Errorf("the longest failure took %d, want 2", q.Longest())
 	}
-	q.Add(attempt(3), true, false)
+	q.Succeeded++
+	q.EndStreak()
 	want("a job has succeeded", 0, true, true)
-	q.Add(attempt(7), false, false)
+	q.AddFailure(Failure{ID: attempt(7)})
 	want("job 7 has failed", 1, false, true)
 	if !q.Contradict(7) || q.Contradict(8) || !q.Streak[0].IsContradicted {
 		t.Error("only the failure of job 7 is contradicted")
@@ -38,11 +39,19 @@ func TestStreakCountsJobs(t *testing.T) {
 	}
 	want("job 7 is at fault", 0, true, true)
 	for i := range jobs.ID(2 * maxRemembered) {
-		q.Add(attempt(10+i), false, false)
+		q.AddFailure(Failure{ID: attempt(10 + i)})
 	}
 	if len(q.Streak) != maxRemembered || q.NumStreak != 2*maxRemembered {
 		t.Errorf("%d failures of %d are remembered", len(q.Streak), q.NumStreak)
 	}
+}
+
+// addend returns the numbers of failures and successes that a letter stands for.
+func addend(r rune) (numFailed, numSucceeded int) {
+	if r == 'P' || r == '+' {
+		return 0, 1
+	}
+	return 1, 0
 }
 
 // TestOthersExplainAStreak checks that a streak may be bad luck while jobs fail as often on other
@@ -64,10 +73,10 @@ func TestOthersExplainAStreak(t *testing.T) {
 			for _, r := range c.results {
 				if r == 'P' || r == 'M' {
 					o.Update(all)
-					all.Add(r == 'P')
+					all.Add(addend(r))
 					o.Skip(all)
 				} else {
-					all.Add(r == '+')
+					all.Add(addend(r))
 				}
 			}
 			o.Update(all)
