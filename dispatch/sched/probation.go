@@ -15,7 +15,7 @@ import (
 // that succeed on other hosts (it is on probation). On trial it gets one job at a time, with pauses,
 // until one succeeds.
 type probation struct {
-	paused bool
+	paused   bool
 	until    time.Duration // when the pause ends, or that of a host that is slowed down
 	why      string
 	refusals int // consecutive refusals

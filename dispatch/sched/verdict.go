@@ -13,9 +13,9 @@ import (
 // Who is to blame for a failure: the job, or its host? Two sentences decide (docs/retries.md):
 //
 // A job is at fault if it fails on a host where other jobs of its queue succeed, or if it has
-// failed on as many hosts as it has tries (at least minHosts, if there are so many) and jobs succeed
-// on none of the others. Until that is known, its failures do not end it, and it is tried on a host
-// where it has not failed. Package blame keeps the evidence.
+// failed on as many hosts as it has tries (at least minHosts, if there are so many), not counting
+// hosts on trial, and jobs succeed on none of the others. Until that is known, its failures do not
+// end it, and it is tried on a host where it has not failed. Package blame keeps the evidence.
 
 const (
 	// evidenceTime is how long a verdict waits while jobs run on hosts where none has succeeded
@@ -151,7 +151,7 @@ func (c *Core) canTry(h *host, cl *class) bool {
 		return true
 	case !h.linked:
 		return c.isExpected(h)
-	case !h.isAnswering() || h.state != jobs.HostUp || h.isOnProbation() && h.probation.paused || c.rests(h, true):
+	case !h.isAnswering() || h.state != jobs.HostUp || h.isOnProbation() && h.probation.paused:
 		return false
 	case h.isPreparing():
 		return true
@@ -204,7 +204,7 @@ func (c *Core) judge(j *jobs.Job, last int) verdict {
 	}
 	st := c.statsOf(j.Spec)
 	var tried []*host
-	numFailures, numProven := 0, 0
+	numFailures, numProven, numSound := 0, 0, 0
 	for a := range c.ownFailures(j, last) {
 		numFailures++
 		h := c.byName[a.Host]
@@ -215,6 +215,9 @@ func (c *Core) judge(j *jobs.Job, last int) verdict {
 		if h.records[st].IsProven(j.Spec.ID) {
 			numProven++
 		}
+		if !h.probation.isOnTrial() {
+			numSound++
+		}
 	}
 	if numFailures >= c.maxFailures(j) || numProven >= max(c.maxTries(j), minHosts) || c.isIncriminated(j) {
 		return atFault
@@ -222,7 +225,7 @@ func (c *Core) judge(j *jobs.Job, last int) verdict {
 	cl := c.newClass(j)
 	c.updateFits(cl)
 	v := atFault
-	enough := len(tried) >= max(c.maxTries(j), minHosts) || c.areJobsAtFault(st)
+	enough := numSound >= max(c.maxTries(j), minHosts) || c.areJobsAtFault(st)
 	recently := max(evidenceTime, durationOfSeconds(2*st.recent.Succeeded))
 	for h := range c.everyHost() {
 		if slices.Contains(tried, h) || !c.canTry(h, cl) {
