@@ -69,7 +69,7 @@ func Fold(t *Table, r *Record) error {
 		t.CanceledAll = t.CanceledAll || r.How == CanceledAll
 		return nil
 	case KindClosed:
-		t.Closed = Closing{t.Epoch, r.How, r.Reason}
+		t.Closed = Closing{t.Epoch, r.Closed(), r.Reason}
 		return nil
 	}
 	j := t.row(r.Job)
@@ -154,7 +154,7 @@ func checkRecord(r *Record) error {
 	case r.Kind == KindRequest && r.Request == "":
 		return errors.New("the answer to a request does not name it")
 	case r.Kind == KindClosed &&
-		!slices.Contains([]string{ClosedDone, ClosedDrained, ClosedReached, ClosedStopped, ClosedNoHosts}, r.How):
+		!slices.Contains([]string{ClosedDone, ClosedDrained, ClosedStopped, ClosedNoHosts}, r.How):
 		return fmt.Errorf("unknown end of a dispatcher %q", r.How)
 	case r.Seq != 0 && r.Next == Succeeded && (r.Kind != KindExited || !r.Outcome.OK()):
 		return fmt.Errorf("%s: job %d cannot succeed without a successful outcome", r.Kind, r.Job)

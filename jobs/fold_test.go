@@ -386,6 +386,22 @@ func TestFoldPlaceIsNamed(t *testing.T) {
 	}
 }
 
+// TestEndOfADispatcherIsNoDamageForOlderPrograms checks that each end of a dispatcher is stored as one that
+// the first version of a run knows, and is read again as what it was.
+func TestEndOfADispatcherIsNoDamageForOlderPrograms(t *testing.T) {
+	known := []string{jobs.ClosedDone, jobs.ClosedDrained, jobs.ClosedStopped, jobs.ClosedNoHosts}
+	for _, how := range append(known, jobs.ClosedReached) {
+		var r jobs.Record
+		r.SetClosed(how)
+		if !slices.Contains(known, r.How) {
+			t.Errorf("%s is stored as %q, which older programs take for damage", how, r.How)
+		}
+		table := fold(t, []jobs.Record{accepted(1)})
+		apply(t, table, r)
+		same(t, "end", table.Closed.How, how)
+	}
+}
+
 // TestInstanceIsCreatedOnce checks that an instance is created once and that the table records its
 // times. A record that does not fit changes nothing.
 func TestInstanceIsCreatedOnce(t *testing.T) {

@@ -69,8 +69,8 @@ const (
 	KindDamaged Kind = "damaged"
 	// Every job is terminal and the hosts are cleaned up; Reason is empty if nothing went wrong.
 	KindEnded Kind = "ended"
-	// The dispatcher of this epoch ended: How, Reason. It is the last record of the epoch. There is
-	// none after a crash.
+	// The dispatcher of this epoch ended: Record.Closed, Reason. It is the last record of the epoch. There
+	// is none after a crash.
 	KindClosed Kind = "closed"
 )
 
@@ -109,7 +109,7 @@ type Record struct {
 	Epoch    int        `json:"epoch,omitzero"`
 	Owner    string     `json:"owner,omitzero"`
 	Files    []FileMark `json:"files,omitzero"`
-	// One of the Closed constants, an InstanceState, CanceledAll for a request, ThenRequeue for a
+	// A Closed constant but ClosedReached, an InstanceState, CanceledAll for a request, ThenRequeue for a
 	// cancel, a ReasonKind, or what a job has Reported.
 	How     string `json:"how,omitzero"`
 	Request string `json:"req,omitzero"`  // name of the request that caused the record; "": none
@@ -155,7 +155,7 @@ type FileMark struct {
 	CRC    uint32 `json:"crc"` // CRC-32C of the first Length bytes
 }
 
-// The ways in which a dispatcher ends (Record.How).
+// The ways in which a dispatcher ends (Record.Closed).
 const (
 	ClosedDone    = "done"     // every job is terminal
 	ClosedDrained = "drained"  // drained on request, or because of too many failures
@@ -163,6 +163,23 @@ const (
 	ClosedStopped = "stopped"  // stopped on request; attempts may be running
 	ClosedNoHosts = "no_hosts" // no host was usable
 )
+
+// SetClosed makes r the record of a dispatcher that ended in the way how. Older programs take a record with
+// another How for damage, so ClosedReached is stored as ClosedDrained with the state Succeeded.
+func (r *Record) SetClosed(how string) {
+	r.Kind, r.How = KindClosed, how
+	if how == ClosedReached {
+		r.How, r.Next = ClosedDrained, Succeeded
+	}
+}
+
+// Closed returns how the dispatcher ended that wrote a KindClosed record.
+func (r *Record) Closed() string {
+	if r.How == ClosedDrained && r.Next == Succeeded {
+		return ClosedReached
+	}
+	return r.How
+}
 
 // Attempt returns the attempt of the record.
 func (r *Record) Attempt() AttemptID { return AttemptID{r.Job, r.N} }

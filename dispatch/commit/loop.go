@@ -311,12 +311,9 @@ func (r *Loop) End(now sched.Time, clean bool, f sched.Finish) (Out, error) {
 		r.endRecord = nil
 	}
 	if !r.isFenced && f.How != sched.Fenced {
-		r.pending = append(r.pending, jobs.Record{
-			Kind:   jobs.KindClosed,
-			At:     now.Wall,
-			How:    f.How.String(),
-			Reason: f.Why,
-		})
+		closed := jobs.Record{At: now.Wall, Reason: f.Why}
+		closed.SetClosed(f.How.String())
+		r.pending = append(r.pending, closed)
 	}
 	r.retryAt = 0
 	out := r.Commit(now)

@@ -234,7 +234,7 @@ func Text(r *jobs.Record) string {
 	case jobs.KindEnded:
 		return "the run is over" + because(r.Reason)
 	case jobs.KindClosed:
-		return "the dispatcher " + closedText(r.How) + because(r.Reason)
+		return "the dispatcher " + closedText(r.Closed()) + because(r.Reason)
 	case jobs.KindDamaged:
 		return "records of the journal are missing" + because(r.Reason)
 	case jobs.KindAcked:
