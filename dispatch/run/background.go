@@ -72,11 +72,7 @@ func StartBackground(args []string, stdin io.Reader, errs io.Writer, silent *jou
 	_ = unix.SetNonblock(fds[0], true) // so that a read can be canceled
 	line := os.NewFile(uintptr(fds[0]), "our end")
 	token := rand.Text()
-	_, err = line.WriteString(token + string(its))
-	if err == nil {
-		err = unix.Shutdown(fds[0], unix.SHUT_WR)
-	}
-	if err != nil {
+	if _, err := line.WriteString(token + string(its)); err != nil {
 		line.Close()
 		return nil, fmt.Errorf("a background dispatcher cannot be started: %w", err)
 	}
@@ -163,20 +159,20 @@ func FindStarter() *Starter {
 	if kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || kind != unix.SOCK_STREAM {
 		return nil
 	}
-	b := make([]byte, len(token))
-	// The socket may belong to another program, so nothing is read from it yet.
+	b := make([]byte, maxMessage)
+	// The socket may belong to another program, so nothing is taken from it yet. The starter has sent all, and
+	// one of an older version only the token.
 	n, _, err := unix.Recvfrom(fd, b, unix.MSG_PEEK|unix.MSG_DONTWAIT)
-	if err != nil || string(b[:max(0, n)]) != token {
+	if err != nil || !strings.HasPrefix(string(b[:max(0, n)]), token) {
 		return nil
 	}
+	unix.Recvfrom(fd, b, unix.MSG_DONTWAIT)
 	unix.CloseOnExec(fd)
-	socket := os.NewFile(uintptr(fd), "starter")
-	sent, _ := io.ReadAll(socket) // the starter has written all of it; its error shows in what is read
 	var its task
-	if json.Unmarshal(sent[min(len(token), len(sent)):], &its) != nil {
+	if json.Unmarshal(b[len(token):n], &its) != nil {
 		its = task{} // the run is taken over as without it
 	}
-	return &Starter{Silent: its.Silent, socket: socket}
+	return &Starter{Silent: its.Silent, socket: os.NewFile(uintptr(fd), "starter")}
 }
 
 // Ready notifies the starter that the run in dir is dispatched.
