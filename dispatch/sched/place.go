@@ -223,7 +223,7 @@ func (c *Core) whyBarredFrom(h *host, cl *class, picky bool) passReason {
 		return passedTime
 	case c.isReservedFrom(h, cl):
 		return passedReserved
-	case h.probation.isOnTrial() && c.isBeingTried(h), c.rests(h, cl.avoid != nil):
+	case h.probation.isOnTrial() && c.mustWait(h, cl):
 		return passedTrial
 	}
 	return notPassed

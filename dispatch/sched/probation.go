@@ -26,6 +26,7 @@ type probation struct {
 	numSlow       int           // number of pauses since it is slowed down
 	numProbations int           // consecutive times on probation; 0: it is not
 	since         time.Duration // since when it is slowed down, or on probation
+	checkedAt     time.Duration // when it was last checked whether it is still suspect
 	reportedAt    time.Duration // when that was last reported; 0: never
 	isReported    bool          // its end must be reported, too
 	others        blame.Others
@@ -40,11 +41,17 @@ func (r *probation) isOnTrial() bool { return r.numProbations > 0 || r.slowed }
 // wasGood reports whether a job has succeeded on the host.
 func (r *probation) wasGood() bool { return r.all.Succeeded > 0 }
 
+// limits reports whether the host gets only one job at a time of this kind. If it is slowed down and
+// was good before, the others run as usual.
+func (r *probation) limits(s *jobs.Spec) bool {
+	return r.isOnTrial() && (!r.slowed || !r.wasGood() || r.all.HasFailed(blame.KindOf(s)))
+}
+
 // isRefuted reports whether the success of an attempt, nil if it is not open, shows that the host
 // is good. If the host is on trial and was good before, an attempt that was launched before the trial
-// shows nothing.
+// shows nothing, nor does one of a kind that has not failed.
 func (r *probation) isRefuted(by *inFlight) bool {
-	return !r.isOnTrial() || !r.wasGood() || by != nil && by.launchedAt >= r.since
+	return !r.isOnTrial() || !r.wasGood() || by != nil && by.launchedAt >= r.since && r.limits(by.spec)
 }
 
 // isOnProbation reports whether jobs failed on the host that succeeded on others.
@@ -198,14 +205,19 @@ func (c *Core) slowDown(h *host) {
 // runs for longer than those that failed, or jobs fail as much on all others.
 func (c *Core) endSlowing(h *host) {
 	r := &h.probation
-	switch f := h.newest; {
-	case !r.slowed:
+	if !r.slowed {
+		return
+	}
+	switch f := h.triedAttempt(); {
 	case f != nil && f.launchedAt >= r.since && !c.isBeingTried(h):
 		r.all.EndStreak()
 		n := r.numSlow
 		c.endTrial(h, "a job runs longer there than those that failed")
 		r.numSlow = n
-	case r.wasGood() && c.now.Mono >= r.until && !c.isSuspect(h):
+	case !r.wasGood() || c.now.Mono < max(r.until, r.checkedAt+evidenceTime):
+	case c.isSuspect(h):
+		r.checkedAt = c.now.Mono
+	default:
 		c.endTrial(h, "jobs fail as often on other hosts")
 	}
 }
@@ -220,7 +232,7 @@ func (r *probation) whySlowed() string {
 
 // isSuspect reports whether the host may be bad. If no job has succeeded there, three fast failures
 // are enough, unless the jobs are at fault. If one has, it takes more failures in a row than is bad
-// luck, while another host that can run the job that failed last is not suspect.
+// luck, while jobs succeed on another host, which is not suspect and can run the job that failed last.
 func (c *Core) isSuspect(h *host) bool {
 	r := &h.probation
 	if len(r.all.Streak) == 0 {
@@ -230,14 +242,21 @@ func (c *Core) isSuspect(h *host) bool {
 	if !r.wasGood() {
 		return r.all.Count(isFast) >= minStreak && !c.areJobsAtFault(c.statsOf(j.Spec))
 	}
-	if !c.isUnlucky(h) {
+	if r.all.NumStreak < minStreak || !c.isUnlucky(h) {
 		return false
 	}
-	cl := c.newClass(j)
-	c.updateFits(cl)
+	st := c.statsOf(j.Spec)
+	var cl *class
 	return c.anyHost(func(o *host) bool {
-		q := o.records[cl.stats]
-		return o != h && q != nil && q.Succeeded > 0 && !o.probation.isOnTrial() && !c.isUnlucky(o) && c.canTry(o, cl)
+		if o == h || !c.hasSucceededLately(o, st) || o.probation.isOnTrial() || c.isUnlucky(o) {
+			return false
+		}
+		if cl == nil {
+			cl = c.newClass(j)
+			cl.addColumns(len(c.queue.columns))
+		}
+		c.queue.updateFit(cl, o.column)
+		return c.canTry(o, cl)
 	})
 }
 
@@ -256,18 +275,29 @@ func (c *Core) isUnlucky(h *host) bool {
 	return !h.probation.others.Explain(n)
 }
 
-// rests reports whether a host that is slowed down gets no jobs now, or only those that have failed
-// elsewhere: if no job has succeeded there, it is a new chance for them.
-func (c *Core) rests(h *host, hasFailed bool) bool {
+// mustWait reports whether a host on trial gets no job of the class now: it has one, or it is slowed
+// down and pauses. If no job has succeeded there, it is a new chance for jobs that have failed
+// elsewhere, and does not pause.
+func (c *Core) mustWait(h *host, cl *class) bool {
 	r := &h.probation
-	return r.slowed && c.now.Mono < r.until && (r.wasGood() || !hasFailed)
+	return r.limits(cl.spec) &&
+		(c.isBeingTried(h) || r.slowed && c.now.Mono < r.until && (r.wasGood() || cl.avoid == nil))
 }
 
 // isBeingTried reports whether a host on trial has its one job: an attempt that has not run for
 // longer than one that fails there.
 func (c *Core) isBeingTried(h *host) bool {
-	f := h.newest
+	f := h.triedAttempt()
 	return f != nil && !(f.started && f.age(c.now.Mono) >= h.probation.trialTime())
+}
+
+// triedAttempt returns the newest attempt of a host on trial that is of a limited kind, or nil.
+func (h *host) triedAttempt() *inFlight {
+	f := h.newest
+	for f != nil && !h.probation.limits(f.spec) {
+		f = f.prevOnHost
+	}
+	return f
 }
 
 // trialTime returns the time after which an attempt has run longer than one that fails.

@@ -117,8 +117,10 @@ func (c *Core) nextWake(h *host) time.Duration {
 	if h.probation.paused || h.probation.slowed {
 		next.add(h.probation.until)
 	}
-	if f := h.newest; h.probation.isOnTrial() && f != nil && f.started {
-		next.add(c.now.Mono + h.probation.trialTime() - f.age(c.now.Mono))
+	if h.probation.isOnTrial() {
+		if f := h.triedAttempt(); f != nil && f.started {
+			next.add(c.now.Mono + h.probation.trialTime() - f.age(c.now.Mono))
+		}
 	}
 	if h.linked {
 		next.add(h.quietChangeAt)

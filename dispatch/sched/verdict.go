@@ -13,9 +13,9 @@ import (
 // Who is to blame for a failure: the job, or its host? Two sentences decide (docs/retries.md):
 //
 // A job is at fault if it fails on a host where other jobs of its queue succeed, or if it has
-// failed on as many hosts as it has tries (at least minHosts, if there are so many), not counting
-// hosts on trial, and jobs succeed on none of the others. Until that is known, its failures do not
-// end it, and it is tried on a host where it has not failed. Package blame keeps the evidence.
+// failed on as many hosts as it has tries (at least minHosts, if there are so many) and jobs succeed
+// on none of the others. Until that is known, its failures do not end it, and it is tried on a host
+// where it has not failed. Package blame keeps the evidence.
 
 const (
 	// evidenceTime is how long a verdict waits while jobs run on hosts where none has succeeded
@@ -90,7 +90,7 @@ func (c *Core) isCharged(h *host, j *jobs.Job, o *jobs.Outcome) bool {
 			}
 		}
 		return n >= maxHostFaults*c.maxTries(j)
-	case !showsHost(o), h.recordOf(c.statsOf(j.Spec)).Succeeded > 0 && !h.probation.isOnTrial(), c.isIncriminated(j):
+	case !showsHost(o), h.recordOf(c.statsOf(j.Spec)).Succeeded > 0 && !h.isOnProbation(), c.isIncriminated(j):
 		return true
 	}
 	st := c.statsOf(j.Spec)
@@ -204,7 +204,7 @@ func (c *Core) judge(j *jobs.Job, last int) verdict {
 	}
 	st := c.statsOf(j.Spec)
 	var tried []*host
-	numFailures, numProven, numSound := 0, 0, 0
+	numFailures, numProven := 0, 0
 	for a := range c.ownFailures(j, last) {
 		numFailures++
 		h := c.byName[a.Host]
@@ -215,9 +215,6 @@ func (c *Core) judge(j *jobs.Job, last int) verdict {
 		if h.records[st].IsProven(j.Spec.ID) {
 			numProven++
 		}
-		if !h.probation.isOnTrial() {
-			numSound++
-		}
 	}
 	if numFailures >= c.maxFailures(j) || numProven >= max(c.maxTries(j), minHosts) || c.isIncriminated(j) {
 		return atFault
@@ -225,8 +222,7 @@ func (c *Core) judge(j *jobs.Job, last int) verdict {
 	cl := c.newClass(j)
 	c.updateFits(cl)
 	v := atFault
-	enough := numSound >= max(c.maxTries(j), minHosts) || c.areJobsAtFault(st)
-	recently := max(evidenceTime, durationOfSeconds(2*st.recent.Succeeded))
+	enough := len(tried) >= max(c.maxTries(j), minHosts) || c.areJobsAtFault(st)
 	for h := range c.everyHost() {
 		if slices.Contains(tried, h) || !c.canTry(h, cl) {
 			continue
@@ -236,13 +232,24 @@ func (c *Core) judge(j *jobs.Job, last int) verdict {
 		switch {
 		case !enough, h.isFirstDial(),
 			runs && (age >= max(evidenceTime, 2*st.longestFailure) || q == nil || q.NumStreak == 0),
-			q != nil && q.Succeeded > 0 && (q.NumStreak == 0 || c.now.Mono-q.LastSuccessAt < recently):
+			q != nil && q.Succeeded > 0 && (q.NumStreak == 0 || c.hasSucceededLately(h, st)):
 			return runElsewhere
 		case runs:
 			v = undecided
 		}
 	}
 	return v
+}
+
+// hasSucceededLately reports whether a job of a queue has succeeded on a host so lately that another
+// one may have succeeded there since if it had run.
+func (c *Core) hasSucceededLately(h *host, st *queueStats) bool {
+	q, mean := h.records[st], st.recent.Succeeded
+	if mean == 0 {
+		mean, _, _ = st.Moments(0) // of jobs that ended before this dispatcher started
+	}
+	lately := max(evidenceTime, durationOfSeconds(2*mean))
+	return q != nil && q.Succeeded > 0 && c.now.Mono-q.LastSuccessAt < lately
 }
 
 // maxFailures returns how often a job may fail in a round at most, charged or not.
@@ -279,7 +286,8 @@ func (c *Core) recordFailure(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Ou
 	}
 	st := c.statsOf(j.Spec)
 	st.longestFailure = max(st.longestFailure, min(o.Elapsed(), c.maxElapsed(j)))
-	f := blame.Failure{ID: id, Took: o.Elapsed(), IsRepeated: c.hasFailedOnGoodHost(j, h)}
+	f := blame.Failure{ID: id, Kind: blame.KindOf(j.Spec), Took: o.Elapsed(),
+		IsRepeated: c.hasFailedOnGoodHost(j, h)}
 	h.recordOf(st).AddFailure(f)
 	st.hasFailed = true
 	c.countOthers(h)
@@ -403,7 +411,7 @@ func (c *Core) learnRecords() {
 			case o.OK():
 				q := h.recordOf(p.st)
 				q.Succeeded++
-				q.LastGoodStart = max(q.LastGoodStart, o.Started)
+				q.LastGoodStart, q.LastSuccessAt = max(q.LastGoodStart, o.Started), c.now.Mono
 				h.probation.all.Succeeded++
 				lastSuccess[p] = max(lastSuccess[p], o.Ended)
 				lastSuccess[place{h: h}] = max(lastSuccess[place{h: h}], o.Ended)
@@ -411,7 +419,8 @@ func (c *Core) learnRecords() {
 			case j.State == jobs.Failed && c.forgives(j):
 				numExplained[h]++
 			case o.Ended > lastSuccess[p]:
-				failures = append(failures, failure{p, blame.Failure{ID: a.ID, Took: o.Elapsed()}, o.Ended})
+				f := blame.Failure{ID: a.ID, Kind: blame.KindOf(j.Spec), Took: o.Elapsed()}
+				failures = append(failures, failure{p, f, o.Ended})
 			}
 		}
 	}
@@ -429,7 +438,7 @@ func (c *Core) learnRecords() {
 	}
 	for h := range c.everyHost() {
 		if h.probation.wasGood() {
-			c.results.Add(numExplained[h], h.probation.all.Succeeded)
+			c.countResults(h, numExplained[h], h.probation.all.Succeeded)
 		}
 	}
 	for h := range c.everyHost() {

@@ -14,13 +14,16 @@ type lab struct {
 	*stage
 	bad    map[string]bool  // hosts on which every job fails
 	broken map[jobs.ID]bool // jobs that fail everywhere
-	takes  time.Duration    // run time of a job that succeeds
-	spread time.Duration    // how much more others take: a multiple of the job's number, modulo spread
-	fails  time.Duration    // run time of one that fails
-	change func()           // called before each step, if set
-	ends   map[jobs.AttemptID]span
-	ran    map[jobs.ID]int // executions of each job
-	failed map[string]int  // failed executions by host
+	// Hosts on which every job that uses a device fails.
+	deadGPUs map[string]bool
+	takes    time.Duration    // run time of a job that succeeds
+	long     map[jobs.ID]bool // jobs that take eight hours
+	spread   time.Duration    // how much more others take: a multiple of the job's number, modulo spread
+	fails    time.Duration    // run time of one that fails
+	change   func()           // called before each step, if set
+	ends     map[jobs.AttemptID]span
+	ran      map[jobs.ID]int // executions of each job
+	failed   map[string]int  // failed executions by host
 }
 
 // span is when an attempt starts and ends.
@@ -31,6 +34,8 @@ func (l *lab) runTime(id jobs.ID, host string) time.Duration {
 	switch {
 	case l.isBad(id, host):
 		return l.fails
+	case l.long[id]:
+		return 8 * time.Hour
 	case l.spread > 0:
 		return l.takes + time.Duration(id)*7919*time.Second%l.spread
 	}
@@ -110,7 +115,11 @@ func (l *lab) play(t *testing.T, atMost time.Duration) time.Duration {
 	return l.at - began
 }
 
-func (l *lab) isBad(id jobs.ID, host string) bool { return l.bad[host] || l.broken[id] }
+// isBad reports whether a job fails on a host. Where only the devices are bad, only jobs that use them
+// fail.
+func (l *lab) isBad(id jobs.ID, host string) bool {
+	return l.bad[host] || l.broken[id] || l.deadGPUs[host] && l.job(id).Spec.GPUs > 0
+}
 
 func newLab(t *testing.T, numJobs int, cfg Config, numBad, numGood, slots int) *lab {
 	var hs []*hosts.Host
@@ -280,6 +289,83 @@ func TestHostThatBecomesBadFailsFewJobs(t *testing.T) {
 	}
 }
 
+// TestLongJobsElsewhereAreNoSuccess checks that hosts are not slowed down for long by a part of the jobs
+// that fail everywhere, while jobs of hours fill the slots of the only host that is not suspect.
+func TestLongJobsElsewhereAreNoSuccess(t *testing.T) {
+	for _, tt := range []struct {
+		hosts, slots, long, broken, tries int
+		atMost                            time.Duration // until all but the long and the broken jobs have ended
+	}{
+		{4, 4, 13, 1500, 1, 12 * time.Minute},
+		{4, 4, 13, 60, 3, 75 * time.Minute},
+		{2, 1, 1, 60, 1, 200 * time.Minute},
+		{2, 1, 1, 700, 1, 50 * time.Minute},
+		{10, 1, 4, 200, 1, 40 * time.Minute},
+	} {
+		t.Run(fmt.Sprintf("%d x %d, %d long, %d broken, %d tries", tt.hosts, tt.slots, tt.long, tt.broken, tt.tries),
+			func(t *testing.T) {
+				const n = 1000
+				l := newLab(t, n, Config{Tries: tt.tries}, 0, tt.hosts, tt.slots)
+				l.takes, l.spread, l.fails = 10*time.Second, 6*time.Second, 10*time.Millisecond
+				l.long = map[jobs.ID]bool{}
+				for id := 201; id <= 200+tt.long; id++ {
+					l.long[jobs.ID(id)] = true
+				}
+				for id := 301; id <= min(n, 300+tt.broken); id++ {
+					l.broken[jobs.ID(id)] = true
+				}
+				var took time.Duration
+				began := l.at
+				l.change = func() {
+					if took == 0 && l.c.table.Counts[jobs.Succeeded] >= n-tt.long-len(l.broken) {
+						took = l.at - began
+					}
+				}
+				l.play(t, 100*time.Hour)
+				if took > tt.atMost {
+					t.Errorf("all but the long and the broken jobs took %v, want at most %v", took, tt.atMost)
+				}
+				t.Logf("took %v", took)
+			})
+	}
+}
+
+// TestDeadDevicesStopNoOtherJobs checks that a host whose devices fail gets the jobs that use none as
+// before, and fails few of those that do.
+func TestDeadDevicesStopNoOtherJobs(t *testing.T) {
+	for _, tries := range []int{1, 3} {
+		for _, queue := range []string{"", "g"} {
+			t.Run(fmt.Sprintf("%d tries, queue %q", tries, queue), func(t *testing.T) {
+				var hs []*hosts.Host
+				for i := range 4 {
+					hs = append(hs, testHost(fmt.Sprintf("node%d", i+1), 4))
+				}
+				l := &lab{bad: map[string]bool{}, broken: map[jobs.ID]bool{}, deadGPUs: map[string]bool{}}
+				l.stage = connectedStage(t, Config{Tries: tries}, hs...)
+				options := make([]*jobs.Options, 1500)
+				for i := range options {
+					options[i] = &jobs.Options{}
+					if i%3 == 0 {
+						options[i] = &jobs.Options{GPUs: jobs.WholeGPU, Queue: queue}
+					}
+				}
+				l.submit(true, options...)
+				l.takes, l.spread, l.fails = 5*time.Second, 4*time.Second, 10*time.Millisecond
+				l.change = func() { l.deadGPUs["node1"] = l.c.table.Counts[jobs.Succeeded] >= 200 }
+				took := l.play(t, 10*time.Hour)
+				if n := l.failed["node1"]; n > 40 {
+					t.Errorf("%d jobs failed", n)
+				}
+				// 1,500 jobs of 7 s on 16 slots; six devices for the 400 jobs that need one.
+				if ideal := 11 * time.Minute; took > ideal*3/2 {
+					t.Errorf("it took %v, want about %v", took, ideal)
+				}
+				t.Logf("took %v, failed %v", took, l.failed)
+			})
+		}
+	}
+}
+
 // TestTrialsSurviveATakeover checks that the next dispatcher goes on with one job at a time on hosts
 // that fail everything, whether they were good before or never, and that good hosts get all jobs.
 func TestTrialsSurviveATakeover(t *testing.T) {
@@ -299,6 +385,12 @@ func TestTrialsSurviveATakeover(t *testing.T) {
 		}
 		restarted, failed = true, l.failed["node1"]+l.failed["node2"]
 		next := restart(l.stage, hs...)
+		for _, h := range next.c.hosts {
+			for _, q := range h.records {
+				q.LastSuccessAt = next.at // the clock of a new dispatcher begins at 0
+			}
+		}
+		next.c.resumeTrials()
 		next.up("node1", "node2", "node3", "node4")
 		l.stage = next
 		for i, want := range []bool{true, true, false, false} {

@@ -28,10 +28,21 @@ type Record struct {
 // Failure is a failed attempt.
 type Failure struct {
 	ID             jobs.AttemptID
+	Kind           Kind
 	Took           time.Duration // how long the attempt ran
 	IsRepeated     bool          // the job had failed before on another host, which is good
 	IsContradicted bool          // the job has succeeded on another host since
 }
+
+// Kind tells jobs apart that may fail on a host for different reasons: a dead device fails only those
+// that use it.
+type Kind struct {
+	Queue            string
+	UsesGPUs, IsWide bool
+}
+
+// KindOf returns the kind of a job.
+func KindOf(s *jobs.Spec) Kind { return Kind{s.Queue, s.GPUs != 0, s.SlotCount() > 1} }
 
 const maxRemembered = 100 // number of failures of a streak that are remembered
 
@@ -48,6 +59,11 @@ func (q *Record) AddFailure(f Failure) {
 
 // EndStreak forgets the failures, because a success has refuted them.
 func (q *Record) EndStreak() { q.Streak, q.NumStreak = q.Streak[:0], 0 }
+
+// HasFailed reports whether a failure of the streak is of a job of this kind.
+func (q *Record) HasFailed(k Kind) bool {
+	return slices.ContainsFunc(q.Streak, func(f Failure) bool { return f.Kind == k })
+}
 
 // Longest returns how long the failed attempt of the streak ran that ran longest.
 func (q *Record) Longest() (most time.Duration) {
