@@ -204,7 +204,7 @@ func (c *Core) judge(j *jobs.Job, last int) verdict {
 	}
 	st := c.statsOf(j.Spec)
 	var tried []*host
-	numFailures, numProven := 0, 0
+	numFailures, numProven, numUseless := 0, 0, 0
 	for a := range c.ownFailures(j, last) {
 		numFailures++
 		h := c.byName[a.Host]
@@ -212,8 +212,12 @@ func (c *Core) judge(j *jobs.Job, last int) verdict {
 			continue
 		}
 		tried = append(tried, h)
-		if h.records[st].IsProven(j.Spec.ID) {
+		q := h.records[st]
+		if q.IsProven(j.Spec.ID) {
 			numProven++
+		}
+		if h.probation.isOnTrial() && (q == nil || q.Succeeded == 0) {
+			numUseless++ // all jobs fail there
 		}
 	}
 	if numFailures >= c.maxFailures(j) || numProven >= max(c.maxTries(j), minHosts) || c.isIncriminated(j) {
@@ -222,7 +226,7 @@ func (c *Core) judge(j *jobs.Job, last int) verdict {
 	cl := c.newClass(j)
 	c.updateFits(cl)
 	v := atFault
-	enough := len(tried) >= max(c.maxTries(j), minHosts) || c.areJobsAtFault(st)
+	enough := len(tried)-numUseless >= max(c.maxTries(j), minHosts) || c.areJobsAtFault(st)
 	for h := range c.everyHost() {
 		if slices.Contains(tried, h) || !c.canTry(h, cl) {
 			continue
