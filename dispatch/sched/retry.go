@@ -52,8 +52,11 @@ func (c *Core) completeFailure(r *jobs.Record, j *jobs.Job, h *host) {
 	default:
 		r.Next = jobs.Queued
 		r.Reason = "no job of its queue has succeeded on " + r.Host + ", and jobs succeed elsewhere"
-		if o.IsHostFull() {
+		switch {
+		case o.IsHostFull():
 			r.Reason = whyHostFull(o)
+		case h.isOnProbation():
+			r.Reason = whyUncharged(h)
 		}
 	}
 }
