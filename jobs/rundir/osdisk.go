@@ -163,8 +163,7 @@ func isLink(err error, dir int, name string) bool {
 func (d osDisk) open(path string, flag int, perm fs.FileMode) (*os.File, error) {
 	fd := -1
 	err := d.at("open", path, func(dir int, name string, _ int) (err error) {
-		fd, err = unix.Openat(dir, name, flag|unix.O_CLOEXEC|unix.O_NOCTTY|unix.O_NOFOLLOW|unix.O_NONBLOCK,
-			uint32(perm.Perm()))
+		fd, err = OpenNoWait(dir, name, flag|unix.O_CLOEXEC|unix.O_NOFOLLOW, uint32(perm.Perm()))
 		return err
 	})
 	if err != nil {
@@ -183,6 +182,16 @@ func (d osDisk) open(path string, flag int, perm fs.FileMode) (*os.File, error) 
 		return nil, err
 	}
 	return os.NewFile(uintptr(fd), path), nil
+}
+
+// OpenNoWait opens a file without waiting for the other end of a pipe. If another process has a lease
+// on the file, as a file server has for its clients, it waits until the kernel has ended it: at most 45 s.
+func OpenNoWait(dir int, name string, flag int, mode uint32) (int, error) {
+	fd, err := unix.Openat(dir, name, flag|unix.O_NONBLOCK|unix.O_NOCTTY, mode)
+	if err == unix.EAGAIN { // never for a pipe
+		fd, err = unix.Openat(dir, name, flag, mode)
+	}
+	return fd, err
 }
 
 // openError returns the error of Linux for an error of openat.

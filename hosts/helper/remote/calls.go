@@ -135,7 +135,7 @@ func openOnce(kind uint32, dirfd int, name string, flags int, mode uint32) (int,
 	if flags&(unix.O_DIRECTORY|unix.O_EXCL) != 0 {
 		return unix.Openat(dirfd, name, flags, mode)
 	}
-	fd, err := unix.Openat(dirfd, name, flags|unix.O_NONBLOCK|unix.O_NOCTTY, mode)
+	fd, err := rundir.OpenNoWait(dirfd, name, flags, mode)
 	if err == unix.ENXIO { // a socket, or a pipe that nobody reads
 		err = errNotPlain
 	}

@@ -45,7 +45,7 @@ func readFile(path string) ([]byte, error) {
 
 // readInto reads a file from its beginning until buf is full or the file ends.
 func readInto(dirfd int, path string, buf []byte) (int, error) {
-	fd, _, err := openPlainAt(dirfd, path)
+	fd, err := openat(dirfd, path, unix.O_RDONLY, 0)
 	if err != nil {
 		return 0, err
 	}
@@ -197,10 +197,7 @@ func removeTree(dir string) error {
 // them, and limit what is read.
 
 // openPlain opens a regular file for reading.
-func openPlain(path string) (int, error) {
-	fd, _, err := openPlainAt(unix.AT_FDCWD, path)
-	return fd, err
-}
+func openPlain(path string) (int, error) { return openat(unix.AT_FDCWD, path, unix.O_RDONLY, 0) }
 
 // openPlainAt is openPlain for a path below an open directory. It also returns the file's status.
 func openPlainAt(dirfd int, path string) (fd int, st unix.Stat_t, err error) {

@@ -5,6 +5,7 @@ package remote
 import (
 	"errors"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -141,6 +142,47 @@ func TestOpensWaitForNothing(t *testing.T) {
 		const asked = unix.O_ACCMODE | unix.O_APPEND | unix.O_NONBLOCK
 		if want := flags & asked; err != nil || got&asked != want {
 			t.Errorf("a file has the flags %#x, %v; want %#x", got&asked, err, want)
+		}
+	}
+}
+
+// TestOpenWaitsForALease checks that a file on which another process has a lease, as an NFS client of this
+// machine has on what it reads, is opened when the lease has ended.
+func TestOpenWaitsForALease(t *testing.T) {
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, unix.SIGIO)
+	defer signal.Stop(broken)
+	path := filepath.Join(t.TempDir(), "file")
+	for name, open := range map[string]func() error{
+		"helper": func() error {
+			fd, err := openat(unix.AT_FDCWD, path, unix.O_WRONLY|unix.O_CREAT, 0o600)
+			if err == nil {
+				err = unix.Close(fd)
+			}
+			return err
+		},
+		"dispatcher": func() error {
+			f, err := rundir.OS.OpenFile(path, os.O_WRONLY, 0)
+			if err == nil {
+				err = f.Close()
+			}
+			return err
+		},
+	} {
+		must(t, os.WriteFile(path, nil, 0o600))
+		leased, err := os.Open(path)
+		must(t, err)
+		defer leased.Close()
+		if _, err := unix.FcntlInt(leased.Fd(), unix.F_SETLEASE, unix.F_RDLCK); err != nil {
+			t.Skip("the file system has no leases:", err)
+		}
+		opened := make(chan error, 1)
+		go func() { opened <- open() }()
+		<-broken
+		_, err = unix.FcntlInt(leased.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
+		must(t, err)
+		if err := <-opened; err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
