@@ -162,6 +162,9 @@ func (c *Core) endTrial(h *host, why string) {
 	if h.isOnProbation() && r.refusals == 0 {
 		r.paused = false
 	}
+	if !r.paused {
+		r.until = 0
+	}
 	r.slowed, r.numSlow, r.numProbations = false, 0, 0
 	if r.isReported {
 		r.isReported = false

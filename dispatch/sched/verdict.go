@@ -367,6 +367,7 @@ func (c *Core) recordSuccessOn(h *host, st *queueStats, id jobs.AttemptID, o *jo
 	was := slices.Clone(q.Streak)
 	q.EndStreak()
 	r.all.EndStreak()
+	r.numSlow = 0
 	if h.isOnProbation() {
 		c.uncharge(was, whyUncharged(h))
 	}
@@ -374,9 +375,20 @@ func (c *Core) recordSuccessOn(h *host, st *queueStats, id jobs.AttemptID, o *jo
 		if j := c.table.Job(f.ID.Job); c.isIncriminated(j) {
 			c.explainFailures(j)
 			c.allowReturn(f.ID.Job, j)
+			c.withdrawWaiting(j)
 		}
 	}
 	c.endTrial(h, "a job has succeeded there")
+}
+
+// withdrawWaiting withdraws the attempts of a job that have not started. A job that is at fault may
+// return to hosts where it failed, and need not wait for a slot of another one.
+func (c *Core) withdrawWaiting(j *jobs.Job) {
+	for _, a := range j.Attempts {
+		if f := c.inFlight[a.ID]; f != nil && f.isWaiting() {
+			f.host.withdraw(f)
+		}
+	}
 }
 
 // uncharge gives jobs that have not ended the tries back that failures have used up.
