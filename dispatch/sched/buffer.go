@@ -118,7 +118,7 @@ func (c *Core) fillBuffer(h *host, l candidates, part int) {
 			c.updateFits(cl)
 			return c.canRunOn(h, cl, cl.isAvoidingHosts(c))
 		})
-		if cl == nil {
+		if cl == nil || c.isAwaitedBefore(h, cl) {
 			return
 		}
 		if want < 0 {
@@ -131,6 +131,28 @@ func (c *Core) fillBuffer(h *host, l candidates, part int) {
 		}
 		c.launchAt(cl, h)
 	}
+}
+
+// isAwaitedBefore reports whether a job that goes before those of a class, and that cannot be buffered,
+// waits only for a slot of the host. If buffers were filled, buffered jobs would take each slot.
+func (c *Core) isAwaitedBefore(h *host, cl *class) bool {
+	for _, st := range c.queues {
+		c.sortLine(&st.others)
+		for _, o := range st.others.sorted {
+			if !o.before(cl) {
+				break
+			}
+			c.queue.numClassVisits++
+			c.updateFits(o)
+			if o.isWide() || c.waitsForPool(o) || !c.canRunOn(h, o, o.isAvoidingHosts(c)) {
+				continue
+			}
+			if _, why := c.spaceOn(h, o); why == passedSlots {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // minBufferedTime is how long a job stays in a buffer before it may be moved: most start sooner.

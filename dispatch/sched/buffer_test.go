@@ -175,3 +175,33 @@ func TestBufferShrinksWithTheSlots(t *testing.T) {
 		wantContains(t, name+": next on b", launchedOn(o, "b"), strings.Replace(next[len(next)-1], ".1", ".2", 1))
 	}
 }
+
+// TestJobsThatAreNotBufferedStartInOrder checks that jobs with mem= start in their turn although others are
+// sent to hosts ahead of need (order of the queue).
+func TestJobsThatAreNotBufferedStartInOrder(t *testing.T) {
+	l := &lab{bad: map[string]bool{}, broken: map[jobs.ID]bool{}}
+	l.stage = connectedStage(t, Config{}, testHost("node1", 2), testHost("node2", 2))
+	options := make([]*jobs.Options, 200)
+	for i := range options {
+		options[i] = jobs.NoOptions
+		if i%10 == 5 {
+			options[i] = &jobs.Options{MemBytes: 1 << 20}
+		}
+	}
+	l.submit(true, options...)
+	l.takes, l.spread = time.Second, 300*time.Millisecond
+	started := map[jobs.ID]bool{}
+	l.change = func() {
+		for a := range l.ends {
+			started[a.Job] = true
+		}
+		for id := range started {
+			for first := jobs.ID(6); first+16 < id; first += 10 {
+				if !started[first] {
+					t.Fatalf("job %d has started, and job %d, which has mem=, has not", id, first)
+				}
+			}
+		}
+	}
+	l.play(t, time.Hour)
+}
