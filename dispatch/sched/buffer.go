@@ -118,7 +118,7 @@ func (c *Core) fillBuffer(h *host, l candidates, part int) {
 			c.updateFits(cl)
 			return c.canRunOn(h, cl, cl.isAvoidingHosts(c))
 		})
-		if cl == nil || c.isAwaitedBefore(h, cl) {
+		if cl == nil || want < 0 && c.isAwaitedBefore(h, cl) {
 			return
 		}
 		if want < 0 {
