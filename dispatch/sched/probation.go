@@ -103,8 +103,7 @@ func (c *Core) countReturned(h *host, why string) {
 	}
 }
 
-// endPauses ends the pauses that are over, and the trials of hosts that nothing speaks against any
-// more.
+// endPauses ends the pauses that are over, and the trials of hosts that are not suspect any more.
 func (c *Core) endPauses() {
 	for h := range c.visits() {
 		c.endSlowing(h)
@@ -204,8 +203,8 @@ func (c *Core) slowDown(h *host) {
 	}
 }
 
-// endSlowing ends the trial of a host that is slowed down if nothing speaks against it any more: a job
-// runs for longer than those that failed, or jobs fail as much on all others.
+// endSlowing ends the trial of a host that is slowed down if it is not suspect any more: a job has run
+// for longer than those that failed, or jobs do not succeed on other hosts, either.
 func (c *Core) endSlowing(h *host) {
 	r := &h.probation
 	if !r.slowed {
@@ -221,7 +220,7 @@ func (c *Core) endSlowing(h *host) {
 	case c.isSuspect(h):
 		r.checkedAt = c.now.Mono
 	default:
-		c.endTrial(h, "jobs fail as often on other hosts")
+		c.endTrial(h, "jobs do not succeed more often on other hosts")
 	}
 }
 
@@ -263,8 +262,8 @@ func (c *Core) isSuspect(h *host) bool {
 	})
 }
 
-// trialPause returns how long a host waits for its nth job on trial. Doubling it makes a host, on
-// which jobs fail for a time, wait no longer than that again, and one that stays bad fail few jobs.
+// trialPause returns how long a host waits for its nth job on trial. It doubles, so that a host that
+// was bad for a time waits about as long again at most, and one that stays bad fails few jobs.
 func (c *Core) trialPause(n int) time.Duration { return c.jitter(min(doubling(n), maxTrialPause)) }
 
 // isUnlucky reports whether more jobs in a row have failed on the host than is bad luck at the rate

@@ -245,8 +245,8 @@ func (c *Core) judge(j *jobs.Job, last int) verdict {
 	return v
 }
 
-// hasSucceededLately reports whether a job of a queue has succeeded on a host so lately that another
-// one may have succeeded there since if it had run.
+// hasSucceededLately reports whether a job of a queue has succeeded on a host within twice the mean run
+// time of those that succeed, or within evidenceTime.
 func (c *Core) hasSucceededLately(h *host, st *queueStats) bool {
 	q, mean := h.records[st], st.recent.Succeeded
 	if mean == 0 {
@@ -381,8 +381,8 @@ func (c *Core) recordSuccessOn(h *host, st *queueStats, id jobs.AttemptID, o *jo
 	c.endTrial(h, "a job has succeeded there")
 }
 
-// withdrawWaiting withdraws the attempts of a job that have not started. A job that is at fault may
-// return to hosts where it failed, and need not wait for a slot of another one.
+// withdrawWaiting withdraws the attempts of a job that have not started. A job that is at fault may run
+// where it has failed, and need not wait for a slot of another host.
 func (c *Core) withdrawWaiting(j *jobs.Job) {
 	for _, a := range j.Attempts {
 		if f := c.inFlight[a.ID]; f != nil && f.isWaiting() {

@@ -34,11 +34,11 @@ type Failure struct {
 	IsContradicted bool          // the job has succeeded on another host since
 }
 
-// Kind tells jobs apart that may fail on a host for different reasons: a dead device fails only those
-// that use it.
+// Kind tells jobs apart that may fail on a host for different reasons: only those that use a device fail
+// if it is dead.
 type Kind struct {
 	Queue            string
-	UsesGPUs, IsWide bool
+	UsesGPUs, IsWide bool // wide jobs use several slots
 }
 
 // KindOf returns the kind of a job.
@@ -57,7 +57,7 @@ func (q *Record) AddFailure(f Failure) {
 	}
 }
 
-// EndStreak forgets the failures, because a success has refuted them.
+// EndStreak forgets the failures, because a later attempt has refuted them.
 func (q *Record) EndStreak() { q.Streak, q.NumStreak = q.Streak[:0], 0 }
 
 // HasFailed reports whether a failure of the streak is of a job of this kind.
