@@ -18,7 +18,7 @@ var parallelNames = map[string]pflag.NormalizedName{
 	"haltonerror": "halt",
 }
 
-// withoutHyphens returns a name of a flag without hyphens and with or for our, as GNU parallel accepts it.
+// withoutHyphens returns a name of a flag without hyphens, and with "or" instead of "our", as GNU parallel accepts it.
 func withoutHyphens(name string) string {
 	return strings.NewReplacer("-", "", "_", "", "our", "or").Replace(name)
 }
