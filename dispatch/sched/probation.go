@@ -287,7 +287,7 @@ func (c *Core) mustWait(h *host, cl *class) bool {
 }
 
 // isBeingTried reports whether a host on trial has its one job: an attempt that has not run for
-// longer than one that fails there.
+// longer than those that failed there.
 func (c *Core) isBeingTried(h *host) bool {
 	f := h.triedAttempt()
 	return f != nil && !(f.started && f.age(c.now.Mono) >= h.probation.trialTime())
@@ -302,8 +302,8 @@ func (h *host) triedAttempt() *inFlight {
 	return f
 }
 
-// trialTime returns the time after which an attempt has run longer than one that fails.
-func (r *probation) trialTime() time.Duration { return max(evidenceTime, 2*r.all.Longest()) }
+// trialTime returns the run time at which the attempt of a trial is no longer alone.
+func (r *probation) trialTime() time.Duration { return longerThanFailure(r.all.Longest()) }
 
 // areJobsAtFault reports whether jobs of a queue fail alike on hosts and none has succeeded anywhere.
 // It returns false while a job runs that may be the first to succeed: the first of its queue on a
@@ -325,7 +325,7 @@ func (c *Core) areJobsAtFault(st *queueStats) bool {
 		answering++
 		age, runs := c.oldestRun(h, st)
 		switch {
-		case q != nil && q.NumStreak > 0 && runs && age >= max(evidenceTime, 2*st.longestFailure):
+		case q != nil && q.NumStreak > 0 && runs && age >= longerThanFailure(st.longestFailure):
 			return false
 		case q != nil && q.NumStreak > 0:
 			failing++

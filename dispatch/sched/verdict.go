@@ -19,7 +19,7 @@ import (
 
 const (
 	// evidenceTime is how long a verdict waits while jobs run on hosts where none has succeeded
-	// yet. A job that has run for longer than this may be one that succeeds.
+	// yet.
 	evidenceTime = time.Second
 	// minHosts is the minimum number of hosts on which a job must have failed to be at fault, unless a
 	// job of its queue has succeeded on one of them since.
@@ -28,6 +28,10 @@ const (
 	// reported that it is full.
 	maxHostFaults = 2
 )
+
+// longerThanFailure returns the run time from which on an attempt may be one that succeeds, if the
+// longest one that failed ran for d.
+func longerThanFailure(d time.Duration) time.Duration { return max(evidenceTime, 2*d) }
 
 // recordOf returns how the jobs of a queue fare on a host.
 func (h *host) recordOf(st *queueStats) *blame.Record {
@@ -235,7 +239,7 @@ func (c *Core) judge(j *jobs.Job, last int) verdict {
 		age, runs := c.oldestRun(h, st)
 		switch {
 		case !enough, h.isFirstDial(),
-			runs && (age >= max(evidenceTime, 2*st.longestFailure) || q == nil || q.NumStreak == 0),
+			runs && (age >= longerThanFailure(st.longestFailure) || q == nil || q.NumStreak == 0),
 			q != nil && q.Succeeded > 0 && (q.NumStreak == 0 || c.hasSucceededLately(h, st)):
 			return runElsewhere
 		case runs:

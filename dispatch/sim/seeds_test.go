@@ -61,10 +61,7 @@ func TestSmall(t *testing.T) {
 	default:
 		n = 1000
 	}
-	was := allSmall
-	allSmall = true
-	defer func() { allSmall = was }()
-	holdInWorlds(t, n)
+	holdInWorldsOf(t, n, &allSmall)
 }
 
 // TestCuts checks promises 1 and 2: no attempt id starts twice, and no finished job runs
@@ -81,10 +78,7 @@ func TestCuts(t *testing.T) {
 	default:
 		n = 100
 	}
-	was := cutAllJournals
-	cutAllJournals = true
-	defer func() { cutAllJournals = was }()
-	holdInWorlds(t, n)
+	holdInWorldsOf(t, n, &cutAllJournals)
 }
 
 // TestBadHosts checks in worlds of bad hosts and broken jobs that the core blames the right one: a
@@ -101,9 +95,14 @@ func TestBadHosts(t *testing.T) {
 	default:
 		n = 400
 	}
-	was := blameAll
-	blameAll = true
-	defer func() { blameAll = was }()
+	holdInWorldsOf(t, n, &blameAll)
+}
+
+// holdInWorldsOf is holdInWorlds in worlds of the kind of a flag.
+func holdInWorldsOf(t *testing.T, n int, kind *bool) {
+	was := *kind
+	*kind = true
+	defer func() { *kind = was }()
 	holdInWorlds(t, n)
 }
 
