@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"dcs-tui/jobs"
@@ -148,12 +147,11 @@ func million(l *lab, r *report) error {
 			cmd.Dir = base
 			size := new(byteCount)
 			cmd.Stdout = size
-			if err := cmd.Run(); err != nil && cmd.ProcessState.ExitCode() != 1 { // some jobs failed
+			use, err := timed(cmd)
+			if err != nil && cmd.ProcessState.ExitCode() != 1 { // some jobs failed
 				return fmt.Errorf("%v: %w", args, err)
 			}
-			use := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-			cpu := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-			rows[i] = append(rows[i], mib(use.Maxrss<<10), fmt.Sprintf("%.1f s", cpu.Seconds()))
+			rows[i] = append(rows[i], mib(use.rss), fmt.Sprintf("%.1f s", use.cpu.Seconds()))
 			if n == 1_000_000 {
 				r.row(append(rows[i], mib(int64(*size)))...)
 			}

@@ -28,25 +28,30 @@ const contestSlots = 4
 //go:embed compare/*.py
 var driverFiles embed.FS
 
-// measurement is a column of the comparison. Its function returns the text of a cell, or "" if the
-// column does not apply to a program.
+// measurement is a column of the comparison. Its function returns the text of a cell.
 type measurement struct {
 	name, column string
+	applies      func(*program) bool
 	run          func(*contest, *program) (string, error)
 }
 
 var measurements = []measurement{
-	{"start", "one job, start included", (*contest).first},
-	{"throughput", "jobs/s (`sleep 0`)", (*contest).throughput},
-	{"efficiency", "efficiency, jobs of 1 s", (*contest).efficiency},
-	{"calls", "calls/s, 0 ms", (*contest).shortCalls},
-	{"calls10", "calls/s, 10 ms", (*contest).callsOf10ms},
-	{"calls1", "efficiency, calls of 1 s", (*contest).callsOf1s},
-	{"arrays", "MB/s, arrays of 10 MB", (*contest).arrays},
-	{"memory", "memory, 10⁵ jobs queued", (*contest).memory},
-	{"host", "a host dies", (*contest).hostDies},
-	{"kill", "`kill -9`, started again", (*contest).dispatcherDies},
+	{"start", "one job, start included", isAny, (*contest).first},
+	{"throughput", "jobs/s (`sleep 0`)", runsCommands, (*contest).throughput},
+	{"efficiency", "efficiency, jobs of 1 s", runsCommands, (*contest).efficiency},
+	{"calls", "calls/s, 0 ms", callsFunctions, callsPerSecond("nothing")},
+	{"calls10", "calls/s, 10 ms", callsFunctions, callsPerSecond("10ms")},
+	{"calls1", "efficiency, calls of 1 s", callsFunctions, (*contest).callsOf1s},
+	{"arrays", "MB/s, arrays of 10 MB", callsFunctions, (*contest).arrays},
+	{"memory", "memory, 10⁵ jobs queued", runsCommands, (*contest).memory},
+	{"host", "a host dies", runsOnHosts, (*contest).hostDies},
+	{"kill", "`kill -9`, started again", runsCommands, (*contest).dispatcherDies},
 }
+
+func isAny(*program) bool            { return true }
+func runsCommands(p *program) bool   { return p.jobs > 0 }
+func callsFunctions(p *program) bool { return p.calls }
+func runsOnHosts(p *program) bool    { return p.jobs > 0 && p.remote }
 
 // compare runs the comparison. It prints the table and writes it to the file out unless that is "".
 // only and some are lists of measurements and of programs; "": all.
@@ -68,7 +73,7 @@ func compare(o options, python, only, some, out string) error {
 	list := c.present(some)
 	for _, p := range list {
 		for _, m := range measurements {
-			if isChosen(m.name, only) {
+			if isChosen(m.name, only) && m.applies(p) {
 				c.measure(&m, p)
 			}
 		}
@@ -114,9 +119,6 @@ func (c *contest) measure(m *measurement, p *program) {
 	text, err := m.run(c, p)
 	if c.serving == nil {
 		c.sweep()
-	}
-	if text == "" && err == nil {
-		return
 	}
 	c.table.loads = append(c.table.loads, load)
 	if err != nil {

@@ -94,9 +94,6 @@ func (n notes) tally() (tally, error) {
 
 // hostDies kills one of the hosts with all of its processes while jobs run. It does not come back.
 func (c *contest) hostDies(p *program) (string, error) {
-	if !p.remote || p.jobs == 0 {
-		return "", nil
-	}
 	host := c.sshd[len(c.sshd)-1]
 	return c.withFault(p, func(l *launched, list jobList) (*launched, error) {
 		host.Stop()
@@ -107,9 +104,6 @@ func (c *contest) hostDies(p *program) (string, error) {
 
 // dispatcherDies kills the processes that hold the queue, and starts the program again at once.
 func (c *contest) dispatcherDies(p *program) (string, error) {
-	if p.jobs == 0 {
-		return "", nil
-	}
 	return c.withFault(p, func(l *launched, list jobList) (*launched, error) {
 		l.kill()
 		list.again = true

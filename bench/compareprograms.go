@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -37,21 +36,17 @@ const (
 var programs = []program{
 	{name: "dcs-tui", where: onHosts, version: (*contest).ownVersion, jobs: 2000, command: (*contest).dcsRun,
 		pool: "dcs-tui", calls: true, remote: true},
-	{name: "GNU parallel", where: onHosts, version: (*contest).parallelVersion, jobs: 100, command: (*contest).parallel,
-		remote: true},
-	{name: "xargs -P", where: onHere, version: (*contest).xargsVersion, jobs: 2000, command: (*contest).xargs},
+	{name: "GNU parallel", where: onHosts, version: gnuVersion("parallel", "GNU parallel"), jobs: 100,
+		command: (*contest).parallel, remote: true},
+	{name: "xargs -P", where: onHere, version: gnuVersion("xargs", "xargs (GNU findutils)"), jobs: 2000,
+		command: (*contest).xargs},
 	{name: "HyperQueue", where: onHere, version: (*contest).poolVersion, jobs: 1000, pool: "hyperqueue"},
 	{name: "dask.distributed", where: onHosts, version: (*contest).poolVersion, jobs: 500, pool: "dask", calls: true,
 		remote: true},
 	{name: "Parsl", where: onHosts, version: (*contest).poolVersion, jobs: 500, pool: "parsl", calls: true,
 		remote: true},
-	{
-		name:    "concurrent.futures",
-		where:   onHere,
-		version: (*contest).poolVersion,
-		pool:    "concurrent.futures",
-		calls:   true,
-	},
+	{name: "concurrent.futures", where: onHere, version: (*contest).poolVersion, pool: "concurrent.futures",
+		calls: true},
 	{name: "loky", where: onHere, version: (*contest).poolVersion, pool: "loky", calls: true},
 	{name: "joblib", where: onHere, version: (*contest).poolVersion, pool: "joblib", calls: true},
 }
@@ -61,28 +56,17 @@ func (c *contest) ownVersion(*program) (string, error) {
 	return "", err // the commit stands above the table
 }
 
-func (c *contest) parallelVersion(*program) (string, error) {
-	line, err := firstLine("parallel", "--version")
-	version, isGNU := strings.CutPrefix(line, "GNU parallel ")
-	if err == nil && !isGNU {
-		err = errors.New("parallel is another program than GNU parallel")
+// gnuVersion returns the version of a program of GNU, which it prints after this name.
+func gnuVersion(command, name string) func(*contest, *program) (string, error) {
+	return func(*contest, *program) (string, error) {
+		out, err := exec.Command(command, "--version").Output()
+		line, _, _ := strings.Cut(string(out), "\n")
+		version, isGNU := strings.CutPrefix(line, name+" ")
+		if err == nil && !isGNU {
+			err = fmt.Errorf("%s is another program than %s", command, name)
+		}
+		return version, err
 	}
-	return version, err
-}
-
-func (c *contest) xargsVersion(*program) (string, error) {
-	line, err := firstLine("xargs", "--version")
-	version, isGNU := strings.CutPrefix(line, "xargs (GNU findutils) ")
-	if err == nil && !isGNU {
-		err = errors.New("xargs is not that of GNU findutils")
-	}
-	return version, err
-}
-
-func firstLine(command ...string) (string, error) {
-	out, err := exec.Command(command[0], command[1:]...).Output()
-	line, _, _ := strings.Cut(string(out), "\n")
-	return line, err
 }
 
 func (c *contest) dcsRun(list jobList) *exec.Cmd {

@@ -67,9 +67,6 @@ func withUnit(figure, unit string) string {
 
 // throughput measures jobs that do nothing.
 func (c *contest) throughput(p *program) (string, error) {
-	if p.jobs == 0 {
-		return "", nil
-	}
 	values, err := c.repeat(p, c.file("zero.txt", strings.Repeat("sleep 0\n", p.jobs)), func(d time.Duration) float64 {
 		return float64(p.jobs) / d.Seconds()
 	})
@@ -79,9 +76,6 @@ func (c *contest) throughput(p *program) (string, error) {
 // efficiency measures the share of slot time that is spent in jobs of a second.
 func (c *contest) efficiency(p *program) (string, error) {
 	const each = 8
-	if p.jobs == 0 {
-		return "", nil
-	}
 	file := c.file("one.txt", sleeps(each*len(c.sshd)*contestSlots, 1))
 	values, err := c.repeat(p, file, func(d time.Duration) float64 { return each / d.Seconds() })
 	return span("%.2f", values), err
@@ -90,9 +84,6 @@ func (c *contest) efficiency(p *program) (string, error) {
 // memory measures the processes that hold a queue of many jobs.
 func (c *contest) memory(p *program) (string, error) {
 	const n = 100_000
-	if p.jobs == 0 {
-		return "", nil
-	}
 	var lines strings.Builder
 	for i := range n {
 		fmt.Fprintf(&lines, "sleep 1000 # %d\n", i)
@@ -109,16 +100,12 @@ func (c *contest) memory(p *program) (string, error) {
 	return mib(use.rss), nil
 }
 
-// shortCalls measures calls that do nothing.
-func (c *contest) shortCalls(p *program) (string, error) {
-	return c.callsPerSecond(p, "nothing", 10_000)
-}
-
-// callsOf10ms measures calls that sleep for 10 ms.
-func (c *contest) callsOf10ms(p *program) (string, error) { return c.callsPerSecond(p, "10ms", 10_000) }
-
-func (c *contest) callsPerSecond(p *program, kind string, n int) (string, error) {
-	return c.pooledCalls(p, kind, n, "%.0f", func(d time.Duration) float64 { return float64(n) / d.Seconds() })
+// callsPerSecond measures calls of a kind in pools.py.
+func callsPerSecond(kind string) func(*contest, *program) (string, error) {
+	const n = 10_000
+	return func(c *contest, p *program) (string, error) {
+		return c.pooledCalls(p, kind, n, "%.0f", func(d time.Duration) float64 { return n / d.Seconds() })
+	}
 }
 
 // callsOf1s measures the share of slot time that is spent in calls of a second.
@@ -136,9 +123,6 @@ func (c *contest) arrays(p *program) (string, error) {
 
 func (c *contest) pooledCalls(p *program, kind string, n int, format string,
 	figure func(time.Duration) float64) (string, error) {
-	if !p.calls {
-		return "", nil
-	}
 	values, err := c.repeatInPool(p, fmt.Sprintf("calls %s %d", kind, n), figure)
 	return span(format, values), err
 }

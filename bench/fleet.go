@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"dcs-tui/dispatch/run"
-	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/hosttest"
 	"dcs-tui/jobs"
@@ -27,13 +26,49 @@ const (
 	fleetJob   = 60 * time.Second
 )
 
-// takeRun creates a run without jobs that this process dispatches.
-func (l *lab) takeRun(name string) (*run.Owned, error) {
+// newRun creates a run without jobs.
+func (l *lab) newRun(name string) *rundir.Run {
 	made, err := rundir.CreateAt(l.runDir(), name, rundir.Settings{Created: time.Now(), Cwd: l.dir})
+	if err != nil {
+		panic(err) // a benchmark on a full disk would measure nothing
+	}
+	return made
+}
+
+// dispatch dispatches a run in this process.
+func (l *lab) dispatch(made *rundir.Run, o run.Options) (*run.Run, error) {
+	owned, err := run.Take(context.Background(), made, journal.TakeOptions{})
 	if err != nil {
 		return nil, err
 	}
-	return run.Take(context.Background(), made, journal.TakeOptions{})
+	o.SocketBase = l.dir
+	running, err := run.Start(context.Background(), owned, o)
+	if err != nil {
+		owned.Release()
+	}
+	return running, err
+}
+
+// fixed is an option of a run: the connector that it uses.
+func fixed(c hosts.Connector) func(func(host, line string)) (hosts.Connector, error) {
+	return func(func(host, line string)) (hosts.Connector, error) { return c, nil }
+}
+
+// lines is an option of a run: its n jobs, numbered from 1.
+func lines(n int, command func(i int) string) func() (jobs.Line, error) {
+	i := 0
+	return run.JobLines(func() (*jobs.Spec, error) {
+		if i == n {
+			return nil, io.EOF
+		}
+		i++
+		return &jobs.Spec{Command: command(i), Options: jobs.NoOptions}, nil
+	})
+}
+
+// trainCommand is the command of a job that simulated hosts are said to run.
+func trainCommand(i int) string {
+	return fmt.Sprintf("python train.py --C %d --gamma %d --seed %d", i/1000, i%1000, i%7)
 }
 
 // fleet measures a dispatcher of many hosts. The hosts are simulated in this process, so the
@@ -42,28 +77,12 @@ func (l *lab) takeRun(name string) (*run.Owned, error) {
 func fleet(l *lab, r *report) error {
 	const warmUp, span = 20 * time.Second, 30 * time.Second
 	const numJobs = fleetHosts*fleetSlots + int((warmUp+2*span)/fleetJob+1)*fleetHosts*fleetSlots
-	owned, err := l.takeRun("fleet")
-	if err != nil {
-		return err
-	}
-	next := 0
-	running, err := run.Start(context.Background(), owned, run.Options{
-		Inventory: simulatedHosts("node%04d", fleetHosts, fleetSlots), Policy: sched.Config{},
-		Connector: func(func(host, line string)) (hosts.Connector, error) {
-			return &fleetConnector{slots: fleetSlots, took: func() time.Duration { return fleetJob }}, nil
-		},
-		Lines: run.JobLines(func() (*jobs.Spec, error) {
-			if next == numJobs {
-				return nil, io.EOF
-			}
-			next++
-			return &jobs.Spec{Command: fmt.Sprintf("python train.py --C %d --gamma %d --seed %d", next/1000, next%1000,
-				next%7), Options: jobs.NoOptions}, nil
-		}),
-		SocketBase: l.dir,
+	running, err := l.dispatch(l.newRun("fleet"), run.Options{
+		Inventory: simulatedHosts("node%04d", fleetHosts, fleetSlots),
+		Connector: fixed(&fleetConnector{slots: fleetSlots, took: func() time.Duration { return fleetJob }}),
+		Lines:     lines(numJobs, trainCommand),
 	})
 	if err != nil {
-		owned.Release()
 		return err
 	}
 	results, _ := acknowledge(running)
@@ -240,14 +259,11 @@ func (w *fleetWorker) withdraw(ids []jobs.AttemptID) (taken []jobs.AttemptID) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	kept := w.queue[:0]
-	for _, id := range w.queue {
+	w.queue = slices.DeleteFunc(w.queue, func(id jobs.AttemptID) bool {
 		if asked[id] {
 			taken = append(taken, id)
-		} else {
-			kept = append(kept, id)
 		}
-	}
-	w.queue = kept
+		return asked[id]
+	})
 	return taken
 }

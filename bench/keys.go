@@ -1,16 +1,13 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
 
 	"dcs-tui/dispatch/run"
-	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
-	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -148,10 +145,6 @@ func (l *lab) dispatchFleet() (f *simulatedFleet, end func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	owned, err := run.Take(context.Background(), made, journal.TakeOptions{})
-	if err != nil {
-		return nil, nil, err
-	}
 	connector := &fleetConnector{slots: keySlots, onConnect: func(w *fleetWorker) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -161,12 +154,9 @@ func (l *lab) dispatchFleet() (f *simulatedFleet, end func(), err error) {
 		b.Ours, b.Load = b.Busy, [3]float64{b.Busy, b.Busy, b.Busy}
 		b.MemFree -= rand.Int64N(b.MemFree)
 	}}
-	running, err := run.Start(context.Background(), owned, run.Options{
-		Inventory: simulatedHosts("ws%02d", keyHosts, keySlots), Policy: sched.Config{},
-		Connector:  func(func(host, line string)) (hosts.Connector, error) { return connector, nil },
-		SocketBase: l.dir})
+	running, err := l.dispatch(made, run.Options{Inventory: simulatedHosts("ws%02d", keyHosts, keySlots),
+		Connector: fixed(connector)})
 	if err != nil {
-		owned.Release()
 		return nil, nil, err
 	}
 	acknowledge(running)

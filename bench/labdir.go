@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -80,12 +79,8 @@ func isMarked(p progtest.Process, marks []string) bool {
 
 // isZombie reports whether a process has ended and waits for its parent.
 func isZombie(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return true
-	}
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	return strings.HasPrefix(rest, "Z")
+	f, err := statOf(pid)
+	return err != nil || len(f) > 0 && f[0] == "Z"
 }
 
 // removeLab removes the directory. A process that still ends may create a file meanwhile.

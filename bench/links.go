@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"dcs-tui/dispatch/run"
-	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/helper"
 	"dcs-tui/hosts/hosttest"
@@ -39,10 +38,6 @@ func fleetLinks(l *lab, r *report) error {
 	if err != nil {
 		return err
 	}
-	owned, err := l.takeRun("links")
-	if err != nil {
-		return err
-	}
 	list := make([]*hosts.Host, fleetHosts)
 	for i := range list {
 		list[i] = hosttest.FleetHost(end.port, i)
@@ -51,18 +46,17 @@ func fleetLinks(l *lab, r *report) error {
 	var connector *countingConnector
 	load := &linksLoad{begin: make(chan struct{})}
 	before := measureSelf()
-	running, err := run.Start(context.Background(), owned, run.Options{
-		Inventory: &hosts.Inventory{Hosts: list}, Policy: sched.Config{},
+	made := l.newRun("links")
+	running, err := l.dispatch(made, run.Options{
+		Inventory: &hosts.Inventory{Hosts: list},
 		Connector: func(log func(host, line string)) (hosts.Connector, error) {
 			opener := link.NewSSH(link.SSHOptions{Config: config})
 			connector = &countingConnector{Connector: helper.New(helper.Options{Opener: opener, Log: log})}
 			return connector, nil
 		},
-		Lines:      run.JobLines(load.next),
-		SocketBase: l.dir,
+		Lines: run.JobLines(load.next),
 	})
 	if err != nil {
-		owned.Release()
 		return err
 	}
 	r.table("measure", "goal", "measured")
@@ -107,7 +101,7 @@ func fleetLinks(l *lab, r *report) error {
 	if err := await("all links cut at once, and connected again", 2*fleetHosts); err != nil {
 		return err
 	}
-	err = load.measure(end, owned.Run, running, r)
+	err = load.measure(end, made, running, r)
 	_, cerr := running.Close() // Close leaves running jobs alone; there are none
 	return errors.Join(err, cerr)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -24,7 +23,7 @@ type linksLoad struct {
 	begin   chan struct{} // closed when the jobs may begin
 	ends    atomic.Bool   // there are no more jobs
 	numJobs atomic.Int64  // that were read
-	results atomic.Int64
+	results *atomic.Int64 // set before begin is closed
 }
 
 // next returns jobs until ends, but not many more than the hosts can run. Jobs come in large groups,
@@ -40,8 +39,7 @@ func (l *linksLoad) next() (*jobs.Spec, error) {
 		return nil, io.EOF
 	}
 	n := l.numJobs.Add(1)
-	return &jobs.Spec{Command: fmt.Sprintf("python train.py --C %d --gamma %d --seed %d", n/1000, n%1000, n%7),
-		Options: jobs.NoOptions}, nil
+	return &jobs.Spec{Command: trainCommand(int(n)), Options: jobs.NoOptions}, nil
 }
 
 // measure measures the dispatcher with jobs of fleetJob, and then with jobs so short that it is never
@@ -52,7 +50,7 @@ func (l *linksLoad) measure(end *linksEnd, dir *rundir.Run, running *run.Run, r 
 	if err := useOneCore(); err != nil {
 		return err
 	}
-	go l.consume(running)
+	l.results, _ = acknowledge(running)
 	for _, took := range []time.Duration{fleetJob, short} {
 		if err := end.ask(took.String()); err != nil {
 			return err
@@ -90,17 +88,6 @@ func (l *linksLoad) measure(end *linksEnd, dir *rundir.Run, running *run.Run, r 
 	}
 	l.ends.Store(true)
 	return end.ask("1ms")
-}
-
-func (l *linksLoad) consume(running *run.Run) {
-	for {
-		result, err := running.Next(context.Background())
-		if err != nil {
-			return
-		}
-		running.Ack(result.Seq)
-		l.results.Add(1)
-	}
 }
 
 // oldestHeartbeat returns the greatest age of the last heartbeats of all hosts in a state that is newer

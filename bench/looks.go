@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,7 +18,6 @@ import (
 	"dcs-tui/hosts/link"
 	"dcs-tui/internal/polltest"
 	"dcs-tui/internal/progtest"
-	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 )
 
@@ -85,29 +82,13 @@ func looks(l *lab, r *report) error {
 
 // startLook starts a run with one job, which waits until the gate is opened.
 func (l *lab) startLook(i int, gate string, connector hosts.Connector) (*run.Run, error) {
-	owned, err := l.takeRun(fmt.Sprintf("look%d", i))
-	if err != nil {
-		return nil, err
-	}
 	h := &hosts.Host{Name: "here", Link: "local", Slots: hosts.SlotRule{Fixed: 64}, Yield: true, Weight: 1, GPUs: -1,
 		WorkDir: filepath.Join(l.dir, "looks"), ShareDir: filepath.Join(l.dir, "looks-share")}
-	hasRead := false
-	running, err := run.Start(context.Background(), owned, run.Options{
+	return l.dispatch(l.newRun(fmt.Sprintf("look%d", i)), run.Options{
 		Inventory: &hosts.Inventory{Hosts: []*hosts.Host{h}}, Policy: sched.Config{RunShare: 1},
-		Connector: func(func(host, line string)) (hosts.Connector, error) { return connector, nil },
-		Lines: run.JobLines(func() (*jobs.Spec, error) {
-			if hasRead {
-				return nil, io.EOF
-			}
-			hasRead = true
-			return &jobs.Spec{Command: "read x <" + hosts.ShellQuote(gate) + " || true", Options: jobs.NoOptions}, nil
-		}),
-		SocketBase: l.dir,
+		Connector: fixed(connector),
+		Lines:     lines(1, func(int) string { return "read x <" + hosts.ShellQuote(gate) + " || true" }),
 	})
-	if err != nil {
-		owned.Release()
-	}
-	return running, err
 }
 
 // openGate lets all jobs end that wait at the gate, also those that still start.

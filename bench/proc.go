@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,13 +20,18 @@ type proc struct {
 	rss, peak int64         // in bytes
 }
 
+// statOf returns the fields of /proc/PID/stat that follow the name of the program: state, parent, and others.
+func statOf(pid int) ([]string, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])), err
+}
+
 func readProc(pid int) (proc, error) {
 	var p proc
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	f, err := statOf(pid)
 	if err != nil {
 		return p, err
 	}
-	f := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	ticks := func(i int) time.Duration {
 		n, _ := strconv.ParseInt(f[i], 10, 64)
 		return time.Duration(n) * 10 * time.Millisecond // USER_HZ is 100 on Linux
@@ -70,12 +76,10 @@ func threadCPU(pid int) (sum time.Duration) {
 
 // children lists the children of a process.
 func children(pid int) (pids []int) {
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, file := range stats {
-		b, _ := os.ReadFile(file)
-		f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
-		if len(f) > 1 && f[1] == strconv.Itoa(pid) {
-			child, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range dirs {
+		child, _ := strconv.Atoi(filepath.Base(dir))
+		if f, _ := statOf(child); len(f) > 1 && f[1] == strconv.Itoa(pid) {
 			pids = append(pids, child)
 		}
 	}

@@ -40,16 +40,12 @@ func sendFiles(l *lab, r *report) error {
 			return err
 		}
 	}
-	var alone, beside []time.Duration
-	var heartbeatAlone, heartbeatBeside time.Duration
+	var alone, beside launches
 	idle := func() error {
 		for range 1500 {
-			d, err := t.launch()
-			if err != nil {
+			if err := alone.add(t); err != nil {
 				return err
 			}
-			alone = append(alone, d)
-			heartbeatAlone = max(heartbeatAlone, t.heartbeat())
 		}
 		return nil
 	}
@@ -61,12 +57,9 @@ func sendFiles(l *lab, r *report) error {
 	}
 	start := time.Now()
 	for !t.big {
-		d, err := t.launch()
-		if err != nil {
+		if err := beside.add(t); err != nil {
 			return err
 		}
-		beside = append(beside, d)
-		heartbeatBeside = max(heartbeatBeside, t.heartbeat())
 	}
 	took := time.Since(start)
 	if err := idle(); err != nil { // measure again, because other users may load this machine
@@ -80,12 +73,27 @@ func sendFiles(l *lab, r *report) error {
 		return err
 	}
 	r.table("what", "launches", "median, ms", "p95", "oldest heartbeat, s")
-	r.row("nothing is sent", fmt.Sprint(len(alone)), ms(median(alone)), ms(quantile(alone, 0.95)),
-		fmt.Sprintf("%.1f", heartbeatAlone.Seconds()))
-	r.row("1 GiB is sent", fmt.Sprint(len(beside)), ms(median(beside)), ms(quantile(beside, 0.95)),
-		fmt.Sprintf("%.1f", heartbeatBeside.Seconds()))
+	alone.show(r, "nothing is sent")
+	beside.show(r, "1 GiB is sent")
 	r.say("It took %.1f s, %.0f MiB/s.", took.Seconds(), sentBytes/took.Seconds()/(1<<20))
 	return nil
+}
+
+// launches are the times of launches, and the age of the oldest heartbeat meanwhile.
+type launches struct {
+	times     []time.Duration
+	heartbeat time.Duration
+}
+
+func (s *launches) add(t *client) error {
+	d, err := t.launch()
+	s.times, s.heartbeat = append(s.times, d), max(s.heartbeat, t.heartbeat())
+	return err
+}
+
+func (s *launches) show(r *report, what string) {
+	r.row(what, fmt.Sprint(len(s.times)), ms(median(s.times)), ms(quantile(s.times, 0.95)),
+		fmt.Sprintf("%.1f", s.heartbeat.Seconds()))
 }
 
 // client submits jobs to a run and reads their results.

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -15,7 +13,6 @@ import (
 	"time"
 
 	"dcs-tui/dispatch/run"
-	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/helper"
 	"dcs-tui/hosts/hosttest"
@@ -50,30 +47,18 @@ func soak(l *lab, r *report) error {
 	if err != nil {
 		return err
 	}
-	owned, err := l.takeRun("soak")
-	if err != nil {
-		return err
-	}
-	next := 0
-	running, err := run.Start(context.Background(), owned, run.Options{
-		Inventory: inventory, Policy: sched.Config{},
+	running, err := l.dispatch(l.newRun("soak"), run.Options{
+		Inventory: inventory,
 		Connector: func(log func(host, line string)) (hosts.Connector, error) {
 			return helper.New(helper.Options{
 				Opener: link.NewSSH(link.SSHOptions{Config: config}), Log: log, Programs: programs,
 			}), nil
 		},
-		Lines: run.JobLines(func() (*jobs.Spec, error) {
-			if next == l.jobs {
-				return nil, io.EOF
-			}
-			next++
-			command := fmt.Sprintf("echo $DCS_ATTEMPT >>%s; sleep 1", hosts.ShellQuote(ran.Name()))
-			return &jobs.Spec{Command: command, Options: jobs.NoOptions}, nil
+		Lines: lines(l.jobs, func(int) string {
+			return fmt.Sprintf("echo $DCS_ATTEMPT >>%s; sleep 1", hosts.ShellQuote(ran.Name()))
 		}),
-		SocketBase: l.dir,
 	})
 	if err != nil {
-		owned.Release()
 		return err
 	}
 	results, ended := acknowledge(running)
