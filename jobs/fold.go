@@ -214,21 +214,38 @@ func (t *Table) accept(r *Record) error {
 	return nil
 }
 
+// launch adds an attempt. After damage, records of others may be missing. Skipped numbers get an
+// entry without a host, which a later record may fill in. If an attempt is found alive and its job
+// has a result, Next is the state of the job, which keeps its result.
 func (t *Table) launch(j *Job, r *Record) error {
-	if j.State.Terminal() {
+	if j.State.Terminal() && !(t.Damaged && r.Next == j.State) {
 		return fmt.Errorf("job %d is %s and cannot be launched", r.Job, j.State)
 	}
-	if t.Damaged && t.relaunch(j, r) {
-		return nil
-	}
-	if r.N != len(j.Attempts)+1 {
+	a := Attempt{ID: r.Attempt(), Host: r.Host, Machine: t.At[r.Host], Launched: r.At, Round: j.Round}
+	next := len(j.Attempts) + 1
+	switch {
+	case r.N == next:
+	case !t.Damaged || r.Host == "" || r.N < 1 || r.N >= next+maxGap || r.N < next && !j.Attempts[r.N-1].isMissing():
 		return fmt.Errorf("attempt %s does not follow %d earlier ones", r.Attempt(), len(j.Attempts))
 	}
-	j.addAttempt(Attempt{ID: r.Attempt(), Host: r.Host, Machine: t.At[r.Host], Launched: r.At, Round: j.Round})
-	j.Retry = 0
-	t.setState(j, Running)
+	for ; next < r.N; next++ {
+		j.addAttempt(Attempt{ID: AttemptID{r.Job, next}, Launched: r.At, Round: j.Round, State: AttemptLost,
+			Reason: "no record of it is left"})
+	}
+	if r.N < next {
+		*j.Attempts[r.N-1] = a
+	} else {
+		j.addAttempt(a)
+	}
+	if !j.State.Terminal() {
+		j.Retry = 0
+		t.setState(j, Running)
+	}
 	return nil
 }
+
+// isMissing reports whether no record of the attempt is left.
+func (a *Attempt) isMissing() bool { return a.Host == "" && a.State == AttemptLost }
 
 // addAttempt appends an attempt. The first one shares an allocation with the list, because most of
 // a million jobs have one attempt.
@@ -247,35 +264,6 @@ func (j *Job) addAttempt(a Attempt) {
 
 // maxGap is the maximum number of attempt numbers that a record may skip after damage.
 const maxGap = 1000
-
-// relaunch applies a launch to a table from which records are missing. Skipped attempt numbers get
-// an entry without a host. A later launch record may fill in such an entry.
-func (t *Table) relaunch(j *Job, r *Record) bool {
-	n := len(j.Attempts)
-	if r.N < 1 || r.N > n+maxGap || r.Host == "" {
-		return false
-	}
-	if r.N <= n {
-		a := j.Attempts[r.N-1]
-		if a.Host != "" || a.State != AttemptLost {
-			return false
-		}
-		*a = Attempt{ID: a.ID, Host: r.Host, Machine: t.At[r.Host], Launched: r.At, Round: j.Round}
-		j.Retry = 0
-		t.setState(j, Running)
-		return true
-	}
-	for k := n + 1; k < r.N; k++ {
-		j.addAttempt(Attempt{
-			ID:       AttemptID{r.Job, k},
-			Launched: r.At,
-			Round:    j.Round,
-			State:    AttemptLost,
-			Reason:   "no record of it is left",
-		})
-	}
-	return false
-}
 
 // recordStart records that an attempt has started. An attempt that was declared lost may return
 // alive. It is then open again, and its job runs again.

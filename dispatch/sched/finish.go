@@ -59,8 +59,10 @@ func (c *Core) finishRun() {
 	if left > 0 && c.drain == nil {
 		c.provisions.endBy = 0
 	}
+	// After damage, hosts may list attempts that have no record.
+	isQuiet := len(c.inFlight) == 0 && !(c.table.Damaged && c.reconcileUntil > 0)
 	switch {
-	case c.allSubmitted && left == 0 && len(c.inFlight) == 0:
+	case c.allSubmitted && left == 0 && isQuiet:
 		if c.waitsForLost() || c.waitsForInstances() {
 			return
 		}
@@ -69,7 +71,7 @@ func (c *Core) finishRun() {
 			c.emit(jobs.Record{Kind: jobs.KindEnded, Reason: left})
 		}
 		c.finishWith(AllDone, left)
-	case c.drain != nil && len(c.inFlight) == 0:
+	case c.drain != nil && isQuiet:
 		if !c.waitsForInstances() {
 			c.finishWith(c.howDrained(), text.Join("; ", c.drain.Why, c.instancesLeft()))
 		}

@@ -95,6 +95,9 @@ func (c *Core) handleProbed(h *host, p *hosts.ProbedJob) {
 			c.logf(h.spec.Name, p.Attempt.Job, "it is not known what became of attempt %s on %s: %s; it is asked again",
 				p.Attempt, h.spec.Name, p.Why)
 		}
+		if f != nil {
+			c.killIfNotNeeded(f)
+		}
 		if h.linked && (f != nil || a.State == jobs.AttemptLost) {
 			if len(h.unknownAttempts) > 2*(h.numOpen+len(h.orphans)) {
 				c.pruneUnknownAttempts(h)

@@ -406,31 +406,27 @@ func (c *Core) handleFound(h *host, p *hosts.ProbedJob) {
 		return // as far as is known it is not of this run, and a host's report does not change that
 	case p.Answer == hosts.NeverStarted:
 		return
-	case j.State.Terminal():
-		switch p.Answer {
-		case hosts.IsRunning:
-			c.logf(h.spec.Name, id.Job, "attempt %s on %s is ended: the record of it is lost, and its job has a result",
-				id, h.spec.Name)
-			h.kill(id, "its job has a result or another attempt")
-		case hosts.Buffered: // it has not run, so there is nothing to report
-			h.kill(id, "its job has a result or another attempt")
-		case hosts.Unknown:
-			h.kill(id, "it may be alive, and its job has a result or another attempt")
-		}
+	case j.State.Terminal() && (p.Answer == hosts.HasExited || p.Answer == hosts.Dead):
 		c.markNumberUsed(id)
 		return
 	}
-	isSecond := h.linked && p.Answer == hosts.IsRunning && hasOtherOpen(j, id.N)
+	isSecond := h.linked && p.Answer == hosts.IsRunning && !j.State.Terminal() && hasOtherOpen(j, id.N)
 	if free := id.N - len(j.Attempts) - 1; free > 0 {
 		c.numbersClaimed += free
 		if c.numbersClaimed > maxNumbersClaimed {
 			return
 		}
 	}
-	if !c.emit(jobs.Record{Kind: jobs.KindLaunching, Job: id.Job, N: id.N, Host: h.spec.Name}) {
+	r := jobs.Record{Kind: jobs.KindLaunching, Job: id.Job, N: id.N, Host: h.spec.Name}
+	what := ""
+	if j.State.Terminal() {
+		r.Next, what = j.State, "; its job has a result, so it is ended"
+	}
+	if !c.emit(r) {
 		return
 	}
-	c.logf(h.spec.Name, id.Job, "attempt %s on %s had lost its record; it was found by its files", id, h.spec.Name)
+	c.logf(h.spec.Name, id.Job, "attempt %s on %s had lost its record; it was found by its files%s", id,
+		h.spec.Name, what)
 	f := c.track(h, id, j.Spec)
 	h.wasUsed = true
 	h.addUse(f, 1)

@@ -119,21 +119,54 @@ func TestFoundAttemptReturnsWithItsHost(t *testing.T) {
 	want(t, "job 1", s.history(1), "running: a running")
 }
 
-// TestFoundThatNobodyWaitsFor checks that an unrecorded attempt of a job that has a result is
-// killed, and that this is reported only of one that runs: one that waits on the host never ran.
+// TestFoundThatNobodyWaitsFor checks that an unrecorded attempt of a job that has a result is ended.
+// Until its host reports its end, the run does not end, and the job is not launched again (promises
+// 2 and 3). The job keeps its result, and the next dispatcher does the same.
 func TestFoundThatNobodyWaitsFor(t *testing.T) {
-	s := damagedStage(t, Config{}, 1, testHost("a", 1))
-	s.up("a")
-	s.reportList("a", "1.1", hosts.HasExited, &succeeded, true)
-	s.wantState(1, jobs.Succeeded)
-	s.up("a")
-	want(t, "ended", formatCommands[Kill](s.reportList("a", "1.2", hosts.IsRunning, nil, true)),
-		"{a [1.2] its job has a result or another attempt}")
-	want(t, "event", len(s.eventsAbout("1.2 on a is ended")), 1)
-	s.up("a")
-	want(t, "taken back", formatCommands[Kill](s.reportList("a", "1.3", hosts.Buffered, nil, true)),
-		"{a [1.3] its job has a result or another attempt}")
-	want(t, "events", len(s.eventsAbout("1.3")), 0)
+	for _, answer := range []hosts.Answer{hosts.IsRunning, hosts.Buffered, hosts.Unknown} {
+		s := damagedStage(t, Config{}, 1, testHost("a", 1), testHost("b", 1))
+		s.up("a", "b")
+		s.reportList("a", "1.1", hosts.HasExited, &succeeded, false)
+		s.wantState(1, jobs.Succeeded)
+		want(t, "end", s.finishText(), "")
+		o := s.reportList("a", "1.2", answer, nil, true)
+		s.reportList("b", "", hosts.Dead, nil, true)
+		want(t, "killed", formatCommands[Kill](o), "{a [1.2] its job had its result already}")
+		want(t, "event", len(s.eventsAbout("attempt 1.2 on a had lost its record; "+
+			"it was found by its files; its job has a result, so it is ended")), 1)
+		want(t, "end", s.finishText(), "")
+		s = restart(s, testHost("a", 1), testHost("b", 1))
+		s.wantState(1, jobs.Succeeded)
+		s.up("a", "b")
+		s.reportList("b", "", hosts.Dead, nil, true)
+		s.reportList("a", "1.2", answer, nil, true)
+		s.wantState(1, jobs.Succeeded)
+		o = s.step(Requeue{Jobs: []jobs.ID{1}})
+		want(t, "too early", launchedOn(o, "a")+launchedOn(o, "b"), "")
+		o = s.ended("a", "1.2", jobs.Outcome{Stopped: true})
+		want(t, "launched", launchedOn(o, "a")+launchedOn(o, "b"), "1.3")
+	}
+}
+
+// TestEndWaitsForLists checks that after damage a run whose jobs have results does not end, or end
+// its drain, before the hosts have listed what they run.
+func TestEndWaitsForLists(t *testing.T) {
+	for _, drains := range []bool{false, true} {
+		s := damagedStage(t, Config{}, 1, testHost("a", 1), testHost("b", 1))
+		if drains {
+			s.step(Drain{})
+		} else {
+			s.step(Cancel{Jobs: []jobs.ID{1}})
+			s.wantState(1, jobs.Canceled)
+		}
+		s.up("a", "b")
+		s.reportList("a", "", hosts.Dead, nil, true)
+		want(t, "end", s.finishText(), "")
+		s.reportList("b", "1.1", hosts.IsRunning, nil, true)
+		want(t, "end", s.finishText(), "")
+		s.ended("b", "1.1", jobs.Outcome{Stopped: true})
+		want(t, "ended", s.finishText() != "", true)
+	}
 }
 
 // TestIncompleteListIsRequestedAgain checks that an incomplete list is requested again.
@@ -168,13 +201,13 @@ func TestCancelOutlivesDamage(t *testing.T) {
 	s.wantState(1, jobs.Canceled)
 }
 
-// TestNumberOfAKilledAttemptIsNotReused checks that the number of an unrecorded attempt that is
-// killed, because its job has a result or a better attempt, is not used again (promise 2).
-func TestNumberOfAKilledAttemptIsNotReused(t *testing.T) {
+// TestNumberOfAnUnneededAttemptIsNotReused checks that the number of an unrecorded attempt that has
+// ended, and whose job has a result, is not used again (promise 2).
+func TestNumberOfAnUnneededAttemptIsNotReused(t *testing.T) {
 	s := damagedStage(t, Config{}, 2, testHost("a", 1), testHost("b", 1))
 	s.up("a", "b")
 	s.reportList("a", "1.1", hosts.HasExited, &succeeded, true)
-	s.reportList("b", "1.2", hosts.IsRunning, nil, true)
+	s.reportList("b", "1.2", hosts.HasExited, &succeeded, true)
 	s.wantState(1, jobs.Succeeded)
 	s.step(Cancel{Jobs: []jobs.ID{2}})
 	o := s.step(Requeue{Jobs: []jobs.ID{1}})

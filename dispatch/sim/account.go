@@ -205,7 +205,7 @@ func (w *World) applyLaunch(a *account, r *jobs.Record) {
 	switch {
 	case r.N != len(a.attempts)+1 && !w.damaged:
 		w.fail(JournalFolds, "%s is launched after %d attempts", r.Attempt(), len(a.attempts))
-	case a.isOver:
+	case a.isOver && !w.isRecorded(r):
 		w.fail(OneResult, "%s is launched though its job has its result", r.Attempt())
 	case a.canceling && !w.isRecorded(r):
 		w.fail(CanceledStays, "%s is launched though its job is being canceled", r.Attempt())
