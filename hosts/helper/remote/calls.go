@@ -302,9 +302,9 @@ func readdir(fd int, path string, buf []byte) (n int, err error) {
 	return max(0, n), err
 }
 
-func mapFile(fd int, path string, bytes int) (mem []byte, err error) {
+func mapFile(fd int, path string, bytes, share int) (mem []byte, err error) {
 	err = call("mmap", path, func() (err error) {
-		mem, err = unix.Mmap(fd, 0, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		mem, err = unix.Mmap(fd, 0, bytes, unix.PROT_READ|unix.PROT_WRITE, share)
 		return err
 	})
 	return mem, err

@@ -26,6 +26,8 @@ type control struct {
 	mem    []byte
 	device uint64 // device and inode of the file
 	inode  uint64
+	// The file system is read-only, and changes stay in this process. Nothing can be started.
+	private bool
 }
 
 const (
@@ -61,7 +63,12 @@ const _ = uint(maxSlots - jobs.MaxSlots) // does not compile if maxSlots is smal
 // openControl maps the control page of a spool and creates the file if it is missing.
 func openControl(dir string) (*control, error) {
 	path := filepath.Join(dir, fileControl)
+	c := &control{}
 	fd, err := openat(unix.AT_FDCWD, path, unix.O_RDWR|unix.O_CREAT, 0o600)
+	if errors.Is(err, unix.EROFS) {
+		c.private = true
+		fd, err = openPlain(path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("spool: %w", err)
 	}
@@ -72,9 +79,13 @@ func openControl(dir string) (*control, error) {
 		// Written, not just extended: on a full disk, touching a hole raises SIGBUS.
 		err = pwrite(fd, path, make([]byte, controlBytes), 0)
 	}
-	c := &control{device: uint64(st.Dev), inode: st.Ino}
+	c.device, c.inode = uint64(st.Dev), st.Ino
 	if err == nil {
-		c.mem, err = mapFile(fd, path, controlBytes)
+		share := unix.MAP_SHARED
+		if c.private {
+			share = unix.MAP_PRIVATE
+		}
+		c.mem, err = mapFile(fd, path, controlBytes, share)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("spool: %w", err)

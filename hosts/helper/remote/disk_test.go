@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -82,7 +83,9 @@ func TestDiskFillsAndEmpties(t *testing.T) {
 		(p.Answer != hosts.Unknown || !strings.Contains(p.Why, "no space")) {
 		t.Errorf("answer %+v", p)
 	}
-	w.mustNotStart(open, "no space")
+	other := *open
+	other.Run += "x" // it has no attempt there, so there is nothing to report
+	w.mustNotStart(&other, "no space")
 	must(t, os.Truncate(jobs.AttemptFile(dir, attemptID(t, "2.1"), jobs.FileOut), 0))
 	f.launch(job("3.2", "exit 7"))
 	if o := f.exit("3.2"); o.Exit != 7 || o.DiskFull {
@@ -300,5 +303,81 @@ func TestWorkDirOfAnotherUser(t *testing.T) {
 	}
 	if names, err := listNames(w.workDir); err != nil || len(names) > 0 {
 		t.Errorf("left there: %v, %v", names, err)
+	}
+}
+
+// TestHelperStartsOnAFullDisk checks that a helper reports what runs although it can write nothing to
+// the spool or to work_dir: nothing runs twice while its host answers. It starts nothing and says why, and
+// starts jobs again without a person's help when it can write.
+func TestHelperStartsOnAFullDisk(t *testing.T) {
+	full := func(w *world, dir string) (undo func()) {
+		filler := w.fill(dir)
+		return func() { must(w.t, os.Remove(filler)) }
+	}
+	noFiles := func(w *world, dir string) (undo func()) {
+		files := filepath.Join(dir, "files")
+		must(w.t, os.Mkdir(files, 0o700))
+		for i := 0; os.WriteFile(filepath.Join(files, fmt.Sprint(i)), nil, 0o600) == nil; i++ {
+		}
+		return func() { must(w.t, os.RemoveAll(files)) }
+	}
+	readOnly := func(w *world, dir string) (undo func()) {
+		must(w.t, unix.Mount(dir, dir, "", unix.MS_BIND, ""))
+		must(w.t, unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""))
+		w.t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) }) // of the disk itself, if undo was called
+		return func() { must(w.t, unix.Unmount(dir, unix.MNT_DETACH)) }
+	}
+	for name, c := range map[string]struct {
+		isSpool bool
+		damage  func(*world, string) func()
+		why     string
+	}{
+		"spool full":         {true, full, "no space"},
+		"spool no files":     {true, noFiles, "no space"},
+		"spool read-only":    {true, readOnly, "read-only"},
+		"work_dir full":      {false, full, "no space"},
+		"work_dir no files":  {false, noFiles, "no space"},
+		"work_dir read-only": {false, readOnly, "read-only"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, open, _ := newWorldOnSmallDisk(t, "512k,nr_inodes=200")
+			disk := open.WorkDir
+			if c.isSpool {
+				disk = filepath.Join(w.base, "runs")
+				w.tmpfs(disk, "512k,nr_inodes=200")
+			}
+			f := w.start(open)
+			f.hold("1.1", "exit 6")
+			f.crash()
+			undo := c.damage(w, disk)
+			open.Epoch = 2
+			f = w.start(open)
+			if f.hello.Error != "" || f.hello.Machine == "" {
+				t.Fatalf("hello %+v, want a helper that reports", f.hello)
+			}
+			if p := f.probe("1.1"); p.Answer != hosts.IsRunning {
+				t.Errorf("answer %+v, want running", p)
+			}
+			long := job("2.1", "exit 5 # "+strings.Repeat("x", 50_000))
+			launch := func(id string) {
+				long.Attempt = attemptID(t, id)
+				f.send(&hosts.Launch{Epoch: 2, ExpireUptime: uptime() + time.Hour, Jobs: []hosts.LaunchJob{long}})
+			}
+			launch("2.1")
+			if m := f.refused("2.1"); !strings.Contains(m.Why, c.why) || strings.Contains(m.Why, "\n") {
+				t.Errorf("refused with %+v, want %q", m, c.why)
+			}
+			w.release("1.1")
+			f.exits("1.1", 6)
+			undo()
+			if c.isSpool && c.why == "read-only" {
+				if err := f.wait(); err == nil || !strings.Contains(f.stderr.String(), errSpoolWritable.Error()) {
+					t.Errorf("the helper ended with %v, %q", err, f.stderr.String())
+				}
+				f = w.start(open)
+			}
+			launch("2.2")
+			f.exits("2.2", 5)
+		})
 	}
 }

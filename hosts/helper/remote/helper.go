@@ -43,6 +43,7 @@ type helper struct {
 	config     slotConfig
 	generation int64
 	madeSpool  bool        // there was no spool before this helper
+	unready    error       // of makeReady; nil: launches may be accepted. Owned by prepare, then by launch
 	wasAsked   atomic.Bool // the dispatcher has sent something other than pings
 	slots      int         // as configured, and allowed by the administrators
 	otherSlots int         // slots that only other users may use
@@ -90,7 +91,8 @@ type helper struct {
 	limit         int
 	wakePipe      wakePipe
 	closing       bool
-	crashes       int // consecutive supervisors that died soon after their start
+	hasConfig     bool // the configuration of supervisors was written
+	crashes       int  // consecutive supervisors that died soon after their start
 	resolved      map[jobs.AttemptID]bool
 	unused        []string // names in free/
 	requeueFailed bool     // some specs of an earlier helper must still be taken over

@@ -70,6 +70,9 @@ func (h *helper) wasRebooted() (rebooted bool) {
 // and sends tokens for them in the order of their ids. It withdraws specs that have lapsed
 // or are incomplete.
 func (h *helper) requeueLocked() {
+	if h.control.private {
+		return // nothing can be renamed, and no supervisor can take a spec
+	}
 	names, err := h.spool.list(dirIn)
 	if err != nil {
 		h.reportTrouble("%v", err)
@@ -80,37 +83,33 @@ func (h *helper) requeueLocked() {
 	ours := specName(h.generation, jobs.AttemptID{})
 	ours = ours[:strings.IndexByte(ours, '-')+1]
 	var gone []jobs.AttemptID
-	type spec struct {
-		name string
-		id   jobs.AttemptID
-	}
-	var specs []spec
-	for _, n := range names {
-		if id, ok := parseSpecName(n); ok && !strings.HasPrefix(n, ours) {
-			specs = append(specs, spec{n, id})
-		}
-	}
-	slices.SortFunc(specs, func(a, b spec) int {
-		return cmp.Or(a.id.Compare(b.id), strings.Compare(a.name, b.name))
+	slices.SortFunc(names, func(a, b string) int {
+		x, _ := parseSpecName(a)
+		y, _ := parseSpecName(b)
+		return cmp.Or(x.Compare(y), strings.Compare(a, b))
 	})
-	for _, s := range specs {
-		job, err := h.wholeSpec(s.name, s.id)
+	for _, name := range names {
+		id, ok := parseSpecName(name)
+		if !ok || strings.HasPrefix(name, ours) {
+			continue
+		}
+		job, err := h.wholeSpec(name, id)
 		switch {
 		case err == nil && (h.requeueLapsed || job == nil): // an incomplete spec never had a token
-			if err = unlinkat(h.in, s.name, 0); err == nil {
-				gone = append(gone, s.id)
+			if err = unlinkat(h.in, name, 0); err == nil {
+				gone = append(gone, id)
 			}
 		case err == nil:
-			if err = renameat(h.in, s.name, h.in, specName(h.generation, s.id)); err == nil {
-				h.waiting[s.id] = true
+			if err = renameat(h.in, name, h.in, specName(h.generation, id)); err == nil {
+				h.waiting[id] = true
 				if !h.holdLocked(job) {
-					h.wakePipe.add(s.id)
+					h.wakePipe.add(id)
 				}
 			}
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			h.requeueFailed = true
-			h.reportTrouble("spool: taking over %s: %v; tried again", s.id, err)
+			h.reportTrouble("spool: taking over %s: %v; tried again", id, err)
 		}
 	}
 	if h.requeueLapsed {
@@ -298,14 +297,16 @@ func (h *helper) takeSpool(base string) (fencedBy int, warning string, err error
 		// files must not look like ours.
 		h.madeSpool = h.control.word(ctlGeneration).CompareAndSwap(0, int64(uptime()/time.Millisecond))
 		h.generation = h.control.word(ctlGeneration).Add(1)
-		if err = h.register(); err == nil {
+		// If it cannot be written, no successor ends this helper, which then leaves when it sees that one.
+		if err = h.register(); !errors.Is(err, fs.ErrNotExist) && (err == nil || !h.madeSpool) {
 			if left := h.endOlder(olderTimeout); len(left) > 0 {
 				warning = "an earlier helper of this run could not be ended: " + listProcs(left)
 			}
 			if h.control.inPlace(h.spool.dir) {
 				// Create again what an earlier helper removed before it was ended.
 				if h.spool, err = makeSpool(base, h.open.Run, h.open.Host); err == nil {
-					return 0, warning, h.register()
+					_ = h.register() // see checkSpool
+					return 0, warning, nil
 				}
 			}
 		}

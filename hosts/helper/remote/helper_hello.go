@@ -129,16 +129,20 @@ func (h *helper) prepare(hello *hosts.Hello) error {
 	if err := h.findDirs(hello); err != nil {
 		return err
 	}
-	var err error
-	if hello.FencedBy, err = passFence(h.workDir, o); err != nil || hello.FencedBy != 0 {
-		return err
-	}
 	exe, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("finding our own executable: %w", err)
 	}
+	base := filepath.Dir(filepath.Dir(exe))
+	hello.FencedBy, h.unready = h.makeReady()
+	if hello.FencedBy != 0 {
+		return nil
+	}
+	if _, err := stat(spoolOf(base, o.Run, o.Host).path(fileControl)); err != nil && h.unready != nil {
+		return h.unready // no attempt was here, so there is nothing to report
+	}
 	var warning string
-	hello.FencedBy, warning, err = h.takeSpool(filepath.Dir(filepath.Dir(exe)))
+	hello.FencedBy, warning, err = h.takeSpool(base)
 	if err != nil || hello.FencedBy != 0 {
 		return err
 	}
@@ -146,13 +150,16 @@ func (h *helper) prepare(hello *hosts.Hello) error {
 		hello.Warnings = append(hello.Warnings, warning)
 	}
 	if hello.Machine, err = h.machineID(); err != nil {
-		return fmt.Errorf("the id of this machine cannot be kept: %w", err)
+		h.unready = cmp.Or(h.unready, fmt.Errorf("the id of this machine cannot be kept: %w", err))
+	}
+	if hello.Machine == "" && h.unready != nil {
+		return h.unready
+	}
+	if h.control.private {
+		h.unready = &fs.PathError{Op: "write", Path: h.spool.dir, Err: unix.EROFS}
 	}
 	hello.Spool, hello.Dir = h.spool.dir, h.dir
 	h.setConfig(hello)
-	if err := h.spool.writeConfig(h.generation, &h.config); err != nil {
-		return err
-	}
 	if h.spoolDirs, err = h.spool.openDirs(); err != nil {
 		return err
 	}
@@ -180,6 +187,22 @@ func (h *helper) prepare(hello *hosts.Hello) error {
 		}
 	}
 	return nil
+}
+
+// makeReady writes what must be durable before the first launch: the fence against earlier dispatchers, a
+// test file beside the attempts, and, once there is a spool, the id of the machine. After an error the
+// helper reports what runs, but starts nothing. The control page is then the only fence.
+func (h *helper) makeReady() (fencedBy int, err error) {
+	if fencedBy, err = passFence(h.workDir, h.open); err != nil || fencedBy != 0 {
+		return fencedBy, err
+	}
+	if err := tryWrite(tempNames{filepath.Join(h.dir, "attempts"), h.open.Host, h.holder()}); err != nil {
+		return 0, fmt.Errorf("no job can be run here, its files could not be written: %w", err)
+	}
+	if h.control != nil {
+		_, err = h.machineID()
+	}
+	return 0, err
 }
 
 // setConfig sets the configuration of supervisors.
@@ -274,9 +297,6 @@ func (h *helper) findDirs(hello *hosts.Hello) error {
 		return err
 	}
 	guard(h.dir)
-	if err := tryWrite(tempNames{filepath.Join(h.dir, "attempts"), h.open.Host, h.holder()}); err != nil {
-		return fmt.Errorf("no job can be run here, its files could not be written: %w", err)
-	}
 	return nil
 }
 
@@ -296,7 +316,7 @@ const fileMachine = "machine."
 // name. It has a random part, kept in work_dir, which differs between clones of a machine,
 // and the system's own id, which differs between machines that share work_dir. The spool,
 // elsewhere on the machine, has a copy of the random part: a machine that has lost work_dir
-// may still run attempts.
+// may still run attempts. An error beside an id means that a copy of it could not be written.
 func (h *helper) machineID() (string, error) {
 	if h.open.Check {
 		return "", nil
@@ -317,18 +337,16 @@ func (h *helper) machineID() (string, error) {
 			b, err = readFile(note) // another helper may have written it first
 		}
 	}
-	if err == nil {
-		if was, _ := readFile(copied); !bytes.Equal(was, b) {
-			err = writeFile(copied, b)
-		}
-	}
 	if err != nil {
 		return "", err
+	}
+	if was, _ := readFile(copied); !bytes.Equal(was, b) {
+		err = writeFile(copied, b)
 	}
 	system, _ := os.ReadFile("/etc/machine-id")
 	id := fmt.Sprintf("%s-%08x", b, crc32.ChecksumIEEE(system))
 	// A host that reads this host's attempts for the dispatcher proves with it what it has read.
-	if path := attempts.MachineFile(h.dir, h.open.Host); !holds(path, id) {
+	if path := attempts.MachineFile(h.dir, h.open.Host); err == nil && !holds(path, id) {
 		err = replace(tempNames{filepath.Join(h.dir, "attempts"), h.open.Host, h.holder()}.path(), path, []byte(id))
 	}
 	return id, err

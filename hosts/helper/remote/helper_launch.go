@@ -32,6 +32,9 @@ func (h *helper) launch(m *hosts.Launch) {
 		h.outbox.send(&hosts.Refused{Attempts: ids, Why: "another helper has taken over on this host"})
 		return
 	}
+	if h.unready != nil && !h.retryReady(ids) {
+		return
+	}
 	h.reservePack()
 	h.extendLease(m.ExpireUptime)
 	refused, held := h.spoolSpecs(m)
@@ -39,6 +42,23 @@ func (h *helper) launch(m *hosts.Launch) {
 		h.outbox.send(m)
 	}
 	h.answerProbe(held)
+}
+
+// retryReady reports whether launches may be accepted from now on. If not, it refuses these attempts.
+func (h *helper) retryReady(ids []jobs.AttemptID) bool {
+	if !h.control.private {
+		var by int
+		by, h.unready = h.makeReady()
+		if by != 0 {
+			h.fencedBy.Store(int64(by))
+			h.refuseFenced(ids, by)
+			return false
+		}
+	}
+	if h.unready != nil {
+		h.sendRefused(ids, h.unready.Error())
+	}
+	return h.unready == nil
 }
 
 // spoolSpecs writes the specs of a launch into the spool. It returns those that it could not write, and

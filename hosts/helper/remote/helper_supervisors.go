@@ -65,9 +65,10 @@ func (h *helper) startSupervisorsLocked() {
 				h.giveBackAtLimitLocked(limited, serving+old)
 				return
 			}
-			h.reportTrouble("starting a supervisor: %v", err)
-			if serving == 0 && old == 0 {
+			if serving == 0 { // those of earlier helpers take nothing more
 				h.giveBackLocked("no supervisor could be started on this host: " + err.Error())
+			} else {
+				h.reportTrouble("starting a supervisor: %v", err)
 			}
 			return
 		}
@@ -88,6 +89,12 @@ func spawn(files []uintptr, args ...string) (pid int, err error) {
 func (h *helper) startSupervisor(slot int) error {
 	if err := h.checkRoomLocked(); err != nil {
 		return err
+	}
+	if _, err := stat(h.spool.path(configName(h.generation))); err != nil || !h.hasConfig {
+		if err := h.spool.writeConfig(h.generation, &h.config); err != nil {
+			return err
+		}
+		h.hasConfig = true
 	}
 	processes := h.processes.sinceNow()
 	null, err := openKind(unix.S_IFCHR, unix.AT_FDCWD, os.DevNull, unix.O_RDWR, 0)

@@ -43,17 +43,17 @@ const (
 	fileBoot    = "boot"    // id of the boot in which the spool was last used
 )
 
+func spoolOf(base, run, host string) spool { return spool{filepath.Join(base, dirRuns, run, host)} }
+
 // makeSpool creates base/runs/run/host unless it exists. Nobody else may enter any level.
 func makeSpool(base, run, host string) (spool, error) {
-	dir := base
 	guard(base)
-	for _, part := range []string{dirRuns, run, host} {
-		dir = filepath.Join(dir, part)
+	s := spoolOf(base, run, host)
+	for _, dir := range []string{filepath.Join(base, dirRuns), filepath.Dir(s.dir), s.dir} {
 		if err := makeOwnDir(dir); err != nil {
 			return spool{}, err
 		}
 	}
-	s := spool{dir}
 	for _, part := range []string{dirIn, dirTaken, dirFree, dirStop, dirDone, dirProgress, dirScript, dirLog,
 		dirHelpers} {
 		if err := makeOwnDir(s.path(part)); err != nil {

@@ -25,6 +25,9 @@ import (
 // errSpoolDeleted is returned by a helper whose spool was deleted.
 var errSpoolDeleted = errors.New("was deleted on the host; it is made again, and running jobs continue")
 
+// errSpoolWritable is returned by a helper that could not share the control page.
+var errSpoolWritable = errors.New("can be written again, so a new helper is started")
+
 // checkSpool makes directories and files again that only the helper needs, and returns
 // errSpoolDeleted if something is gone that supervisors share with it. If a file system does not
 // answer, nothing counts as gone.
@@ -33,6 +36,12 @@ func (h *helper) checkSpool() error {
 		var st unix.Stat_t
 		if fstat(fd, name, &st) == nil && isReplaced(h.spool.path(name), uint64(st.Dev), st.Ino) {
 			return fmt.Errorf("the spool %s %w", h.spool.dir, errSpoolDeleted)
+		}
+	}
+	if control := h.spool.path(fileControl); h.control.private {
+		if fd, err := openat(unix.AT_FDCWD, control, unix.O_RDWR, 0); err == nil {
+			closeFile(fd, control)
+			return fmt.Errorf("the spool %s %w", h.spool.dir, errSpoolWritable)
 		}
 	}
 	if isReplaced(h.spool.path(fileControl), h.control.device, h.control.inode) {
@@ -47,7 +56,6 @@ func (h *helper) checkSpool() error {
 		}
 	}
 	for name, write := range map[string]func() error{
-		configName(h.generation): func() error { return h.spool.writeConfig(h.generation, &h.config) },
 		fileBoot: func() error {
 			return writeFile(h.spool.path(fileBoot), []byte(h.config.Boot+"\n"))
 		},

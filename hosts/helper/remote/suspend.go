@@ -120,11 +120,11 @@ func (s *stopper) stopNew() bool {
 	return len(fresh) > 0
 }
 
-// suspendMain is `__suspend SPOOL GENERATION`: the suspender. It ends at the end of its input,
+// suspendMain is `__suspend SPOOL GENERATION COOKIE`: the suspender. It ends at the end of its input,
 // when nothing was received for suspendLease, or when another helper serves the spool, which
 // then handles the jobs.
 func suspendMain(args []string) error {
-	if len(args) != 2 {
+	if len(args) != 3 {
 		return errors.New("this is started by the helper, not by people")
 	}
 	generation, err := strconv.ParseInt(args[1], 10, 64)
@@ -135,15 +135,11 @@ func suspendMain(args []string) error {
 	relaxTimers(helperSlack)
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM)
 	s := spool{args[0]}
-	cfg, err := s.readConfig(generation)
-	if err != nil {
-		return err
-	}
 	ctl, err := openControl(s.dir)
 	if err != nil {
 		return err
 	}
-	st := stopper{s, cookie(cfg.Run, cfg.Host, ""), map[int]uint64{}}
+	st := stopper{s, args[2], map[int]uint64{}}
 	receivedAt, hurry := uptime(), 0
 	for uptime()-receivedAt < suspendLease && ctl.word(ctlEnd).Load() == 0 {
 		if ctl.word(ctlGeneration).Load() != generation {
@@ -185,7 +181,8 @@ func (h *helper) startSuspender() (int, error) {
 		unix.Close(p[1])
 		return -1, nil
 	}
-	pid, err := spawn([]uintptr{uintptr(p[0]), 2, 2}, wordSuspend, h.spool.dir, strconv.FormatInt(h.generation, 10))
+	pid, err := spawn([]uintptr{uintptr(p[0]), 2, 2}, wordSuspend, h.spool.dir, strconv.FormatInt(h.generation, 10),
+		cookie(h.config.Run, h.config.Host, ""))
 	if err != nil {
 		unix.Close(p[1])
 		return -1, err
