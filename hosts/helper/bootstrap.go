@@ -179,7 +179,6 @@ func (a *answers) output() string {
 // followBootstrap follows the bootstrap until the stream of the helper begins, and sends the
 // program if it is requested.
 func (s *session) followBootstrap() error {
-	var why []string
 	damaged := false
 	s.setStep("looking for a directory for the helper")
 	for {
@@ -204,12 +203,12 @@ func (s *session) followBootstrap() error {
 				return err
 			}
 		case "skip":
-			why = append(why, clean(rest))
+			s.skipped = append(s.skipped, clean(rest))
 		case "bad":
 			damaged = true
-			why = append(why, clean(rest)+" (the program we sent does not run there, or arrived damaged)")
+			s.skipped = append(s.skipped, clean(rest)+" (the program we sent does not run there, or arrived damaged)")
 		case "none":
-			return s.explainNoPlace(why, damaged)
+			return s.explainNoPlace(s.skipped, damaged)
 		case "go":
 			return nil
 		default:

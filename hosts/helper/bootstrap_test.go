@@ -528,6 +528,25 @@ func TestHandshakeReturnsAWorker(t *testing.T) {
 	}
 }
 
+// TestCheckNamesSkippedDirectories checks that a check warns about a directory that cannot be used for the
+// spool, such as one on a full disk, and that a run, which needs no repair, does not.
+func TestCheckNamesSkippedDirectories(t *testing.T) {
+	for _, isCheck := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newMemLink()
+			l.script = func(n string) []byte { return handshake(n, true) }
+			w, err := memConnector(t, l, 1000).Connect(t.Context(), &hosts.Host{Name: "melon4"},
+				&hosts.Open{Run: "r1", Host: "melon4", Check: isCheck})
+			must(t, err)
+			defer w.Close()
+			warnings := strings.Join(w.Hello().Warnings, "; ")
+			if strings.Contains(warnings, "/var/tmp/dcs-1: is full") != isCheck {
+				t.Errorf("a check: %t, warnings %q", isCheck, warnings)
+			}
+		})
+	}
+}
+
 // TestEachStepHasADeadline checks that each step that gets no answer ends at its deadline, and that
 // the error names the step.
 func TestEachStepHasADeadline(t *testing.T) {

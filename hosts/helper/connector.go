@@ -106,6 +106,7 @@ type session struct {
 	answers *answers
 	stderr  *stderrReader
 	binary  *program
+	skipped []string // directories that the bootstrap cannot use, with the reasons
 }
 
 // stepTimeoutError is the cause of ctx when a step took too long.
@@ -291,6 +292,11 @@ func (s *session) hello() (*worker, error) {
 		switch m := m.(type) {
 		case *hosts.Hello:
 			w.hello = m
+			if s.open.Check {
+				for _, why := range s.skipped {
+					m.Warnings = append(m.Warnings, "another directory is used for the program and the spool: "+why)
+				}
+			}
 		case *hosts.Trouble:
 			if m.Fatal {
 				return nil, s.hostError(hosts.Misconfigured, "", errors.New(clean(m.Text)))

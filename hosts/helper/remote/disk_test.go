@@ -306,6 +306,31 @@ func TestWorkDirOfAnotherUser(t *testing.T) {
 	}
 }
 
+// TestFreeSpaceOfEachDisk checks that heartbeats have the free space of the fullest disk, by which
+// min_disk_free decides, wherever attempts, work_dir, and the spool are.
+func TestFreeSpaceOfEachDisk(t *testing.T) {
+	for _, name := range []string{"attempts", "work", "base/runs"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			disk := filepath.Join(w.runDir, name)
+			if name != "attempts" {
+				disk = filepath.Join(filepath.Dir(w.base), name)
+			}
+			w.tmpfs(disk, "1m")
+			open := w.open()
+			if name == "attempts" {
+				open.RunDir = disk
+				write(t, filepath.Join(disk, "nonce"), open.Nonce+"\n")
+			}
+			f := w.start(open)
+			f.heartbeat(func(b *hosts.Heartbeat) bool { return b.DiskFree > 0 && b.DiskFree <= 1<<20 })
+			filler := w.fill(disk)
+			f.heartbeat(func(b *hosts.Heartbeat) bool { return b.DiskFree == 0 })
+			must(t, os.Remove(filler))
+		})
+	}
+}
+
 // TestHelperStartsOnAFullDisk checks that a helper reports what runs although it can write nothing to
 // the spool or to work_dir: nothing runs twice while its host answers. It starts nothing and says why, and
 // starts jobs again without a person's help when it can write.

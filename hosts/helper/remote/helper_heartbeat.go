@@ -155,9 +155,15 @@ func (h *helper) watchFiles() error {
 		began := uptime()
 		h.fs.checkBegan.Store(int64(began))
 		free := int64(-1)
-		var st unix.Statfs_t
-		if statfs(h.dir, &st) == nil {
-			free = int64(st.Bavail) * st.Bsize
+		for _, dir := range []string{h.dir, h.workDir, h.spool.dir} {
+			n, err := freeBytes(dir)
+			if err != nil {
+				free = -1
+				break
+			}
+			if n < free || free < 0 {
+				free = n
+			}
 		}
 		listNames(h.dir)
 		by, err := fencedBy(h.workDir, h.open.Epoch)
@@ -171,6 +177,17 @@ func (h *helper) watchFiles() error {
 		}
 		time.Sleep(h.limits.heartbeat)
 	}
+}
+
+// freeBytes returns the bytes that can be written to the file system of dir: none if it is read-only or has
+// no free inode.
+func freeBytes(dir string) (int64, error) {
+	var st unix.Statfs_t
+	err := statfs(dir, &st)
+	if st.Flags&unix.ST_RDONLY != 0 || st.Files > 0 && st.Ffree == 0 {
+		return 0, err
+	}
+	return int64(st.Bavail) * st.Bsize, err
 }
 
 // meter measures the CPU use between calls of measure.
