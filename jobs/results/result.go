@@ -135,13 +135,12 @@ func FailureKind(o *jobs.Outcome) string {
 // Failure is the key by which failures are grouped: a cause and the last line of stderr.
 type Failure struct{ Cause, LastLine string }
 
-// FailureOf returns the Failure of a job or an attempt. o may be nil.
-func FailureOf(state jobs.JobState, reason string, o *jobs.Outcome) Failure {
-	f := Failure{Cause: Cause(state, reason, o)}
-	if o != nil {
-		f.LastLine = o.LastLine
+// FailureOf returns the Failure of a job. a is the attempt that shows it, which may be nil.
+func FailureOf(state jobs.JobState, reason string, a *jobs.Attempt) Failure {
+	if a == nil || a.Outcome == nil {
+		return Failure{Cause: Cause(state, reason, nil)}
 	}
-	return f
+	return Failure{Cause(state, reason, a.Outcome), a.Outcome.LastLine}
 }
 
 // Causes numbers distinct failures in the order in which they are added, from 1. Failures whose

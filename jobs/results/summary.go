@@ -108,11 +108,7 @@ func Summarize(t *jobs.Table) *Summary {
 }
 
 func (s *Summary) addFailure(causes *Causes, id jobs.ID, j *jobs.Job, counted *jobs.Attempt) {
-	var o *jobs.Outcome
-	if counted != nil {
-		o = counted.Outcome
-	}
-	n := causes.Number(FailureOf(j.State, j.Reason, o))
+	n := causes.Number(FailureOf(j.State, j.Reason, counted))
 	if n > len(s.Failures) {
 		s.Failures = append(s.Failures, Group{Cause: causes.Keys[n].Cause, LastLine: causes.Keys[n].LastLine})
 	}
@@ -120,7 +116,7 @@ func (s *Summary) addFailure(causes *Causes, id jobs.ID, j *jobs.Job, counted *j
 	g.Count++
 	if len(g.Examples) < maxExamples {
 		e := Example{Job: id}
-		if o != nil {
+		if counted != nil && counted.Outcome != nil {
 			e.Attempt, e.Host = counted.ID, counted.Host
 		}
 		g.Examples = append(g.Examples, e)

@@ -182,19 +182,13 @@ func Text(r *jobs.Record) string {
 		}
 		return text + because(r.Reason)
 	case jobs.KindExited:
-		return endText(r, "has ended") + becameText(r)
+		return endText(r, "has ended", "has ended on "+cmp.Or(r.Host, "its host")) + becameText(r)
 	case jobs.KindLost:
 		return fmt.Sprintf("%s is lost%s", r.Attempt(), because(r.Reason)) + becameText(r)
 	case jobs.KindSuperseded:
-		if r.Outcome == nil {
-			return fmt.Sprintf("%s does not run%s", r.Attempt(), because(r.Reason)) + becameText(r)
-		}
-		return endText(r, "has ended, too late to count") + becameText(r)
+		return endText(r, "has ended, too late to count", "does not run") + becameText(r)
 	case jobs.KindCanceled:
-		if r.Outcome == nil {
-			return fmt.Sprintf("%s was taken back%s", r.Attempt(), because(r.Reason)) + becameText(r)
-		}
-		return endText(r, "was ended") + becameText(r)
+		return endText(r, "was ended", "was taken back") + becameText(r)
 	case jobs.KindJob:
 		return fmt.Sprintf("job %d %s%s", r.Job, stateText(r.Next), because(r.Reason))
 	case jobs.KindCanceling:
@@ -299,13 +293,13 @@ func hostText(r *jobs.Record) string {
 	return fmt.Sprintf("%s %s from now on, as a person asked", r.Host, msg)
 }
 
-// endText describes how an attempt with an outcome ended.
-func endText(r *jobs.Record, verb string) string {
-	msg := fmt.Sprintf("%s %s on %s", r.Attempt(), verb, cmp.Or(r.Host, "its host"))
+// endText describes how an attempt ended. Without an outcome, it is what follows its name in other.
+func endText(r *jobs.Record, verb, other string) string {
 	o := r.Outcome
 	if o == nil {
-		return msg + because(r.Reason)
+		return r.Attempt().String() + " " + other + because(r.Reason)
 	}
+	msg := fmt.Sprintf("%s %s on %s", r.Attempt(), verb, cmp.Or(r.Host, "its host"))
 	if o.Started != 0 {
 		msg += " after " + text.Duration(o.Elapsed())
 	}

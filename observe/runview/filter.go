@@ -43,22 +43,15 @@ func parseFilter(s string, known vocabulary) (filter, error) {
 
 // vocabulary holds the names that filters may use besides the facts of jobs.
 type vocabulary struct {
-	params  []string // of all jobs
-	had     map[string]bool
-	metrics []string // declared metrics: the table has them, the list of jobs does not
+	params  jobs.Numbering[string] // of all jobs
+	metrics []string               // declared metrics: the table has them, the list of jobs does not
 }
 
 func (v *vocabulary) addParams(s *jobs.Spec) {
 	for k, p := range s.Params() {
-		name := p.Name
-		if k < len(v.params) && v.params[k] == name || v.had[name] { // usually the first
-			continue
+		if known := v.params.Values; k >= len(known) || known[k] != p.Name { // usually it is there
+			v.params.Number(p.Name)
 		}
-		if v.had == nil {
-			v.had = map[string]bool{}
-		}
-		v.had[name] = true
-		v.params = append(v.params, name)
 	}
 }
 
@@ -69,10 +62,10 @@ func (v vocabulary) compile(q *query.Query) (filter, error) {
 
 // field finds a field by its name, like the table of results.
 func (v vocabulary) field(name string) (*query.Field[candidate], error) {
-	if f := onlyOfRows[strings.ToLower(name)]; f != nil && !slices.Contains(v.params, name) {
+	if f := onlyOfRows[strings.ToLower(name)]; f != nil && !slices.Contains(v.params.Values, name) {
 		return f, nil
 	}
-	none := results.NewTable(results.TableInput{Params: v.params})
+	none := results.NewTable(results.TableInput{Params: v.params.Values})
 	at, err := none.Column(name)
 	if err != nil && slices.Contains(v.metrics, strings.TrimPrefix(name, "result.")) {
 		return nil, fmt.Errorf("%s is found in outputs: the Results view can be filtered by it", text.Clean(name, 40))
@@ -172,8 +165,8 @@ var factsOfRows = map[string]func(candidate) query.Value{
 	"state":   func(c candidate) query.Value { return query.TextValue(stateOf[c.r.phase].String()) },
 	"name":    func(c candidate) query.Value { return query.TextValue(c.l.spec(c.id).Title()) },
 	"command": func(c candidate) query.Value { return query.TextValue(c.l.spec(c.id).Command) },
-	"host":    func(c candidate) query.Value { return query.TextValue(c.l.names[c.r.host]) },
-	"queue":   func(c candidate) query.Value { return query.TextValue(c.l.options[c.r.options].Queue) },
+	"host":    func(c candidate) query.Value { return query.TextValue(c.l.names.Values[c.r.host]) },
+	"queue":   func(c candidate) query.Value { return query.TextValue(c.l.options.Values[c.r.options].Queue) },
 	"exit": func(c candidate) query.Value {
 		if c.r.exit >= bySignal {
 			// As in the table of results.
@@ -210,7 +203,7 @@ var onlyOfRows = map[string]*query.Field[candidate]{
 		return query.TextValue("yes")
 	}},
 	"tags": {Name: "tags", Type: query.TextType, Fact: true, Value: func(c candidate) query.Value {
-		return query.TextValue(strings.Join(c.l.options[c.r.options].Tags, " "))
+		return query.TextValue(strings.Join(c.l.options.Values[c.r.options].Tags, " "))
 	}},
 	"parameters": {Name: "parameters", Type: query.TextType, Fact: true, Value: func(c candidate) query.Value {
 		var b strings.Builder

@@ -51,7 +51,7 @@ func TestFailuresAreGroupedByCause(t *testing.T) {
 	b.groups.took = 0
 	sum := 0
 	for _, x := range b.groups.top(&b.list) {
-		v := x.view(b.names)
+		v := x.view(b.names.Values)
 		sum += v.Which.Count()
 		if v.Count != 20 || v.Which.Count() != 20 {
 			t.Errorf("got group %+v, want 20 jobs", v)

@@ -103,7 +103,7 @@ func (v *View) newHostDetail(name string, samples []live.Sample) *HostDetail {
 	read, tooEarly := 0, 0
 	add := func(id jobs.ID) {
 		r := &v.rows[id-1]
-		if v.names[r.host] != name && r.attempts < 2 {
+		if v.names.Values[r.host] != name && r.attempts < 2 {
 			return
 		}
 		read++
@@ -133,10 +133,8 @@ func (v *View) newHostDetail(name string, samples []live.Sample) *HostDetail {
 		}
 	}
 	tooEarly = 0
-	for i := len(byResult) - 1; i > 0 && read < maxSlotRuns && tooEarly < maxTooEarly; i-- {
-		if byResult[i] != 0 {
-			add(jobs.ID(byResult[i]))
-		}
+	for i := len(byResult) - 1; i >= 0 && read < maxSlotRuns && tooEarly < maxTooEarly; i-- {
+		add(jobs.ID(byResult[i]))
 	}
 	slices.SortStableFunc(d.Runs, func(a, b SlotRun) int { return a.Began.Compare(b.Began) })
 	d.Begin = d.Until.Add(-minHistoryTime)
@@ -152,8 +150,7 @@ func (v *View) newHostDetail(name string, samples []live.Sample) *HostDetail {
 	return d
 }
 
-// rowsByResult returns the finished jobs by the numbers of their results. It has zeros for numbers
-// without a job.
+// rowsByResult returns the finished jobs in the order of the numbers of their results.
 func (v *View) rowsByResult() []uint32 {
 	newest := uint32(0)
 	for i := range v.rows {
@@ -165,7 +162,7 @@ func (v *View) rowsByResult() []uint32 {
 			list[r.seq] = uint32(i + 1)
 		}
 	}
-	return list
+	return slices.DeleteFunc(list, func(id uint32) bool { return id == 0 }) // numbers without a job
 }
 
 // lastKnown returns the last time that is known of a run that nobody dispatches.
@@ -173,11 +170,8 @@ func (v *View) lastKnown(byResult []uint32, samples []live.Sample) (at time.Time
 	if n := len(samples); n > 0 {
 		at = samples[n-1].At
 	}
-	for i := len(byResult) - 1; i > 0; i-- {
-		if byResult[i] == 0 {
-			continue
-		}
-		if j := v.reader.Job(v.table, jobs.ID(byResult[i])); j != nil && len(j.Attempts) > 0 {
+	for _, id := range slices.Backward(byResult) {
+		if j := v.reader.Job(v.table, jobs.ID(id)); j != nil && len(j.Attempts) > 0 {
 			if o := LastOutcome(j); o != nil && o.Ended.Time().After(at) {
 				at = o.Ended.Time()
 			}

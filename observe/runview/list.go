@@ -15,12 +15,10 @@ type list struct {
 	rows []row // job id - 1
 	// Returns a function like spec for another goroutine.
 	specs      func() func(id uint32) *jobs.Spec
-	spec       func(id uint32) *jobs.Spec // valid until the next call
-	options    []*jobs.Options            // distinct options of jobs
-	optionsAt  map[*jobs.Options]uint32
-	edited     map[jobs.ID]bool // jobs whose specification has changed since their rows were made
-	names      []string
-	nameOf     map[string]uint16
+	spec       func(id uint32) *jobs.Spec    // valid until the next call
+	options    jobs.Numbering[*jobs.Options] // distinct options of jobs
+	names      jobs.Numbering[string]        // of hosts; 0: none
+	edited     map[jobs.ID]bool              // jobs whose specification has changed since their rows were made
 	phases     [Phases]int
 	stragglers int
 	sent       int
@@ -42,10 +40,8 @@ type list struct {
 }
 
 func (l *list) init(declared []*metrics.Metric) {
-	l.names = []string{""}
-	l.nameOf = map[string]uint16{"": 0}
+	l.names.Number("")
 	l.runs = map[uint32]struct{}{}
-	l.optionsAt = map[*jobs.Options]uint32{}
 	l.edited = map[jobs.ID]bool{}
 	l.children = map[uint32][]uint32{}
 	l.known.metrics = nil
@@ -54,27 +50,12 @@ func (l *list) init(declared []*metrics.Metric) {
 	}
 }
 
-func (l *list) hostNumber(s string) uint16 {
-	n, ok := l.nameOf[s]
-	if !ok {
-		if len(l.names) > 1<<16-2 {
-			return 0
-		}
-		n = uint16(len(l.names))
-		l.names = append(l.names, s)
-		l.nameOf[s] = n
+// hostNumber returns the number of a host, or 0 if there are too many.
+func (l *list) hostNumber(name string) uint16 {
+	if n := l.names.Number(name); n <= math.MaxUint16 {
+		return uint16(n)
 	}
-	return n
-}
-
-func (l *list) optionsOf(s *jobs.Spec) uint32 {
-	o := cmp.Or(s.Options, jobs.NoOptions)
-	n, ok := l.optionsAt[o]
-	if !ok {
-		n = uint32(len(l.options))
-		l.options, l.optionsAt[o] = append(l.options, o), n
-	}
-	return n
+	return 0
 }
 
 // setRow stores a row.
@@ -90,7 +71,7 @@ func (l *list) setRow(c *rowUpdate) {
 		l.updateDependents(c)
 	}
 	old := l.rows[i]
-	c.row.host, c.row.options = l.hostNumber(c.host), l.optionsOf(c.spec)
+	c.row.host, c.row.options = l.hostNumber(c.host), uint32(l.options.Number(cmp.Or(c.spec.Options, jobs.NoOptions)))
 	if c.failed {
 		c.row.group = uint16(l.groups.causes.Number(c.failure))
 	}
@@ -107,10 +88,10 @@ func (l *list) setRow(c *rowUpdate) {
 	}
 	l.edition++
 	if !fresh {
-		l.uncount(uint32(c.id), &old)
+		l.count(uint32(c.id), &old, -1)
 	}
 	l.rows[i] = c.row
-	l.count(uint32(c.id), &c.row)
+	l.count(uint32(c.id), &c.row, 1)
 	if !fresh && old.phase != c.row.phase && (old.phase.Terminal() || c.row.phase.Terminal()) {
 		for _, kid := range l.children[uint32(c.id)] {
 			l.stale.add(jobs.ID(kid))
@@ -130,31 +111,21 @@ func (l *list) updateDependents(c *rowUpdate) {
 	}
 }
 
-func (l *list) uncount(id uint32, r *row) {
-	l.phases[r.phase]--
+// count adds a row to the counts, or takes an old one away.
+func (l *list) count(id uint32, r *row, by int) {
+	l.phases[r.phase] += by
 	if r.flags&straggler != 0 {
-		l.stragglers--
+		l.stragglers += by
 	}
 	if r.flags&notStarted != 0 {
-		l.sent--
+		l.sent += by
 	}
-	if isRunningPhase(r.phase) {
+	switch isOld := by < 0; {
+	case isRunningPhase(r.phase) && isOld:
 		delete(l.runs, id)
-	}
-}
-
-func (l *list) count(id uint32, r *row) {
-	l.phases[r.phase]++
-	if r.flags&straggler != 0 {
-		l.stragglers++
-	}
-	if r.flags&notStarted != 0 {
-		l.sent++
-	}
-	if isRunningPhase(r.phase) {
+	case isRunningPhase(r.phase):
 		l.runs[id] = struct{}{}
-	}
-	if r.phase == Retry {
+	case r.phase == Retry && !isOld:
 		l.retries.Push(retry{r.when, id})
 	}
 }

@@ -60,7 +60,7 @@ func (v *View) order(key orderKey) *order {
 		x = &order{key: key}
 		v.page = x
 	}
-	if n := len(v.known.params); x.madeAt.IsZero() || x.params != n { // parameters have been added
+	if n := len(v.known.params.Values); x.madeAt.IsZero() || x.params != n { // parameters have been added
 		x.upkeep, x.params, x.wrong = upkeep{}, n, ""
 		var err error
 		if x.filter, err = parseFilter(key.filter, v.known); err != nil {
@@ -214,7 +214,7 @@ func (l *list) keyOf(by Sort, now time.Time) func(*row) uint64 {
 	case SortState:
 		return func(r *row) uint64 { return uint64(r.phase) }
 	case SortHost:
-		rank := ranks(l.names)
+		rank := ranks(l.names.Values)
 		return func(r *row) uint64 {
 			if r.host == 0 {
 				return none
@@ -244,7 +244,7 @@ func (l *list) keyOf(by Sort, now time.Time) func(*row) uint64 {
 	case SortPriority:
 		return func(r *row) uint64 { return uint64(int64(r.priority) - math.MinInt32) }
 	case SortQueue:
-		rank := ranks(text.Each(l.options, func(o *jobs.Options) string { return o.Queue }))
+		rank := ranks(text.Each(l.options.Values, func(o *jobs.Options) string { return o.Queue }))
 		return func(r *row) uint64 { return rank[r.options] }
 	case SortMemory:
 		return func(r *row) uint64 {
@@ -277,7 +277,7 @@ func (l *list) ageKey(r *row) uint64 {
 // startKey is the key of the order in which ready jobs start. It has 59 bits.
 func (l *list) startKey(r *row) uint64 {
 	u := jobs.Urgency{IsUrgent: r.flags&urgent != 0, Priority: r.priority, HasFailed: r.flags&retried != 0,
-		Deadline: jobs.DeadlineOf(l.options[r.options])}
+		Deadline: jobs.DeadlineOf(l.options.Values[r.options])}
 	return u.Key()
 }
 
@@ -307,30 +307,27 @@ const maxHardnesses = 20_000
 // in which sched starts their jobs. Options of equal hardness have the same rank. With too many of
 // them, or none, there are no ranks.
 func (l *list) rankHardness() {
-	if len(l.hardness) == len(l.options) {
+	all := l.options.Values
+	if len(l.hardness) == len(all) {
 		return
 	}
 	type tuple struct {
 		options, batch int
 		at             []jobs.Hardness
 	}
-	batches := map[jobs.HardnessBatch]int{}
+	var batches jobs.Numbering[jobs.HardnessBatch]
 	var list []tuple
-	for i, o := range l.options {
+	for i, o := range all {
 		if len(o.Hardness) == 0 {
 			continue
 		}
-		b := o.HardnessBatch()
-		if _, ok := batches[b]; !ok {
-			batches[b] = len(batches)
-		}
-		t := tuple{options: i, batch: batches[b]}
+		t := tuple{options: i, batch: batches.Number(o.HardnessBatch())}
 		for _, s := range o.Hardness {
 			t.at = append(t.at, jobs.ParseHardness(s))
 		}
 		list = append(list, t)
 	}
-	l.hardness, l.numHardnesses = make([]uint32, len(l.options)), len(list)
+	l.hardness, l.numHardnesses = make([]uint32, len(all)), len(list)
 	if l.numHardnesses > maxHardnesses {
 		return
 	}
@@ -338,7 +335,7 @@ func (l *list) rankHardness() {
 		if c := cmp.Compare(a.batch, b.batch); c != 0 {
 			return c
 		}
-		return jobs.CompareHardness(a.at, b.at, l.options[a.options].Timeout, l.options[b.options].Timeout)
+		return jobs.CompareHardness(a.at, b.at, all[a.options].Timeout, all[b.options].Timeout)
 	}
 	slices.SortStableFunc(list, compare)
 	n := uint32(0)
@@ -371,7 +368,7 @@ func (v *View) sortQueue() {
 		if r.phase != Queued {
 			continue
 		}
-		if o := v.options[r.options]; o != last || len(ids) == 0 {
+		if o := v.options.Values[r.options]; o != last || len(ids) == 0 {
 			// Which queue is next depends on its usage, and which host gets a short job depends on
 			// where a slot becomes free.
 			l.mixed = l.mixed || len(ids) > 0 && o.Queue != name || v.state != nil && v.state.Hybrid && o.Estimate > 0

@@ -172,7 +172,7 @@ func (v *View) snapshot(ask *Query) *Snapshot {
 					g.rows = append(g.rows, v.row(jobs.ID(id)))
 				}
 			}
-			p.Groups = append(p.Groups, g.view(v.names))
+			p.Groups = append(p.Groups, g.view(v.names.Values))
 		}
 	}
 	if ask.Table != nil {
@@ -239,7 +239,7 @@ func (v *View) Cost(ctx context.Context, which jobs.Ranges) (Cost, error) {
 			case isRunningPhase(r.phase):
 				w.Running++
 				if r.when > 0 {
-					w.Lost += max(0, now.Sub(r.when)) * time.Duration(max(1, v.options[r.options].Slots))
+					w.Lost += max(0, now.Sub(r.when)) * time.Duration(max(1, v.options.Values[r.options].Slots))
 				}
 			default:
 				w.Queued++
@@ -290,7 +290,7 @@ func (v *View) row(id jobs.ID) Row {
 // reports whether the failure is counted among the failures by cause.
 func failureOf(p Phase, j *jobs.Job, a *jobs.Attempt) (f results.Failure, counted bool) {
 	state, reason := j.State, j.Reason
-	counted = p == Failed || p == TimedOut
+	counted = isFailedPhase(p)
 	switch {
 	case p == Succeeded, !p.Terminal() && p != Retry && j.Failures == 0:
 		return f, false
@@ -302,10 +302,7 @@ func failureOf(p Phase, j *jobs.Job, a *jobs.Attempt) (f results.Failure, counte
 		state, reason = jobs.Failed, cmp.Or(a.Reason, reason)
 		counted = j.Failures > 0 && a.Outcome != nil && !a.Outcome.OK()
 	}
-	if a == nil {
-		return results.FailureOf(state, reason, nil), counted
-	}
-	return results.FailureOf(state, reason, a.Outcome), counted
+	return results.FailureOf(state, reason, a), counted
 }
 
 func (v *View) detail(id jobs.ID) *Detail {

@@ -179,7 +179,7 @@ func (t *tables) awaitFirst(ctx context.Context, ask *TableQuery) {
 // isPlain reports whether no job has a parameter and no metric is declared or requested. View.mu is
 // held.
 func (t *tables) isPlain(ask *TableQuery) bool {
-	return len(t.v.opt.Metrics)+len(t.v.known.params)+len(ask.Metrics) == 0
+	return len(t.v.opt.Metrics)+len(t.v.known.params.Values)+len(ask.Metrics) == 0
 }
 
 // computeTables computes tables until nobody requests one any more.

@@ -39,8 +39,9 @@ func (t *tables) make(ask *TableQuery, unread int) *madeTable {
 	} else {
 		t.open = openJobs{}
 	}
-	s := results.NewTable(results.TableInput{Rows: results.RowsOfBoth(d.list, t.open.list), Params: d.known.params,
-		Names: f.names, Metrics: slices.Clone(d.values), Elsewhere: d.numOpen - len(t.open.list)})
+	s := results.NewTable(results.TableInput{Rows: results.RowsOfBoth(d.list, t.open.list),
+		Params: d.known.params.Values, Names: f.names, Metrics: slices.Clone(d.values),
+		Elsewhere: d.numOpen - len(t.open.list)})
 	if err := t.fill(m, s, ask); err != nil && m.table.Wrong == "" {
 		m.table.Wrong = err.Error()
 	}

@@ -90,7 +90,7 @@ func (d *finishedJobs) scan(l *list) (fresh []jobs.ID, gone bool) {
 			fresh = append(fresh, jobs.ID(i+1))
 		}
 	}
-	d.known.params = l.known.params
+	d.known.params.Values = l.known.params.Values
 	return fresh, gone
 }
 
