@@ -237,6 +237,8 @@ type link struct {
 	lost        bool // messages in transit and all later ones are lost
 	toHostAt    time.Duration
 	toUsAt      time.Duration
+	forHost     []func() // messages in transit, in their order; a cut that heals changes only their times
+	forUs       []func()
 	early       []sched.Event // reports that arrived before the hello was handled
 }
 
@@ -252,11 +254,20 @@ func (k *link) latency() time.Duration {
 func (k *link) toHost(do func(*helper)) {
 	w := k.h.w
 	k.toHostAt = max(k.toHostAt, w.now+k.latency())
-	w.agenda.add(k.toHostAt, func() { k.deliver(true, func() { k.p.deliver(do) }) })
+	k.forHost = append(k.forHost, func() { k.p.deliver(do) })
+	w.agenda.add(k.toHostAt, func() { k.deliver(true) })
 }
 
-// deliver delivers a message at its time, or when the network heals.
-func (k *link) deliver(toHost bool, do func()) {
+// toUs sends a message to the dispatcher.
+func (k *link) toUs(after time.Duration, do func()) {
+	w := k.h.w
+	k.toUsAt = max(k.toUsAt, w.now+after)
+	k.forUs = append(k.forUs, do)
+	w.agenda.add(k.toUsAt, func() { k.deliver(false) })
+}
+
+// deliver delivers the oldest message in transit, at the time of one of them or when the network heals.
+func (k *link) deliver(toHost bool) {
 	switch {
 	case k.lost || toHost && !k.p.alive || !toHost && k.a.l.dead:
 		return
@@ -267,9 +278,15 @@ func (k *link) deliver(toHost bool, do func()) {
 			k.lost = true
 			return
 		}
-		k.h.waiting = append(k.h.waiting, func() { k.deliver(toHost, do) })
+		k.h.waiting = append(k.h.waiting, func() { k.deliver(toHost) })
 		return
 	}
+	queue := &k.forUs
+	if toHost {
+		queue = &k.forHost
+	}
+	do := (*queue)[0]
+	*queue = (*queue)[1:]
 	do()
 }
 
@@ -277,15 +294,12 @@ func (k *link) deliver(toHost bool, do func()) {
 func (k *link) report(ev sched.Event) {
 	w := k.h.w
 	for n := 0; n == 0 || n < 3 && w.oneInWhileFaults(12); n++ {
-		k.toUsAt = max(k.toUsAt, w.now+k.latency())
-		w.agenda.add(k.toUsAt, func() {
-			k.deliver(false, func() {
-				if !k.open {
-					k.early = append(k.early, ev)
-					return
-				}
-				k.a.l.passReport(k.h, ev)
-			})
+		k.toUs(k.latency(), func() {
+			if !k.open {
+				k.early = append(k.early, ev)
+				return
+			}
+			k.a.l.passReport(k.h, ev)
 		})
 	}
 }
@@ -325,7 +339,5 @@ func (k *link) handleEOF() {
 
 // reportBroken tells the dispatcher that the helper's end is gone.
 func (k *link) reportBroken(after time.Duration, why error) {
-	w := k.h.w
-	k.toUsAt = max(k.toUsAt, w.now+after)
-	w.agenda.add(k.toUsAt, func() { k.deliver(false, func() { k.a.handleEnd(k, why) }) })
+	k.toUs(after, func() { k.a.handleEnd(k, why) })
 }
