@@ -34,14 +34,16 @@ type lifetime struct {
 
 // finishRun finishes the run when nothing is left to do.
 func (c *Core) finishRun() {
-	if c.fenced {
+	switch {
+	case c.fenced:
 		c.finishWith(Fenced, "another dispatcher owns the run now")
 		return
-	}
-	if c.finished || c.stopped {
+	case c.finished:
 		return
-	}
-	if len(c.requests) > 0 {
+	case c.stopped:
+		c.finishWith(Stopped, c.stopReason)
+		return
+	case len(c.requests) > 0:
 		c.lastPossibleAt = c.now.Mono
 		return
 	}
@@ -105,10 +107,8 @@ func (c *Core) waitsForLost() bool {
 }
 
 // IsOutdated reports whether work was added while f waited for the journal. The core returns
-// another Finish when that work is done.
-func (c *Core) IsOutdated(f Finish) bool {
-	return f.How == AllDone && c.drain == nil && c.table.Unfinished() > 0
-}
+// another Finish when that work is done, or at once in a drain.
+func (c *Core) IsOutdated(f Finish) bool { return f.How == AllDone && c.table.Unfinished() > 0 }
 
 // finishWith returns a Finish from this Step, unless there was one.
 func (c *Core) finishWith(how Finished, why string) {
@@ -352,7 +352,6 @@ func (e Stop) carryOut(c *Core) (refused string) {
 		return whyStoppedAlready
 	}
 	c.stopped, c.stopReason = true, cmp.Or(e.Why, "asked to stop")
-	c.finishWith(Stopped, c.stopReason)
 	return ""
 }
 

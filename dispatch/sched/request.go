@@ -291,7 +291,7 @@ func (c *Core) isCancelPending(id jobs.ID) bool {
 func (c *Core) requeueJob(id jobs.ID, j *jobs.Job) bool {
 	switch {
 	case j.State.Terminal():
-		c.finished = c.finished && c.drain != nil
+		c.finished = false
 		c.emit(jobs.Record{Kind: jobs.KindRound, Job: id, Reason: "requeued"})
 		return true
 	case c.isCancelPending(id):
@@ -351,7 +351,7 @@ func (c *Core) editJob(id jobs.ID, j *jobs.Job, change *jobs.Change, by *jobs.Ch
 		return false, nil
 	}
 	if isFinished {
-		c.finished = c.finished && c.drain != nil
+		c.finished = false
 	}
 	return true, nil
 }

@@ -111,7 +111,7 @@ func (e Submit) apply(c *Core) {
 		c.allSubmitted = true
 	}
 	if n > 0 {
-		c.finished = c.finished && c.drain != nil
+		c.finished = false
 		c.emit(jobs.Record{Kind: jobs.KindAccepted, Job: first, Count: n})
 		c.queue.grow(c.table.NumJobs())
 		for i := range n {

@@ -131,6 +131,31 @@ func TestDrainWithdrawsBufferedJobs(t *testing.T) {
 	s.wantState(3, jobs.Queued)
 }
 
+// TestWorkAfterTheEndOfADrain checks that a run that drains or is stopped, and has ended, is drained or
+// stopped if work comes while its end waits for the journal: the end does not count, and the work is left
+// for the next dispatcher.
+func TestWorkAfterTheEndOfADrain(t *testing.T) {
+	for name, add := range map[string]Event{
+		"requeue": Requeue{[]jobs.ID{1}},
+		"edit":    Edit{[]jobs.ID{1}, jobs.Change{Timeout: new(time.Hour)}},
+		"submit":  Submit{Specs: []*jobs.Spec{{ID: 2, Command: "true", Options: jobs.NoOptions}}},
+	} {
+		for how, ask := range map[string]Event{"drained": Drain{Why: "asked"}, "stopped": Stop{"asked"}} {
+			s := stageWithJobs(t, 1, Config{}, testHost("a", 1))
+			s.started("a", "1.1")
+			s.ended("a", "1.1", succeeded)
+			s.step(ask)
+			end := *s.finish
+			want(t, name+": finish", end.How, AllDone)
+			want(t, name+": outdated before", s.c.IsOutdated(end), false)
+			s.step(add)
+			want(t, name+": outdated", s.c.IsOutdated(end), true)
+			want(t, name+": finish with work left", s.finishText(), how)
+			want(t, name+": unfinished", s.c.table.Unfinished(), 1)
+		}
+	}
+}
+
 // TestLaunchingContinuesAfterADrain checks that launching continues as before the drain. It does
 // not end a drain by something other than a STOP file if only those end, nor one that has finished.
 func TestLaunchingContinuesAfterADrain(t *testing.T) {
