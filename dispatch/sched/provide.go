@@ -214,15 +214,25 @@ func (c *Core) isOver() bool {
 	return c.drain != nil || c.hasNoWaitingJob() && c.table.Counts[jobs.Running] == 0
 }
 
-// isKept reports whether an instance is one of those that its provider keeps while the run lasts.
+// isKept reports whether an instance is one of those that its provider keeps while the run lasts. None is
+// kept in the place of one that a job needs.
 func (c *Core) isKept(in *instance) bool {
-	n := 0
+	n, p := 0, in.provider
 	for _, o := range c.provisions.instances {
-		if o.provider == in.provider && o.state < instanceFailed {
+		if o.provider == p && o.state < instanceFailed {
 			n++
 		}
 	}
-	return n <= in.provider.spec.Min
+	return n <= p.spec.Min && (n < p.spec.Max || !c.needsOtherInstance(p))
+}
+
+// needsOtherInstance reports whether a job waits that no host can run, but a new instance of the provider
+// could, because the inventory was changed after its instances were created.
+func (c *Core) needsOtherInstance(p *provider) bool {
+	return slices.ContainsFunc(c.queue.list, func(cl *class) bool {
+		c.updateFits(cl)
+		return cl.numReady > 0 && cl.numCanRun == 0 && p.canRun(cl)
+	})
 }
 
 // hasNoWorkFor reports whether no job will come, and none is queued, that an instance of the provider

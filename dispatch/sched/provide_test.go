@@ -176,6 +176,34 @@ func TestKeptInstances(t *testing.T) {
 	want(t, "and no more", formatCommands[CreateInstance](s.wait(time.Minute)), "")
 }
 
+// TestKeptInstanceOfAnOlderInventory checks that an instance is kept while the jobs that wait can run, but
+// not in the place of one that a job needs: after a change of the inventory, new instances are larger
+// (every run ends).
+func TestKeptInstanceOfAnOlderInventory(t *testing.T) {
+	p := testProvider()
+	p.Min, p.Max = 1, 1
+	s := newProviderStage(t, Config{}, p)
+	larger := *p
+	larger.Host.Slots.Fixed = 4
+	s.at += provideInterval
+	want(t, "created", formatCommands[CreateInstance](s.answerList()), "{cloud dcs-r-1}")
+	s.step(InstanceCreated{Name: "dcs-r-1"})
+	s.waitAndAnswerList("dcs-r-1")
+	s.connect("dcs-r-1", hosts.Hello{Cores: 3, Slots: 2, Shared: true})
+	s.step(SetInventory{inventoryWith(&larger)})
+	none := s.wait(2*p.Idle, "dcs-r-1")
+	want(t, "when idle", formatCommands[Leave](none), "")
+	s.submit(true, &jobs.Options{Slots: 4})
+	want(t, "in its place", formatCommands[Leave](s.commands), "{dcs-r-1}")
+	want(t, "terminated", formatCommands[TerminateInstance](s.wait(10*time.Second)), "{cloud dcs-r-1}")
+	s.step(InstanceTerminated{Name: "dcs-r-1"})
+	for range 3 {
+		s.waitAndAnswerList()
+	}
+	s.wait(time.Second)
+	want(t, "created then", s.instanceRecords("dcs-r-2"), "creating")
+}
+
 // TestQueueLengthRule checks the rule of CS553: one instance is created while the queue grows or does
 // not shrink, and while it shrinks too slowly to be empty when an instance has started.
 func TestQueueLengthRule(t *testing.T) {
