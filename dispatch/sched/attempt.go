@@ -25,10 +25,9 @@ type inFlight struct {
 
 	launchedAt   time.Duration // Time.Mono
 	startedAt    time.Duration // Time.Mono; only if started
-	started      bool
+	started      bool // its claim, or its start, is known
 	isAlive      bool // its host has reported to this dispatcher that it has it
 	isSecond     bool // it was found running without a record, and its job has another one (reconcile.go)
-	unconfirmed  bool // a supervisor has it, but may not have started it yet
 	withdrawn    bool // a Withdraw has not been answered yet
 	killed       bool // a Kill has not been answered yet
 	warned       bool // the warning signal was sent

@@ -47,7 +47,7 @@ func (c *Core) awaitOf(f *inFlight, newest answers) await {
 		a.until = h.graceUntil
 	}
 	switch {
-	case !f.started || f.unconfirmed:
+	case !f.started:
 		a.until = max(a.until, c.leaseEnd(h))
 	case c.isHeartbeatFileChanging(h):
 		return await{kind: awaitAlive}

@@ -122,7 +122,7 @@ func (c *Core) abandonJob(j *jobs.Job) bool {
 // any more.
 func (c *Core) giveUpAbandoned(list []*inFlight) {
 	for _, f := range list {
-		if f.abandoned && (f.started && !f.unconfirmed || c.now.Mono >= c.leaseEnd(f.host)) {
+		if f.abandoned && (f.started || c.now.Mono >= c.leaseEnd(f.host)) {
 			c.loseAttempt(f, abandonedReason+f.host.spec.Name+" cannot be reached: "+c.silenceText(f.host))
 		}
 	}
@@ -212,8 +212,8 @@ func (c *Core) leaseText(h *host) string {
 // up. wait is set if the jobs of the host wait for it because the network may be the cause, and
 // isAlive if its heartbeat file changes. A person who removes or stops the host ends that wait.
 func (c *Core) canGiveUp(h *host, f *inFlight, wait, isAlive bool) bool {
-	if (!f.started || f.unconfirmed) && c.now.Mono < c.leaseEnd(h) {
-		return false // it could still start there
+	if !f.started && c.now.Mono < c.leaseEnd(h) {
+		return false // it could still be claimed there
 	}
 	j := c.table.Job(f.id.Job)
 	if j.State.Terminal() || c.isCancelPending(f.id.Job) || c.hardness.IsTooHard(j) {

@@ -461,25 +461,23 @@ func TestHostNotInInventory(t *testing.T) {
 	wantContains(t, "reason", s2.job(1).Attempts[0].Reason, "not in the inventory")
 }
 
-// TestLostInASupervisorsHands checks that an attempt that a supervisor holds, but whose start is
-// not known, is given up only at the end of its lease, because it may still start until then.
-func TestLostInASupervisorsHands(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		at   jobs.Stamp
-		want string
-	}{{"started", 1, "1.2"}, {"start not known", 0, ""}} {
-		t.Run(c.name, func(t *testing.T) {
-			s := newStage(t, Config{Buffer: 2 * time.Minute}, testHost("a", 1), testHost("b", 1))
-			s.up("a")
-			s.submitPlain(1)
+// TestClaimCountsAsStart checks that an attempt that a supervisor has claimed is given up like one that
+// runs, after lost_after, also by the next dispatcher. One that was only sent waits until its lease is over.
+func TestClaimCountsAsStart(t *testing.T) {
+	for name, want1 := range map[string]string{"claimed": "1.2", "sent": ""} {
+		s := newStage(t, Config{Buffer: 2 * time.Minute}, testHost("a", 1), testHost("b", 1))
+		s.up("a")
+		s.submitPlain(1)
+		if name == "claimed" {
+			s.probedAs("a", "1.1", hosts.IsRunning, nil) // its helper does not know when it began
+		}
+		s2 := restart(s, testHost("a", 1), testHost("b", 1))
+		for _, s := range []*stage{s, s2} {
 			s.up("b")
-			s.step(AttemptsStarted{"a", &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: attemptIDs("1.1")[0], Slot: 1,
-				At: c.at}}}})
-			want(t, "after lost_after", launchedOn(s.wait(100*time.Second, "b"), "b"), c.want)
+			want(t, name+": after lost_after", launchedOn(s.wait(100*time.Second, "b"), "b"), want1)
 			s.wait(2*time.Minute, "b")
-			want(t, "attempts when the lease is over", len(s.job(1).Attempts), 2)
-		})
+			want(t, name+": attempts when the lease is over", len(s.job(1).Attempts), 2)
+		}
 	}
 }
 

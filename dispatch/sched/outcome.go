@@ -40,7 +40,6 @@ func (c *Core) handleStarted(id jobs.AttemptID, slot int, at jobs.Stamp) {
 	slot = boundedSlot(slot)
 	if f := c.inFlight[id]; f != nil {
 		f.isAlive = f.host.linked
-		f.unconfirmed = at == 0 && (f.unconfirmed || !f.started)
 		if a.State == jobs.AttemptRunning {
 			return
 		}

@@ -28,6 +28,7 @@ type entry struct {
 	hasOutcome  bool // it has an outcome
 	lost        bool // it was given up, at least for a time
 	lostAt      int  // number of the record that gave it up
+	lostRunning bool // it was given up when its claim was known, so it may still run, or start
 	launched    int  // number of the record that launched it
 	epoch       int  // of the dispatcher that launched it; 0: not known
 	last        jobs.Kind
@@ -252,6 +253,7 @@ func (w *World) applyEnd(a *account, r *jobs.Record) {
 	if !e.open && !(e.last == jobs.KindLost && r.Kind != jobs.KindLost) {
 		w.fail(OneResult, "%s of %s, which is over: %s", r.Kind, id, e.last)
 	}
+	e.lostRunning = r.Kind == jobs.KindLost && e.last == jobs.KindRunning
 	e.open, e.last = false, r.Kind
 	f := w.truth.factOf(id)
 	if r.Outcome != nil {

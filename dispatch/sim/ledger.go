@@ -309,7 +309,7 @@ func (t *truth) recordStart(w *World, r *heldAttempt) {
 		w.fail(RecordBeforeStart, "%s starts on %s", id, h.name)
 	case e.spec != nil && !e.spec.Equal(r.spooled.spec):
 		w.fail(RunsAsEdited, "%s starts on %s by another specification than the journal has", id, h.name)
-	case !e.open:
+	case !e.open && !e.lostRunning:
 		w.fail(NoStartAfterEnd, "%s starts on %s and is recorded as %s", id, h.name, e.last)
 	}
 	if n, most := h.numBusy(), w.maxSlots(h.name); n > most {
@@ -326,7 +326,7 @@ func (t *truth) recordStart(w *World, r *heldAttempt) {
 			continue
 		}
 		if w.mayCopy(e.spec) {
-			if o.lost {
+			if o.lost || e.lost {
 				continue
 			}
 			copies++
@@ -335,9 +335,13 @@ func (t *truth) recordStart(w *World, r *heldAttempt) {
 			}
 			continue
 		}
-		// A second attempt is allowed only if the other had been given up before this one was
-		// launched.
-		if other.N > n || !o.lost || o.lostAt > e.launched {
+		// A second attempt is allowed only if the first had been given up before the second was launched.
+		// The claim counts as the start, so the process of the first may start last.
+		first, second := o, e
+		if other.N > n {
+			first, second = e, o
+		}
+		if !first.lost || first.lostAt > second.launched {
 			w.fail(OneLiveAttempt, "%s starts on %s while %s runs on %s", id, h.name, other, o.host)
 		}
 	}

@@ -78,8 +78,8 @@ func (h *host) prepare(r *heldAttempt) {
 		})
 		return
 	}
-	r.claimed = true
-	if w.oneInWhileFaults(15) { // it may hang between the claim and the start
+	r.claimed, r.started = true, h.stamp() // an upper bound for reports before the start
+	if w.oneInWhileFaults(15) {            // it may hang between the claim and the start
 		w.after(w.between(0, 20*time.Second), func() { h.begin(r) })
 		return
 	}
