@@ -23,9 +23,10 @@ type instances struct {
 	r         *Run
 	prefix    string
 	providers map[string]*hosts.Provider
-	connector hosts.Connector // for outputs that only an instance has
-	started   chan struct{}   // closed when the dispatcher runs
-	tokens    chan struct{}   // holds a token for each running command
+	connector hosts.Connector               // for outputs that only an instance has
+	fenced    func() (epoch int, err error) // as in dispatch.Journal
+	started   chan struct{}                 // closed when the dispatcher runs
+	tokens    chan struct{}                 // holds a token for each running command
 	running   sync.WaitGroup
 
 	mu      sync.Mutex
@@ -75,8 +76,7 @@ func (m *instances) carryOut(o sched.Command) {
 func (m *instances) answer(ctx context.Context, o sched.Command) sched.Event {
 	switch o := o.(type) {
 	case sched.CreateInstance:
-		return sched.InstanceCreated{Name: o.Name,
-			Err: errorText(m.provider(o.Provider).CreateInstance(ctx, m.prefix, o.Name))}
+		return sched.InstanceCreated{Name: o.Name, Err: errorText(m.create(ctx, o))}
 	case sched.TerminateInstance:
 		return sched.InstanceTerminated{Name: o.Name,
 			Err: errorText(m.provider(o.Provider).TerminateInstance(ctx, m.prefix, o.Name))}
@@ -86,6 +86,18 @@ func (m *instances) answer(ctx context.Context, o sched.Command) sched.Event {
 		return sched.InstanceFetched{Name: o.Name, Err: errorText(m.fetch(ctx, o))}
 	}
 	return nil
+}
+
+// create creates an instance, unless another dispatcher owns the run. This one may have been suspended
+// since the record of the instance was durable, and nothing else refuses what it creates.
+func (m *instances) create(ctx context.Context, o sched.CreateInstance) error {
+	switch by, err := m.fenced(); {
+	case err != nil:
+		return fmt.Errorf("%s is not created while the run directory cannot be read: %w", o.Name, err)
+	case by > 0:
+		return fmt.Errorf("%s is not created: another dispatcher has taken the run over (epoch %d)", o.Name, by)
+	}
+	return m.provider(o.Provider).CreateInstance(ctx, m.prefix, o.Name)
 }
 
 func errorText(err error) string {

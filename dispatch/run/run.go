@@ -275,12 +275,13 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 	if sent.IsUsed {
 		cwd = "" // it need not exist on hosts
 	}
+	owned := mirroredJournal{r.journal, r.mirror}
+	r.instances.fenced = owned.Fenced
 	cfg = dispatch.Config{
 		Files:  sent,
 		RunUID: r.dir.UID(), RunName: r.dir.Name(), RunDir: r.dir.Dir, Created: jobs.StampOf(settings.Created),
 		Sched: policy, Inspect: o.inspect, IsDeleted: r.location.Deleted, Inventory: opts.Inventory,
-		Connector: r.instances.connector, Provide: r.instances.carryOut, Journal: mirroredJournal{r.journal,
-			r.mirror}, Table: o.Table,
+		Connector: r.instances.connector, Provide: r.instances.carryOut, Journal: owned, Table: o.Table,
 		StoreSpecs: r.checkFiles(o.storeSpecs()),
 		Open: hosts.Open{
 			Version:      hosts.ProtocolVersion,

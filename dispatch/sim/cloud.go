@@ -60,9 +60,8 @@ func (l *dispatcher) carryOutInstanceCommand(o sched.Command) {
 	w := l.w
 	switch o := o.(type) {
 	case sched.CreateInstance:
-		w.checkCreate(l, o.Name)
-		l.runProviderCommand(o.Name, w.cloud.spec.Startup/2, func() { w.create(o.Name) },
-			func(err string) sched.Event { return sched.InstanceCreated{Name: o.Name, Err: err} })
+		// As in package run, another goroutine first checks that the dispatcher still owns the run.
+		l.later(max(time.Microsecond, l.m.hungUntil-w.now), func() { l.createInstance(o.Name) })
 	case sched.TerminateInstance:
 		w.checkTerminate(o.Name)
 		l.runProviderCommand(o.Name, 10*time.Second, func() { w.destroy(o.Name) },
@@ -72,6 +71,20 @@ func (l *dispatcher) carryOutInstanceCommand(o sched.Command) {
 	case sched.FetchInstance:
 		l.later(w.between(0, 5*time.Second),
 			func() { l.queueReport(sched.InstanceFetched{Name: o.Name, Err: l.fetch(o)}) })
+	}
+}
+
+// createInstance runs the create command, unless another dispatcher owns the run.
+func (l *dispatcher) createInstance(name string) {
+	w, by, err := l.w, 0, error(nil)
+	created := func(err string) sched.Event { return sched.InstanceCreated{Name: name, Err: err} }
+	switch {
+	case l.survives(func() { by, err = l.journal.Fenced() }):
+	case by > 0 || err != nil:
+		l.queueReport(created("it may be another dispatcher's run"))
+	default:
+		w.checkCreate(name)
+		l.runProviderCommand(name, w.cloud.spec.Startup/2, func() { w.create(name) }, created)
 	}
 }
 
@@ -202,10 +215,9 @@ func (l *dispatcher) fetch(o sched.FetchInstance) string {
 	return ""
 }
 
-// checkCreate checks that an instance is recorded before it is created. A dispatcher that was stopped
-// after the record was durable, and was taken over, creates it late.
-func (w *World) checkCreate(l *dispatcher, name string) {
-	if w.ledger.instances[name] != jobs.InstanceCreating && l.epoch == w.ledger.epoch {
+// checkCreate checks that an instance is recorded before it is created.
+func (w *World) checkCreate(name string) {
+	if w.ledger.instances[name] != jobs.InstanceCreating {
 		w.fail(InstanceRecorded, "%s is created, and the journal says of it %q", name, w.ledger.instances[name])
 	}
 }
