@@ -25,7 +25,7 @@ type inFlight struct {
 
 	launchedAt   time.Duration // Time.Mono
 	startedAt    time.Duration // Time.Mono; only if started
-	started      bool // its claim, or its start, is known
+	started      bool
 	isAlive      bool // its host has reported to this dispatcher that it has it
 	isSecond     bool // it was found running without a record, and its job has another one (reconcile.go)
 	withdrawn    bool // a Withdraw has not been answered yet

@@ -370,9 +370,14 @@ func cutJournal(w *World) bool {
 	return true
 }
 
-// copyRunDir keeps the current state of the run directory, for a copy or a snapshot.
+// copyRunDir keeps the current state of the run directory, for a copy or a snapshot. A copy shows what it
+// is only by the file owner, so one with a torn owner file can be taken for the original
+// (docs/internals/reliability.md, what is not proved).
 func copyRunDir(w *World) bool {
 	if !w.mayBeDamaged || w.dispatcher == nil || w.ledger.epoch == 0 || w.dispatcher.epoch != w.ledger.epoch {
+		return false
+	}
+	if _, err := journal.ReadOwner(&rundir.Run{Dir: runDir, Disk: w.ledger.observer}); err != nil && !w.onlyCuts {
 		return false
 	}
 	restore, err := w.server.Snapshot(runDir)
