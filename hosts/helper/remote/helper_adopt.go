@@ -264,9 +264,7 @@ func (h *helper) endOlder(grace time.Duration) (left []proc) {
 
 // isHelper reports whether a process is a helper, by its command line: after a reboot
 // another process may have the same pid and start time.
-func isHelper(pid int) bool {
-	return strings.Contains(string(procFile(pid, "cmdline")), "\x00"+wordHost+"\x00")
-}
+func isHelper(pid int) bool { return isOurs(pid, wordHost) }
 
 // maxTries bounds how often the spool is created again because an earlier helper that was
 // ending the run removed it.

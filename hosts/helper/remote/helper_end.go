@@ -334,15 +334,10 @@ func (h *helper) endChildren() (onlyOwn bool) {
 	return onlyOwn
 }
 
-// isSupervisor reports whether a process is a supervisor of this spool, of any helper, by its command line, which
-// another user may have copied. Each supervisor leads a session.
+// isSupervisor reports whether a process is a supervisor of this spool, of any helper. Each supervisor leads a
+// session.
 func (s spool) isSupervisor(p proc) bool {
-	if p.group != p.pid ||
-		!strings.Contains(string(procFile(p.pid, "cmdline")), "\x00"+wordSlot+"\x00"+s.dir+"\x00") {
-		return false
-	}
-	var st unix.Stat_t
-	return unix.Stat("/proc/"+strconv.Itoa(p.pid), &st) == nil && int(st.Uid) == ownUID
+	return p.group == p.pid && isOurs(p.pid, wordSlot+"\x00"+s.dir)
 }
 
 // dismissAll waits for all supervisors of the spool to leave, and kills those that do not.

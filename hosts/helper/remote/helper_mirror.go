@@ -3,11 +3,10 @@
 package remote
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"dcs-tui/hosts"
@@ -104,11 +103,8 @@ const standbyPrefix = "standby."
 func isWatched(dir string) bool {
 	names, _ := listNames(dir)
 	for _, name := range names {
-		if !strings.HasPrefix(name, standbyPrefix) {
-			continue
-		}
-		args, _ := os.ReadFile(filepath.Join("/proc", name[strings.LastIndexByte(name, '.')+1:], "cmdline"))
-		if bytes.Contains(args, []byte("\x00"+dir+"\x00")) {
+		pid, _ := strconv.Atoi(name[strings.LastIndexByte(name, '.')+1:])
+		if strings.HasPrefix(name, standbyPrefix) && isOurs(pid, dir) {
 			return true
 		}
 	}

@@ -90,6 +90,17 @@ func procFile(pid int, name string) []byte {
 	return readProcFile(string(append(path, name...)))
 }
 
+// isOurs reports whether a process of our user has these words in its command line, which another user may have
+// copied.
+func isOurs(pid int, words string) bool {
+	return bytes.Contains(procFile(pid, "cmdline"), []byte("\x00"+words+"\x00")) && hasOurUser(pid)
+}
+
+func hasOurUser(pid int) bool {
+	var st unix.Stat_t
+	return unix.Stat("/proc/"+strconv.Itoa(pid), &st) == nil && int(st.Uid) == ownUID
+}
+
 // readProcFile reads a file of /proc. It returns nil if the file cannot be read. It makes fewer system
 // calls than os.ReadFile, because there may be thousands of processes, and allocates only once for
 // most files: each size of an allocation costs a supervisor one or two pages.
@@ -337,8 +348,7 @@ func (h *hung) ownProcs() (out []proc) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for pid := range h.pids {
-		var st unix.Stat_t
-		if unix.Stat(fmt.Sprintf("/proc/%d", pid), &st) == nil && int(st.Uid) == ownUID {
+		if hasOurUser(pid) {
 			out = append(out, proc{pid: pid})
 		}
 	}

@@ -371,15 +371,24 @@ func TestSupervisorsHaveOurUser(t *testing.T) {
 	}
 	s := spool{t.TempDir()}
 	for uid, want := range map[int]bool{os.Getuid(): true, evil: false} {
-		cmd := exec.Command("/bin/sh", "-c", "read x; exit 0", wordSlot, s.dir, "1", "1")
-		cmd.Dir, cmd.SysProcAttr = "/", &syscall.SysProcAttr{Setsid: true,
-			Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
-		in, err := cmd.StdinPipe()
-		must(t, errors.Join(err, cmd.Start()))
-		p, ok := readProc(cmd.Process.Pid)
+		pid, end := startAs(t, uid, wordSlot, s.dir, "1", "1")
+		p, ok := readProc(pid)
 		if got := s.isSupervisor(p); !ok || got != want {
 			t.Errorf("a process of user %d is a supervisor: %v, want %v", uid, got, want)
 		}
+		end()
+	}
+}
+
+// startAs starts a process of a user with these arguments, which leads a session.
+func startAs(t *testing.T, uid int, args ...string) (pid int, end func()) {
+	t.Helper()
+	cmd := exec.Command("/bin/sh", append([]string{"-c", "read x; exit 0", "sh"}, args...)...)
+	cmd.Dir, cmd.SysProcAttr = "/", &syscall.SysProcAttr{Setsid: true,
+		Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
+	in, err := cmd.StdinPipe()
+	must(t, errors.Join(err, cmd.Start()))
+	return cmd.Process.Pid, func() {
 		in.Close()
 		cmd.Wait()
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -86,5 +87,24 @@ func checkMirrorFollowsNoLinks(t *testing.T, r *mirror.Receiver) {
 			len(names) > 2 {
 			t.Errorf("files where the links lead: %v, %v", names, err)
 		}
+	}
+}
+
+// TestStandbysHaveOurUser checks that a process of another user is no standby of a mirror, whatever its command
+// line: it may have the pid of one that has died, and then the run would have no standby any more.
+func TestStandbysHaveOurUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("acts as another user, which needs root")
+	}
+	dir := t.TempDir()
+	for uid, want := range map[int]bool{os.Getuid(): true, evil: false} {
+		pid, end := startAs(t, uid, dir)
+		file := filepath.Join(dir, standbyPrefix+"machine."+strconv.Itoa(pid))
+		must(t, os.WriteFile(file, nil, 0o600))
+		if got := isWatched(dir); got != want {
+			t.Errorf("a process of user %d is a standby: %v, want %v", uid, got, want)
+		}
+		must(t, os.Remove(file))
+		end()
 	}
 }
