@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"dcs-tui/dispatch/sched/blame"
 	"dcs-tui/dispatch/sched/forecast"
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
@@ -16,6 +17,7 @@ type inFlight struct {
 	prevOnHost, nextOnHost *inFlight // in the list of the host, in the order of launching
 	spec                   *jobs.Spec
 	stats                  *queueStats
+	kind                   blame.Kinds
 
 	slots int
 	mem   int64
@@ -82,7 +84,7 @@ func (f *inFlight) isWaiting() bool { return !f.started && !f.withdrawn && !f.ki
 func (c *Core) track(h *host, id jobs.AttemptID, s *jobs.Spec) *inFlight {
 	f := &inFlight{id: id, host: h, spec: s, slots: s.SlotCount(), mem: c.memoryRequest(c.table.Job(id.Job)),
 		wantGPUs: s.GPUs, launchedAt: c.now.Mono,
-		stats: c.statsOf(s)}
+		stats: c.statsOf(s), kind: c.kinds.KindOf(s)}
 	c.inFlight[id] = f
 	f.prevOnHost = h.newest
 	if f.prevOnHost != nil {

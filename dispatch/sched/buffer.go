@@ -238,7 +238,7 @@ func (c *Core) hostWithLargestSurplus() *host {
 // hasRoomElsewhere reports whether another host has a free slot for a buffered job.
 func (c *Core) hasRoomElsewhere(f *inFlight) bool {
 	cl, excluded := c.sharedClassOf(c.table.Job(f.id.Job))
-	for h := range c.withSpace() {
+	for h := range c.withSpace(cl) {
 		free, _ := h.freeFor(cl.key.queue, cl.key.gpus)
 		if h != f.host && free > 0 && c.canRunOn(h, cl, cl.avoid != nil) && !slices.Contains(excluded, h.spec.Name) {
 			return true

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"dcs-tui/dispatch/sched/blame"
 	"dcs-tui/internal/heap"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
@@ -34,6 +35,7 @@ type class struct {
 	stats     *queueStats // of its queue
 	spec      *jobs.Spec  // has the options of one of its jobs, which all use the same pools
 	tags      []string
+	kind      blame.Kinds
 	numReady  int // ready jobs
 	ranks     map[rank]*bucket
 	heap      heap.Heap[*bucket]
@@ -119,7 +121,8 @@ func (c *Core) newClass(j *jobs.Job) *class {
 		line = &stats.bufferable
 	}
 	return &class{key: key, stats: stats, spec: &jobs.Spec{Options: j.Spec.Options}, tags: j.Spec.Tags,
-		ranks: make(map[rank]*bucket), listIndex: -1, line: line, version: fitsVersion{epoch: -1}}
+		kind: c.kinds.KindOf(j.Spec), ranks: make(map[rank]*bucket), listIndex: -1, line: line,
+		version: fitsVersion{epoch: -1}}
 }
 
 // excludedHosts returns the hosts that the job avoids, and those where an attempt of it is open or

@@ -87,6 +87,7 @@ type Core struct {
 	requests     []*pendingRequest // not completed yet
 	allQueues                      // queuestats.go
 	results      blame.Results
+	kinds        blame.KindIndex
 	stragglers        // straggler.go
 	hybrid       bool // local slots take the shortest job first (hybrid.go)
 	etaCache     etaCache
@@ -155,6 +156,7 @@ func New(cfg Config, t *jobs.Table, inv *hosts.Inventory) *Core {
 			tried:         make(map[jobs.ID]bool),
 		},
 		dependencies: after.New(t),
+		kinds:        blame.KindIndex{},
 		allQueues:    allQueues{stats: make(map[string]*queueStats)},
 		hybrid:       hasLocalAndRemote(hs),
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"dcs-tui/dispatch/sched/blame"
 	"dcs-tui/jobs"
 )
 
@@ -63,6 +64,9 @@ type hostTotals struct {
 // hostSummary describes a host, or all hosts below a node of the tree.
 type hostSummary struct {
 	space float64 // maximum of free slots, weighted; 0: none is free
+	// The kinds of jobs that a host with free slots takes now: of jobs that have not failed on other
+	// hosts, and of those that have.
+	open, openAgain blame.Kinds
 	// A host gets jobs ahead of need only if its part of the remaining jobs is at least minPart per
 	// slot, and its high-water mark at least minHigh per slot. Infinity: it gets none.
 	minPart, minHigh float64
@@ -296,8 +300,9 @@ func (c *Core) summarize() {
 func (f *fleet) updateParents(index int) {
 	for i := (f.firstLeaf + index) / 2; i > 0; i /= 2 {
 		a, b := &f.nodes[2*i], &f.nodes[2*i+1]
-		f.nodes[i] = hostSummary{max(a.space, b.space), min(a.minPart, b.minPart), min(a.minHigh, b.minHigh),
-			max(a.surplus, b.surplus), min(a.wakeAt, b.wakeAt), min(a.visitAt, b.visitAt)}
+		f.nodes[i] = hostSummary{max(a.space, b.space), a.open | b.open, a.openAgain | b.openAgain,
+			min(a.minPart, b.minPart), min(a.minHigh, b.minHigh), max(a.surplus, b.surplus),
+			min(a.wakeAt, b.wakeAt), min(a.visitAt, b.visitAt)}
 	}
 }
 
@@ -334,6 +339,7 @@ func (c *Core) summaryOf(h *host) hostSummary {
 	s := noHosts
 	if free := h.freeSlots(); free > 0 {
 		s.space = float64(free) * weight(h)
+		s.open, s.openAgain = ^c.restingKinds(h, false), ^c.restingKinds(h, true)
 	} else if h.mayBuffer() {
 		ahead := float64(-free)
 		s.minPart = (ahead + 1) / float64(h.limit)
@@ -349,16 +355,28 @@ func (c *Core) summaryOf(h *host) hostSummary {
 	return s
 }
 
-// withSpace yields the hosts that have free slots, in the order of the inventory.
-func (c *Core) withSpace() iter.Seq[*host] {
+// withSpace yields the hosts that have free slots and do not rest from the class, in the order of the
+// inventory.
+func (c *Core) withSpace(cl *class) iter.Seq[*host] {
 	return func(yield func(*host) bool) {
 		c.summarize()
-		for i := c.next(0, hasSpace); i >= 0 && yield(c.hosts[i]); i = c.next(i+1, hasSpace) {
+		has := hasSpaceFor(cl)
+		for i := c.next(0, has); i >= 0; i = c.next(i+1, has) {
+			c.numVisits++
+			if !yield(c.hosts[i]) {
+				return
+			}
 		}
 	}
 }
 
-func hasSpace(s *hostSummary) bool { return s.space > 0 }
+// hasSpaceFor returns the condition that a host has free slots and does not rest from the class.
+func hasSpaceFor(cl *class) func(*hostSummary) bool {
+	if cl.avoid != nil {
+		return func(s *hostSummary) bool { return s.space > 0 && s.openAgain&cl.kind != 0 }
+	}
+	return func(s *hostSummary) bool { return s.space > 0 && s.open&cl.kind != 0 }
+}
 
 // next returns the index of the first host, from an index on, that meets a condition, or -1. The
 // condition must hold for a node of the tree if it holds for a host below it.
@@ -384,15 +402,16 @@ func (f *fleet) next(from int, condition func(*hostSummary) bool) int {
 	}
 }
 
-// best returns the host with the largest score, and among equals the first. score returns that of a
-// host, which is at most its space, and whether the host may be chosen at all.
-func (f *fleet) best(score func(*host) (float64, bool)) *host {
+// best returns the host with the largest score, and among equals the first, of those that meet a
+// condition as for next. score returns that of a host, which is at most its space, and whether the host
+// may be chosen at all.
+func (f *fleet) best(condition func(*hostSummary) bool, score func(*host) (float64, bool)) *host {
 	var best *host
 	var most float64
 	var search func(node, first, n int)
 	search = func(node, first, n int) {
 		space := f.nodes[node].space
-		if space == 0 || best != nil && (space < most || space == most && best.index < first) {
+		if !condition(&f.nodes[node]) || best != nil && (space < most || space == most && best.index < first) {
 			return
 		}
 		if n == 1 {

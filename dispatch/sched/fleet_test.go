@@ -49,6 +49,59 @@ func TestEventsVisitFewHosts(t *testing.T) {
 	}
 }
 
+// TestRestingHostsAreNotVisited checks that an event visits few hosts while half of the hosts are on
+// trial and rest although they have free slots: those where no job has succeeded, and those that were
+// good before.
+func TestRestingHostsAreNotVisited(t *testing.T) {
+	for _, wasGood := range []bool{false, true} {
+		for _, n := range []int{16, 512} {
+			var list []*hosts.Host
+			for i := range n {
+				list = append(list, testHost(fmt.Sprint("h", i), 2))
+			}
+			s := stageWithJobs(t, 100*n, Config{Tries: 1}, list...)
+			ended := func(exit int) jobs.Outcome {
+				return jobs.Outcome{Exit: exit, Started: s.now().Wall - 1e7, Ended: s.now().Wall}
+			}
+			for range 100 { // few jobs fail
+				s.endFirst("h0", ended(0))
+			}
+			for i := 1; i < n; i += 2 {
+				if wasGood {
+					s.endFirst(list[i].Name, ended(0))
+				}
+			}
+			for i := 1; i < n; i += 2 {
+				for k := 0; !s.c.hosts[i].probation.slowed && k < 20; k++ {
+					s.endFirst(list[i].Name, ended(1))
+				}
+				s.step(AttemptsWithdrawn{list[i].Name, &hosts.Withdrawn{Attempts: s.attemptsOn(list[i].Name)}})
+				want(t, list[i].Name+" is slowed down", s.c.hosts[i].probation.slowed, true)
+				want(t, "free slots", s.c.hosts[i].freeSlots(), 2)
+			}
+			for i := range 8 { // the first success on a host concerns all
+				s.endFirst(list[i*n/8].Name, ended(0))
+			}
+			for i := range 8 {
+				name := list[i*n/8].Name
+				s.at += time.Millisecond
+				for what, event := range map[string]func(){
+					"a heartbeat": func() {
+						s.step(HostHeartbeat{Host: name,
+							Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1, Running: 9}})
+					},
+					"an end": func() { s.endFirst(name, ended(0)) },
+				} {
+					s.c.numVisits = 0
+					event()
+					s.c.Next()
+					wantBetween(t, fmt.Sprintf("hosts visited by %s with %d hosts", what, n), s.c.numVisits, 1, 64)
+				}
+			}
+		}
+	}
+}
+
 // TestEventsVisitFewClasses checks that the number of classes of jobs that an event visits does not grow
 // with the number of classes: for jobs that start and end while jobs of all classes wait for slots. Jobs
 // that need tags are sent to hosts ahead of need, and those that need memory are not.

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"dcs-tui/dispatch/sched/blame"
 	"dcs-tui/jobs"
 )
 
@@ -102,8 +103,10 @@ func Inconsistency(c *Core) string {
 			}
 		}
 	}
+	var kinds blame.Kinds
 	for _, cl := range c.queue.list {
 		inClasses += cl.numReady
+		kinds |= cl.kind
 		c.updateFits(cl)
 		known, _ := cl.head(c)
 		if id, r := cl.findHead(c); id != known || r != cl.firstRank {
@@ -132,6 +135,9 @@ func Inconsistency(c *Core) string {
 		if can != cl.numCanRun {
 			return fmt.Sprintf("%d hosts can run %+v, want %d", cl.numCanRun, cl.key, can)
 		}
+	}
+	if kinds != c.queue.kinds.Set {
+		return fmt.Sprintf("the kinds of the ready jobs are %b, want %b", c.queue.kinds.Set, kinds)
 	}
 	for _, x := range []struct {
 		what      string
@@ -234,8 +240,8 @@ func exportData(t *testing.T) types.Importer {
 }
 
 var pureImports = map[string]bool{
-	"cmp": true, "fmt": true, "iter": true, "math": true, "math/rand/v2": true, "slices": true, "strings": true,
-	"time": true, "maps": true, "strconv": true, "errors": true,
+	"cmp": true, "fmt": true, "iter": true, "math": true, "math/bits": true, "math/rand/v2": true, "slices": true,
+	"strings": true, "time": true, "maps": true, "strconv": true, "errors": true,
 	"dcs-tui/hosts": true, "dcs-tui/internal/heap": true, "dcs-tui/internal/text": true, "dcs-tui/jobs": true,
 	"dcs-tui/jobs/action": true,
 }

@@ -22,7 +22,7 @@ func (c *Core) place() {
 	}
 	c.launchCopies()
 	wide := c.queue.numWide > 0
-	if c.hasFreeSlot() || wide {
+	if c.hasSlotForReady() || wide {
 		list := c.candidates(false)
 		c.launchShortest(list)
 		stuck := c.launchFrom(list)
@@ -38,7 +38,7 @@ func (c *Core) place() {
 // launchFrom launches the candidates that have space now. It returns the classes whose next job
 // does not, in the order of their ranks.
 func (c *Core) launchFrom(l candidates) (stuck []*class) {
-	for p := c.first(l); p != nil && c.hasFreeSlot() && !c.hasLaunchedMost(); p = c.first(l) {
+	for p := c.first(l); p != nil && c.hasSlotForReady() && !c.hasLaunchedMost(); p = c.first(l) {
 		cl := p.rest()[0]
 		c.updateFits(cl)
 		if h := c.chooseHost(cl); h != nil {
@@ -89,13 +89,19 @@ func (c *Core) isLaunchingClosed() bool {
 		len(c.requests) > 0 || c.hardness.IsPending()
 }
 
-// hasFreeSlot reports whether any slot is free. Most Steps end here.
+// hasFreeSlot reports whether any slot is free.
 func (c *Core) hasFreeSlot() bool {
 	if c.slots.used >= c.slots.limit && c.isSlotLimitBinding() || c.isLaunchDelayed() {
 		return false
 	}
 	c.summarize()
 	return c.nodes[1].space > 0
+}
+
+// hasSlotForReady reports whether a slot is free on a host that does not rest from all kinds of the ready
+// jobs. Most Steps end here.
+func (c *Core) hasSlotForReady() bool {
+	return c.hasFreeSlot() && (c.nodes[1].open|c.nodes[1].openAgain)&c.queue.kinds.Set != 0
 }
 
 // HasUsableSlot reports whether a slot that may be used is idle.
@@ -159,10 +165,10 @@ func (c *Core) chooseHost(cl *class) *host {
 		return nil
 	}
 	if cl.avoid != nil {
-		return c.placementOf(cl, c.withSpace()).host
+		return c.placementOf(cl, c.withSpace(cl)).host
 	}
 	c.summarize()
-	return c.best(func(h *host) (float64, bool) {
+	return c.best(hasSpaceFor(cl), func(h *host) (float64, bool) {
 		free, why := c.freeOn(h, cl, false)
 		return float64(free) * weight(h), why == notPassed
 	})
@@ -223,7 +229,7 @@ func (c *Core) whyBarredFrom(h *host, cl *class, picky bool) passReason {
 		return passedTime
 	case c.isReservedFrom(h, cl):
 		return passedReserved
-	case h.probation.isOnTrial() && c.mustWait(h, cl):
+	case c.restingKinds(h, cl.avoid != nil)&cl.kind != 0:
 		return passedTrial
 	}
 	return notPassed

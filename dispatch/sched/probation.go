@@ -41,17 +41,25 @@ func (r *probation) isOnTrial() bool { return r.numProbations > 0 || r.slowed }
 // wasGood reports whether a job has succeeded on the host.
 func (r *probation) wasGood() bool { return r.all.Succeeded > 0 }
 
-// limits reports whether the host gets only one job at a time of this kind. If it is slowed down and
-// was good before, the others run as usual.
-func (r *probation) limits(s *jobs.Spec) bool {
-	return r.isOnTrial() && (!r.slowed || !r.wasGood() || r.all.HasFailed(blame.KindOf(s)))
+// limited returns the kinds of jobs of which the host gets only one at a time. If it is slowed down and
+// was good before, those that have not failed run as usual.
+func (r *probation) limited() blame.Kinds {
+	switch {
+	case !r.isOnTrial():
+		return 0
+	case !r.slowed || !r.wasGood():
+		return allKinds
+	}
+	return r.all.FailedKinds()
 }
+
+const allKinds = ^blame.Kinds(0)
 
 // isRefuted reports whether the success of an attempt, nil if it is not open, shows that the host
 // is good. If the host is on trial and was good before, an attempt that was launched before the trial
 // shows nothing, nor does one of a kind that has not failed.
 func (r *probation) isRefuted(by *inFlight) bool {
-	return !r.isOnTrial() || !r.wasGood() || by != nil && by.launchedAt >= r.since && r.limits(by.spec)
+	return !r.isOnTrial() || !r.wasGood() || by != nil && by.launchedAt >= r.since && r.limited()&by.kind != 0
 }
 
 // isOnProbation reports whether jobs failed on the host that succeeded on others.
@@ -277,13 +285,16 @@ func (c *Core) isUnlucky(h *host) bool {
 	return !h.probation.others.Explain(n)
 }
 
-// mustWait reports whether a host on trial gets no job of the class now: it has one, or it is slowed
-// down and pauses. If no job has succeeded there, it is a new chance for jobs that have failed
-// elsewhere, and does not pause.
-func (c *Core) mustWait(h *host, cl *class) bool {
+// restingKinds returns the kinds of jobs of which a host on trial gets none now: it has one, or it is
+// slowed down and pauses. If no job has succeeded there, it is a new chance for jobs that have failed
+// elsewhere (again), and does not pause.
+func (c *Core) restingKinds(h *host, again bool) blame.Kinds {
 	r := &h.probation
-	return r.limits(cl.spec) &&
-		(c.isBeingTried(h) || r.slowed && c.now.Mono < r.until && (r.wasGood() || cl.avoid == nil))
+	limited := r.limited()
+	if limited == 0 || r.slowed && c.now.Mono < r.until && (r.wasGood() || !again) || c.isBeingTried(h) {
+		return limited
+	}
+	return 0
 }
 
 // isBeingTried reports whether a host on trial has its one job: an attempt that has not run for
@@ -295,8 +306,8 @@ func (c *Core) isBeingTried(h *host) bool {
 
 // triedAttempt returns the newest attempt of a host on trial that is of a limited kind, or nil.
 func (h *host) triedAttempt() *inFlight {
-	f := h.newest
-	for f != nil && !h.probation.limits(f.spec) {
+	f, limited := h.newest, h.probation.limited()
+	for f != nil && limited&f.kind == 0 {
 		f = f.prevOnHost
 	}
 	return f

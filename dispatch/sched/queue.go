@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"dcs-tui/dispatch/sched/blame"
 	"dcs-tui/dispatch/sched/hardness"
 	"dcs-tui/internal/heap"
 	"dcs-tui/jobs"
@@ -34,9 +35,10 @@ type queue struct {
 	numClassVisits int // number of visited classes, for tests
 	// Version of what all classes depend on besides hosts: pools, providers, whether jobs wait for hosts.
 	epoch            int
-	checked          fitsVersion // of the last refuseUnsatisfiable
-	hasUnsatisfiable bool        // a class of the list may be unsatisfiable
-	numWide          int         // number of classes of the list whose jobs need several slots or GPUs
+	checked          fitsVersion      // of the last refuseUnsatisfiable
+	hasUnsatisfiable bool             // a class of the list may be unsatisfiable
+	kinds            blame.KindCounts // of the classes of the list
+	numWide          int              // number of classes of the list whose jobs need several slots or GPUs
 	// The hosts, each in a column of its own that it keeps as long as it is in the inventory. nil: free.
 	columns []*host
 	// Columns whose hosts have changed, without the first firstChange ones, which were forgotten.
@@ -75,9 +77,7 @@ func (q *queue) fitsVersion() fitsVersion {
 func (q *queue) addToList(cl *class) {
 	cl.listIndex = len(q.list)
 	q.list = append(q.list, cl)
-	if cl.isWide() {
-		q.numWide++
-	}
+	q.countInList(cl, 1)
 	q.noteUnsatisfiable(cl)
 }
 
@@ -88,9 +88,15 @@ func (q *queue) removeFromList(cl *class) {
 	last.listIndex = cl.listIndex
 	q.list = q.list[:len(q.list)-1]
 	cl.listIndex = -1
+	q.countInList(cl, -1)
+}
+
+// countInList updates what is counted of the classes of the list. n is 1 to add one, or -1 to remove it.
+func (q *queue) countInList(cl *class, n int) {
 	if cl.isWide() {
-		q.numWide--
+		q.numWide += n
 	}
+	q.kinds.Add(cl.kind, n)
 }
 
 // noteUnsatisfiable makes refuseUnsatisfiable look at a class of the list if it is unsatisfiable.

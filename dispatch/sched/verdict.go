@@ -294,7 +294,7 @@ func (c *Core) recordFailure(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Ou
 	}
 	st := c.statsOf(j.Spec)
 	st.longestFailure = max(st.longestFailure, min(o.Elapsed(), c.maxElapsed(j)))
-	f := blame.Failure{ID: id, Kind: blame.KindOf(j.Spec), Took: o.Elapsed(),
+	f := blame.Failure{ID: id, Kind: c.kinds.KindOf(j.Spec), Took: o.Elapsed(),
 		IsRepeated: c.hasFailedOnGoodHost(j, h)}
 	h.recordOf(st).AddFailure(f)
 	st.hasFailed = true
@@ -319,6 +319,7 @@ func (c *Core) explainFailures(j *jobs.Job) {
 		if !r.all.Explain(j.Spec.ID) {
 			continue
 		}
+		h.touch()
 		c.countResults(h, 1, 0)
 		if r.slowed && !c.isSuspect(h) {
 			c.endTrial(h, "the jobs that failed there fail on other hosts, too")
@@ -439,7 +440,7 @@ func (c *Core) learnRecords() {
 			case j.State == jobs.Failed && c.forgives(j):
 				numExplained[h]++
 			case o.Ended > lastSuccess[p]:
-				f := blame.Failure{ID: a.ID, Kind: blame.KindOf(j.Spec), Took: o.Elapsed()}
+				f := blame.Failure{ID: a.ID, Kind: c.kinds.KindOf(j.Spec), Took: o.Elapsed()}
 				failures = append(failures, failure{p, f, o.Ended})
 			}
 		}

@@ -8,6 +8,7 @@ package blame
 
 import (
 	"math"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -28,21 +29,51 @@ type Record struct {
 // Failure is a failed attempt.
 type Failure struct {
 	ID             jobs.AttemptID
-	Kind           Kind
+	Kind           Kinds
 	Took           time.Duration // how long the attempt ran
 	IsRepeated     bool          // the job had failed before on another host, which is good
 	IsContradicted bool          // the job has succeeded on another host since
 }
 
-// Kind tells jobs apart that may fail on a host for different reasons: only those that use a device fail
+// kind tells jobs apart that may fail on a host for different reasons: only those that use a device fail
 // if it is dead.
-type Kind struct {
-	Queue            string
-	UsesGPUs, IsWide bool // wide jobs use several slots
+type kind struct {
+	queue            string
+	usesGPUs, isWide bool // wide jobs use several slots
 }
 
+// Kinds is a set of kinds of jobs, one for each bit. Kinds beyond the 63rd share the last bit.
+type Kinds uint64
+
+// KindIndex gives each kind of jobs its bit.
+type KindIndex map[kind]Kinds
+
 // KindOf returns the kind of a job.
-func KindOf(s *jobs.Spec) Kind { return Kind{s.Queue, s.GPUs != 0, s.SlotCount() > 1} }
+func (x KindIndex) KindOf(s *jobs.Spec) Kinds {
+	k := kind{s.Queue, s.GPUs != 0, s.SlotCount() > 1}
+	bit, ok := x[k]
+	if !ok {
+		bit = 1 << min(len(x), 63)
+		x[k] = bit
+	}
+	return bit
+}
+
+// KindCounts counts things by their kind.
+type KindCounts struct {
+	Set Kinds // those whose count is not 0
+	n   [64]int
+}
+
+// Add adds n things of a kind.
+func (c *KindCounts) Add(k Kinds, n int) {
+	of := &c.n[bits.TrailingZeros64(uint64(k))]
+	*of += n
+	c.Set |= k
+	if *of == 0 {
+		c.Set &^= k
+	}
+}
 
 const maxRemembered = 100 // number of failures of a streak that are remembered
 
@@ -60,9 +91,12 @@ func (q *Record) AddFailure(f Failure) {
 // EndStreak forgets the failures, because a later attempt has refuted them.
 func (q *Record) EndStreak() { q.Streak, q.NumStreak = q.Streak[:0], 0 }
 
-// HasFailed reports whether a failure of the streak is of a job of this kind.
-func (q *Record) HasFailed(k Kind) bool {
-	return slices.ContainsFunc(q.Streak, func(f Failure) bool { return f.Kind == k })
+// FailedKinds returns the kinds of the jobs of the streak.
+func (q *Record) FailedKinds() (failed Kinds) {
+	for i := range q.Streak {
+		failed |= q.Streak[i].Kind
+	}
+	return failed
 }
 
 // Longest returns how long the failed attempt of the streak ran that ran longest.
