@@ -19,6 +19,9 @@ func Fold(t *Table, r *Record) error {
 			return fmt.Errorf("epoch %d does not follow epoch %d", r.Epoch, t.Epoch)
 		}
 		t.Epoch = r.Epoch
+		if r.Count == 0 {
+			t.Results = [Skipped + 1]int{}
+		}
 		return nil
 	case KindEvent:
 		if r.Count > 0 && r.Job > 0 && int(r.Job) <= t.NumJobs() {
@@ -38,6 +41,9 @@ func Fold(t *Table, r *Record) error {
 			return fmt.Errorf("unknown pause %d", r.Count)
 		}
 		t.Paused = r.Count == 1
+		if r.N == 1 {
+			t.Results = [Skipped + 1]int{}
+		}
 		return nil
 	case KindEnded:
 		t.Ended = true
@@ -348,6 +354,7 @@ func (t *Table) moveTo(j *Job, r *Record) error {
 			return fmt.Errorf("result number %d does not follow %d", r.Seq, t.Seq)
 		}
 		t.Seq, j.Seq = r.Seq, r.Seq
+		t.Results[r.Next]++
 		delete(t.Cancels, r.Job)
 		if r.Next != Canceled {
 			t.dropRequeue(r.Job)

@@ -13,7 +13,8 @@ type Kind string
 // The kinds of record. A record states what was decided or what happened. It never states an input
 // from which replay would have to work something out again.
 const (
-	// A dispatcher took over the run: Epoch, Owner, Files.
+	// A dispatcher took over the run: Epoch, Owner, Files. Count is 1 if a standby started it, without a
+	// person.
 	KindEpoch Kind = "epoch"
 	// Jobs Job to Job+Count-1 of jobs.jsonl are part of the run.
 	KindAccepted Kind = "accepted"
@@ -55,7 +56,8 @@ const (
 	// The user added Host to the run (Count 1, Reason: its options), removed it (Count 2), or
 	// withdrew that (0). This overrides the inventory file.
 	KindInventory Kind = "inventory"
-	// The user paused launching (Count 1) or continued it (0), until the next such record.
+	// The user paused launching (Count 1) or continued it (0), until the next such record. N is 1 if the
+	// user ended a drain, and the results for --halt are counted anew.
 	KindPause Kind = "pause"
 	// The instance Host of a provider is in the state How (an InstanceState). Reason: its provider
 	// while it is being created, otherwise the cause.

@@ -156,6 +156,9 @@ type Table struct {
 
 	Paused bool // the user paused launching and has not continued it
 
+	// Results counts the results since a person started or continued the run, by state, for --halt.
+	Results [Skipped + 1]int
+
 	Ended bool // the last record of the run was written; new work clears it
 
 	// Closed is how the last dispatcher that recorded its end ended. If its epoch is not Epoch, the

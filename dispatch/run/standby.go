@@ -170,7 +170,7 @@ func (s *standby) takeOver(ctx context.Context) (*Owned, error) {
 	if closed && r.Owner != nil && r.Owner.Token == owner.Token {
 		return nil, ErrOver
 	}
-	opt := journal.TakeOptions{Notify: s.Notify}
+	opt := journal.TakeOptions{Notify: s.Notify, Standby: true}
 	switch {
 	case s.reader.Liveness != journal.Dead:
 		opt.Silent = owner

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -72,6 +73,15 @@ func TestStandbyTakesOverFromHungDispatcher(t *testing.T) {
 		}
 		if by, err := old.Fenced(); by != 2 || err != nil {
 			t.Errorf("the old dispatcher is fenced off by %d, %v", by, err)
+		}
+		counts := map[int]int{}
+		_, err = journal.Follow(run).Poll(journal.Limit{End: true}, func(epoch int, r *jobs.Record) {
+			if r.Kind == jobs.KindEpoch {
+				counts[epoch] = r.Count
+			}
+		})
+		if must(t, err); !maps.Equal(counts, map[int]int{1: 0, 2: 1}) {
+			t.Errorf("dispatchers that no person started: %v, want the second", counts)
 		}
 		if err := errors.Join(o.Release(), old.Sync()); !errors.Is(err, journal.ErrFenced) && err != nil {
 			t.Error(err)

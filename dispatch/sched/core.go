@@ -160,7 +160,7 @@ func New(cfg Config, t *jobs.Table, inv *hosts.Inventory) *Core {
 		allQueues:    allQueues{stats: make(map[string]*queueStats)},
 		hybrid:       hasLocalAndRemote(hs),
 	}
-	c.halt.Rule = cfg.Halt
+	c.halt = halt.Counter{Rule: cfg.Halt, Results: &t.Results}
 	c.hardness = hardness.New(t, hardness.Limits{Of: c.timeout, UsedBy: c.timeoutUsed})
 	c.cfg.Tries = orDefault(cfg.Tries, jobs.DefaultTries)
 	c.cfg.MaxLaunches = orDefault(cfg.MaxLaunches, maxLaunches)
@@ -286,7 +286,6 @@ func (c *Core) emit(r jobs.Record) bool {
 	case j.State == jobs.Queued:
 		c.enqueue(r.Job)
 	case open && j.State.Terminal():
-		c.halt.Count(j.State)
 		c.ended = append(c.ended, endedJob{r.Job, r.Request})
 	}
 	return err == nil

@@ -332,7 +332,7 @@ const (
 )
 
 // carryOut continues launching, unless the drain has finished. The results for --halt are counted
-// from zero again; otherwise the run would drain again at once.
+// from zero again, also by later dispatchers; otherwise the run would drain again at once.
 func (e EndDrain) carryOut(c *Core) (refused string) {
 	switch {
 	case c.drain == nil || e.OnlyByFile && c.drain.Cause != DrainByFile:
@@ -341,7 +341,12 @@ func (e EndDrain) carryOut(c *Core) (refused string) {
 		return whyDrainOver
 	}
 	c.drain, c.wasNearHalt, c.endedRunning = nil, false, false
-	c.halt.Restart()
+	c.halt.Continue()
+	r := jobs.Record{Kind: jobs.KindPause, N: 1}
+	if c.table.Paused {
+		r.Count = 1
+	}
+	c.emit(r)
 	c.logf("", 0, "launching continues: %s", cmp.Or(e.Why, "asked to continue"))
 	return ""
 }

@@ -338,6 +338,40 @@ func TestHaltStopsLaunching(t *testing.T) {
 	}
 }
 
+// TestHaltCountsOnAfterATakeover checks that the results of earlier dispatchers count for --halt if a
+// standby takes the run over, and not if a person resumes it or has continued it after a halt.
+func TestHaltCountsOnAfterATakeover(t *testing.T) {
+	for name, c := range map[string]struct {
+		standby, continued, halts bool
+	}{
+		"a standby takes over":                 {standby: true, halts: true},
+		"a person resumes":                     {},
+		"a standby takes over a continued run": {standby: true, continued: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := Config{Halt: halt.Rule{Jobs: 3}, Tries: 1}
+			s := stageWithJobs(t, 25, cfg, testHost("a", 1))
+			s.ended("a", "1.1", exit1)
+			s.ended("a", "2.1", exit1)
+			if c.continued {
+				s.step(Drain{})
+				s.step(EndDrain{})
+			}
+			s.started("a", "3.1")
+			epoch := jobs.Record{Kind: jobs.KindEpoch, Epoch: s.c.table.Epoch + 1}
+			if c.standby {
+				epoch.Count = 1
+			}
+			folded(t, s.c.table, epoch)
+			s = &stage{t: t, c: New(cfg, s.c.table, inventoryOf(testHost("a", 1))), at: s.at}
+			s.step(Tick{})
+			s.up("a")
+			s.ended("a", "3.1", exit1)
+			want(t, "halted", s.c.WhyDraining() != "", c.halts)
+		})
+	}
+}
+
 // TestAPersonsDrainReachesNoGoal checks that a run that has reached the goal of --halt, and that a person
 // has continued, finishes as drained when a person drains it, although its results are still enough.
 func TestAPersonsDrainReachesNoGoal(t *testing.T) {

@@ -63,7 +63,9 @@ func (w *World) applyToLedger(r *jobs.Record) {
 		w.applyHostSetting(r)
 		w.countCaused(r)
 	case jobs.KindPause:
-		w.countCaused(r)
+		if r.N == 0 { // the end of a drain has a record of its own
+			w.countCaused(r)
+		}
 		g.paused = r.Count == 1
 	case jobs.KindRequest:
 		w.applyAnswer(r)

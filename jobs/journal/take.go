@@ -22,6 +22,8 @@ type TakeOptions struct {
 	// Silent is an owner that has sent no heartbeat for StaleAfter, as the caller has observed.
 	// Take does not wait for it again unless there is a newer heartbeat. nil: there is none.
 	Silent *Owner
+	// Standby reports that no person takes the run over, so what is counted goes on.
+	Standby bool
 	// Packed makes Take return a table of jobs.NewWorking.
 	Packed bool
 	// Mirror reports that the directory is a complete mirror of the one that its owner file names.
@@ -175,6 +177,9 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 	at := jobs.StampOf(j.now())
 	begin := []jobs.Record{
 		{Kind: jobs.KindEpoch, At: at, Epoch: j.file.epoch, Owner: owner.String(), Files: f.fixedMarks()},
+	}
+	if opt.Standby {
+		begin[0].Count = 1
 	}
 	for _, why := range missing {
 		report.warn("%s", why)

@@ -219,6 +219,9 @@ func Text(r *jobs.Record) string {
 	case jobs.KindInventory:
 		return inventoryText(r)
 	case jobs.KindPause:
+		if r.N == 1 {
+			return "the results for --halt are counted from zero"
+		}
 		if r.Count == 0 {
 			return "launching continues"
 		}

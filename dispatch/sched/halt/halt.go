@@ -39,11 +39,12 @@ const (
 	exitNotFound    = 127
 )
 
-// Counter counts the results of this dispatcher. A resumed run counts from zero; otherwise it would
-// halt again at once.
+// Counter decides whether the results halt the run. The zero value has no rule.
 type Counter struct {
-	Rule              Rule
-	succeeded, failed int
+	Rule Rule
+	// Results counts results by state: those of a table since a person started or continued the run.
+	// Otherwise a run that a person resumes would halt again at once. nil: there are none.
+	Results *[jobs.Skipped + 1]int
 	// Jobs whose command was not found, at most maxNotFound, and the hosts on which that was so. nil
 	// after an attempt that ended otherwise.
 	notFound map[jobs.ID]bool
@@ -52,8 +53,8 @@ type Counter struct {
 	lastLine string // of such an attempt
 }
 
-// Restart counts from zero, because a person has continued a halted run.
-func (c *Counter) Restart() { *c = Counter{Rule: c.Rule, isFound: true} }
+// Continue forgets attempts without a command, because a person has continued a halted run.
+func (c *Counter) Continue() { c.isFound, c.notFound, c.without = true, nil, nil }
 
 // CountAttempt counts an attempt that has exited.
 func (c *Counter) CountAttempt(r *jobs.Record) {
@@ -74,27 +75,19 @@ func (c *Counter) CountAttempt(r *jobs.Record) {
 	}
 }
 
-// Count counts a job that has reached a final state.
-func (c *Counter) Count(s jobs.JobState) { c.add(s, 1) }
-
-func (c *Counter) add(s jobs.JobState, n int) {
-	switch s {
-	case jobs.Succeeded:
-		c.succeeded += n
-	case jobs.Failed, jobs.TimedOut:
-		c.failed += n
-	}
-}
-
 // counted returns the number of results that count, and a noun for them.
 func (c *Counter) counted() (n int, what string) {
+	if c.Results == nil {
+		return 0, ""
+	}
+	succeeded, failed := c.Results[jobs.Succeeded], c.Results[jobs.Failed]+c.Results[jobs.TimedOut]
 	switch c.Rule.Of {
 	case Successes:
-		return c.succeeded, "succeeded"
+		return succeeded, "succeeded"
 	case All:
-		return c.succeeded + c.failed, "ended"
+		return succeeded + failed, "ended"
 	}
-	return c.failed, "failed"
+	return failed, "failed"
 }
 
 // halts reports whether n results that count halt a run with this number of jobs, which is 0 while
@@ -126,13 +119,13 @@ func (c *Counter) IsNear(numJobs int) bool {
 // IsGoalReached reports whether jobs in these states, all of a run, have the results for which its user
 // gave the rule: enough successes, whatever else has failed, or enough results without a failure.
 func (r Rule) IsGoalReached(counts [jobs.Skipped + 1]int) bool {
-	c, numJobs := Counter{Rule: r}, 0
-	for state, n := range counts {
+	c, numJobs := Counter{Rule: r, Results: &counts}, 0
+	for _, n := range counts {
 		numJobs += n
-		c.add(jobs.JobState(state), n)
 	}
 	n, _ := c.counted()
-	return (r.Of == Successes || r.Of == All && c.failed == 0) && r.halts(n, numJobs)
+	isClean := counts[jobs.Failed]+counts[jobs.TimedOut] == 0
+	return (r.Of == Successes || r.Of == All && isClean) && r.halts(n, numJobs)
 }
 
 // NoCommand returns why the run is halted because the first jobs have not found their commands on
