@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs/journal"
@@ -70,27 +69,31 @@ func (c *copier) copy(all bool, store func([]hosts.StorePiece) error) error {
 	return nil
 }
 
-// copyOthers copies the files that no commit changes.
+// copyOthers copies the files that no commit changes. A job may have put others beside them.
 func (c *copier) copyOthers(store func([]hosts.StorePiece) error) error {
-	for _, dir := range []string{"", rundir.JournalDir, rundir.HostsDir} {
-		names, err := c.run.Disk.Names(c.run.Path(dir))
-		if err != nil {
+	specs, err := c.run.SpecsFiles()
+	records, marks, err2 := journal.Files(c.run)
+	if err := errors.Join(err, err2); err != nil {
+		return err
+	}
+	for _, name := range slices.Concat(specs, records) {
+		if err := c.copyEarlier(name, store); err != nil {
 			return err
 		}
-		slices.Sort(names)
-		for _, name := range names {
-			path := filepath.Join(dir, name)
-			isSpecs := name == rundir.SpecsFile || strings.HasPrefix(name, "jobs-") && strings.HasSuffix(name, ".jsonl")
-			switch {
-			case dir == "" && isSpecs, dir == rundir.JournalDir && strings.HasSuffix(name, ".jsonl"):
-				err = c.copyEarlier(path, store)
-			case dir == "" && slices.Contains(wholeFiles, name),
-				dir != "" && (strings.HasSuffix(name, ".marks") || strings.HasSuffix(name, rundir.HostDirSuffix)):
-				err = c.copyChanged(path, store)
-			}
-			if err != nil {
+	}
+	for _, name := range slices.Concat(wholeFiles, marks) {
+		if b, err := c.run.ReadListed(name); err != nil {
+			return err
+		} else if b != nil {
+			if err := c.replace(name, b, store); err != nil {
 				return err
 			}
+		}
+	}
+	for host, dir := range c.run.HostDirs() {
+		name := filepath.Join(rundir.HostsDir, host+rundir.HostDirSuffix)
+		if err := c.replace(name, []byte(dir+"\n"), store); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -139,15 +142,6 @@ func (c *copier) copyAppended(name string, length int64, store func([]hosts.Stor
 			return nil
 		}
 	}
-}
-
-// copyChanged copies a small file if it has changed.
-func (c *copier) copyChanged(name string, store func([]hosts.StorePiece) error) error {
-	b, err := rundir.ReadFile(c.run.Disk, c.run.Path(name))
-	if err != nil {
-		return err
-	}
-	return c.replace(name, b, store)
 }
 
 func (c *copier) replace(name string, b []byte, store func([]hosts.StorePiece) error) error {

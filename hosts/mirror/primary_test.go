@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"dcs-tui/hosts"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
@@ -62,6 +63,43 @@ func TestFencedDispatcherRecordsNothing(t *testing.T) {
 	}
 	if err := p.Confirm(); !errors.Is(err, journal.ErrFenced) {
 		t.Errorf("Confirm: %v", err)
+	}
+}
+
+// TestMirrorHasOnlyFilesOfTheDispatcher checks that what a job has put into the run directory is not copied, and
+// cannot keep the run from having a mirror.
+func TestMirrorHasOnlyFilesOfTheDispatcher(t *testing.T) {
+	run := newWorld(t, 1).openRun()
+	j := takeRun(t, run)
+	must(t, run.WriteHostDir("B", "/work"))
+	for _, name := range []string{"jobs-x.jsonl", "jobs-1.jsonl", "journal/x.jsonl", "journal/x.marks",
+		"journal/000009.marks", "hosts/x.dir"} {
+		must(t, run.Disk.Mkdir(run.Path(name), 0o700))
+	}
+	copied := map[string]bool{}
+	must(t, newCopier(run, j).copy(true, func(pieces []hosts.StorePiece) error {
+		for _, p := range pieces {
+			copied[p.Name] = true
+		}
+		return nil
+	}))
+	want := []string{"hosts/B.dir", "jobs.jsonl", "journal/000001.jsonl", "nonce", "owner", "run.toml"}
+	for _, name := range want {
+		if !copied[name] {
+			t.Errorf("%s is not copied", name)
+		}
+		delete(copied, name)
+	}
+	delete(copied, "format")
+	if len(copied) > 0 {
+		t.Errorf("copied: %v", copied)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

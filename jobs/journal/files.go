@@ -50,6 +50,17 @@ func listFiles(r *rundir.Run) ([]epochFile, error) {
 	return files, nil
 }
 
+// Files returns the paths within the run directory of the files of the journal, the oldest first, and of
+// those with their marks.
+func Files(r *rundir.Run) (records, marks []string, err error) {
+	files, err := listFiles(r)
+	for _, e := range files {
+		records = append(records, e.label())
+		marks = append(marks, filepath.Join(rundir.JournalDir, e.marksName()))
+	}
+	return records, marks, err
+}
+
 func newestEpoch(files []epochFile) int {
 	if len(files) == 0 {
 		return 0

@@ -26,8 +26,8 @@ func specsFile(epoch int) string {
 	return fmt.Sprintf("jobs-%06d.jsonl", epoch)
 }
 
-// specsFiles lists the files with specifications in the order of their epochs.
-func (r *Run) specsFiles() ([]string, error) {
+// SpecsFiles lists the files with specifications in the order of their epochs.
+func (r *Run) SpecsFiles() ([]string, error) {
 	names, err := r.Disk.Names(r.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the run directory: %w", err)
@@ -102,7 +102,7 @@ func (r *Run) SpecTail() *SpecTail { return &SpecTail{run: r} }
 // less than that if the file of a later epoch does not count all of them, or if everything is
 // read again because of damage. damage is that of ReadSpecs.
 func (t *SpecTail) ReadMore(have int, set func(n int, specs []*jobs.Spec)) (damage []string, err error) {
-	files, err := t.run.specsFiles()
+	files, err := t.run.SpecsFiles()
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +200,7 @@ func (t *SpecTail) readFile(have int, set func(int, []*jobs.Spec)) (_ int, err e
 // SyncSpecs makes the files with specifications durable: their writer may have been killed
 // before it did so.
 func (r *Run) SyncSpecs() error {
-	files, err := r.specsFiles()
+	files, err := r.SpecsFiles()
 	for _, name := range files {
 		if err == nil {
 			err = SyncFile(r.Disk, r.Path(name))
