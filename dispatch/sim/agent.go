@@ -2,6 +2,7 @@ package sim
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"dcs-tui/dispatch/sched"
@@ -63,8 +64,8 @@ func (a *agent) carryOut(o sched.Command) {
 		}
 		a.l.w.recordLaunches(o.Jobs, k.h)
 		k.toHost(func(p *helper) { p.launch(m, o.Jobs) })
-		if a.l.w.oneInWhileFaults(30) { // TCP does not do that, but helper and claim must tolerate it
-			k.toHost(func(p *helper) { p.launchAgain(m, o.Jobs) })
+		if a.l.w.oneInWhileFaults(30) {
+			k.kept = append(k.kept, keptLaunch{k.h.boot, m, slices.Clone(o.Jobs)})
 		}
 	case sched.SetLimit:
 		k.toHost(func(p *helper) { p.setLimit(o.Slots) })
@@ -240,6 +241,15 @@ type link struct {
 	forHost     []func() // messages in transit, in their order; a cut that heals changes only their times
 	forUs       []func()
 	early       []sched.Event // reports that arrived before the hello was handled
+	kept        []keptLaunch
+}
+
+// keptLaunch is a launch that arrives once more after the end of its connection. TCP does not do that,
+// but a relay that connects again by itself may, if nothing has shown it that the launch has arrived.
+type keptLaunch struct {
+	boot   int
+	m      *hosts.Launch
+	placed []sched.LaunchItem // those whose outcomes were not reported over the connection
 }
 
 func (k *link) latency() time.Duration {
@@ -295,11 +305,34 @@ func (k *link) report(ev sched.Event) {
 	w := k.h.w
 	for n := 0; n == 0 || n < 3 && w.oneInWhileFaults(12); n++ {
 		k.toUs(k.latency(), func() {
+			k.confirm(ev)
 			if !k.open {
 				k.early = append(k.early, ev)
 				return
 			}
 			k.a.l.passReport(k.h, ev)
+		})
+	}
+}
+
+// confirm drops what is kept of attempts whose outcomes have arrived.
+func (k *link) confirm(ev sched.Event) {
+	var found []hosts.ProbedJob
+	var ended []hosts.ExitedJob
+	switch ev := ev.(type) {
+	case sched.AttemptsEnded:
+		ended = ev.Msg.Jobs
+	case sched.AttemptsProbed:
+		found = ev.Msg.Jobs
+	case sched.HostListed:
+		found = ev.Msg.Jobs
+	}
+	for i := range k.kept {
+		k.kept[i].placed = slices.DeleteFunc(k.kept[i].placed, func(j sched.LaunchItem) bool {
+			return slices.ContainsFunc(ended, func(x hosts.ExitedJob) bool { return x.Attempt == j.Attempt }) ||
+				slices.ContainsFunc(found, func(p hosts.ProbedJob) bool {
+					return p.Attempt == j.Attempt && p.Answer == hosts.HasExited
+				})
 		})
 	}
 }
@@ -320,6 +353,9 @@ func (k *link) close(eof bool) {
 	}
 	w := k.h.w
 	k.open, k.closed = false, true
+	for _, kept := range k.kept {
+		w.after(w.between(0, kept.m.ExpireUptime-k.h.uptime()), func() { k.h.launchAgain(kept) })
+	}
 	k.arrivesLate = !w.faultsAreOver() && w.choices.Draw(3) == 1
 	if eof {
 		k.toHostAt = max(k.toHostAt, w.now+k.latency())

@@ -60,7 +60,6 @@ type dispatcher struct {
 	pendingResults  []shownResult // results whose records are not in the journal yet
 	writingResults  []shownResult // results whose records are being made durable
 	offers          attempts.Offers
-	offerAt         time.Duration // when it adds attempts to offers again
 	numOffered      int           // number of attempts that it last added
 	isHousekeeping  bool          // it is checking whether it still owns the run
 	ownedAt         time.Duration // when it last found that it owns the run
@@ -452,16 +451,13 @@ func (l *dispatcher) housekeep() {
 // package run does.
 func (l *dispatcher) packFiles() {
 	w := l.w
-	if w.now >= l.offerAt {
-		l.offerAt = w.now + l.core.LongestLease()/2
-		f := attempts.Offer{Records: l.loop.NumRecords(), At: w.now}
-		for job := range l.core.Table().Rows() {
-			f.Attempts = job.AppendRecorded(f.Attempts)
-		}
-		if len(f.Attempts) > l.numOffered {
-			l.offers.Add(f)
-			l.numOffered = len(f.Attempts)
-		}
+	f := attempts.Offer{Records: l.loop.NumRecords(), At: w.now}
+	for job := range l.core.Table().Rows() {
+		f.Attempts = job.AppendRecorded(f.Attempts)
+	}
+	if len(f.Attempts) > l.numOffered {
+		l.offers.Add(f)
+		l.numOffered = len(f.Attempts)
 	}
 	for {
 		f, ok := l.offers.Next(w.now, l.core.LongestLease(), l.loop.NumDurable())

@@ -250,16 +250,24 @@ func (p *helper) launch(m *hosts.Launch, placed []sched.LaunchItem) {
 	h.fill()
 }
 
-// launchAgain handles the second copy of a launch of which nothing was refused.
-func (p *helper) launchAgain(m *hosts.Launch, placed []sched.LaunchItem) {
-	for _, j := range placed {
-		if _, ok := p.heldState(j.Attempt); !ok && p.h.w.truth.factOf(j.Attempt) == nil {
-			return
+// launchAgain delivers the second copy of a launch to the helper that serves the host by now. Of attempts
+// that were withdrawn or refused no copy comes, because nothing guards against it, and a copy that would be
+// refused is lost, because that refusal would say that an attempt has never started.
+func (h *host) launchAgain(kept keptLaunch) {
+	p := h.helper
+	if p == nil {
+		return
+	}
+	p.deliver(func(p *helper) {
+		placed := slices.DeleteFunc(kept.placed, func(j sched.LaunchItem) bool {
+			_, held := p.heldState(j.Attempt)
+			return !held && h.w.truth.factOf(j.Attempt) == nil
+		})
+		if len(placed) > 0 && h.boot == kept.boot && h.w.now >= h.fullUntil && h.uptime() <= kept.m.ExpireUptime &&
+			p.newerEpoch(kept.m.Epoch) == 0 && !p.isSuperseded() {
+			p.launch(kept.m, placed)
 		}
-	}
-	if p.h.w.now >= p.h.fullUntil {
-		p.launch(m, placed)
-	}
+	})
 }
 
 // heldState returns the state of an attempt that the helper holds already.

@@ -59,6 +59,8 @@ var mutations = []mutation{
 		{"	if !ok || json.Unmarshal(text, &s) != nil || s.V != jobs.FormatSentinel.Version || s.Run != run " +
 			"|| s.Attempt != id {",
 			"	if _ = ok; json.Unmarshal(text, &s) != nil && len(text) == 0 {"}}, seeds: 3000},
+	{name: "claims are packed after 5 s, whatever the lease is", file: "jobs/attempts/packing.go", edits: []edit{
+		{"now-o.waiting[0].At < lease", "now-o.waiting[0].At < min(lease, 5*time.Second)"}}},
 	{name: "the request to end a job is forgotten", file: "jobs/fold.go", edits: []edit{
 		{"		insert(&t.Cancels, r.Job, Cancel{r.Reason, r.Request, ReasonKind(r.How)})\n", ""}}},
 	{name: "a result number is left out", file: "jobs/fold.go", edits: []edit{
