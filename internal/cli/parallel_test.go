@@ -203,8 +203,8 @@ func TestHaltIsThatOfParallel(t *testing.T) {
 // haltOf returns how many jobs with these exit codes start under a rule, one after the other, and
 // whether the run succeeds.
 func haltOf(rule halt.Rule, exits []string) string {
-	n, started := halt.Counter{Rule: rule}, 0
 	counts := [jobs.Skipped + 1]int{jobs.Queued: len(exits)}
+	n, started := halt.Counter{Rule: rule, Results: &counts}, 0
 	for _, exit := range exits {
 		state := jobs.Succeeded
 		if exit != "0" {
@@ -213,7 +213,6 @@ func haltOf(rule halt.Rule, exits []string) string {
 		started++
 		counts[jobs.Queued]--
 		counts[state]++
-		n.Count(state)
 		if n.Reached(len(exits)) != "" {
 			break
 		}
