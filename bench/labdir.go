@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"dcs-tui/internal/platform"
 	"dcs-tui/internal/polltest"
 	"dcs-tui/internal/progtest"
 )
@@ -67,7 +68,10 @@ func labMarks(dir string) []string {
 // killMarked kills the other processes whose environment has one of the marks, also those that they
 // start meanwhile.
 func killMarked(marks ...string) {
-	hasMark := func(p progtest.Process) bool { return isMarked(p, marks) && !isZombie(p.PID) }
+	hasMark := func(p progtest.Process) bool {
+		found, err := platform.FindProcess(p.PID)
+		return err == nil && !found.Ended && isMarked(p, marks)
+	}
 	polltest.Within(10*time.Second, func() bool { return len(progtest.KillLeftBehind(0, hasMark)) == 0 })
 }
 
@@ -75,12 +79,6 @@ func killMarked(marks ...string) {
 func isMarked(p progtest.Process, marks []string) bool {
 	env, _ := os.ReadFile(p.Dir + "/environ")
 	return slices.ContainsFunc(marks, func(mark string) bool { return strings.Contains("\x00"+string(env), mark) })
-}
-
-// isZombie reports whether a process has ended and waits for its parent.
-func isZombie(pid int) bool {
-	f, err := statOf(pid)
-	return err != nil || len(f) > 0 && f[0] == "Z"
 }
 
 // removeLab removes the directory. A process that still ends may create a file meanwhile.

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"dcs-tui/jobs"
 )
 
 const samplesHeader = "experiment\tcase\tprogram\tmeasure\tvalue\tscale\tcommit\tdate\tload\tkernel\tgo\n"
@@ -139,35 +141,19 @@ func rate(n float64) func(float64) float64 { return func(s float64) float64 { re
 
 // conditions describes when and where the samples of an experiment were measured.
 func (s *samples) conditions(experiment string) string {
-	var commits, dates, systems []string
-	low, high := 0.0, 0.0
-	fewest, most := 0, 0
-	seen := map[[2]string]bool{}
-	note := func(list *[]string, word string) {
-		if !slices.Contains(*list, word) {
-			*list = append(*list, word)
-		}
-	}
+	var commits, dates, systems jobs.Numbering[string]
+	numRuns, loads := map[[2]string]int{}, []float64{}
 	for _, m := range s.list {
 		if m.experiment != experiment {
 			continue
 		}
-		if len(dates) == 0 {
-			low = m.load
-		}
-		note(&commits, m.commit)
-		note(&dates, m.date)
-		note(&systems, m.system)
-		low, high = min(low, m.load), max(high, m.load)
-		if key := [2]string{m.of, m.program}; !seen[key] {
-			seen[key] = true
-			n := s.count(experiment, m.of, m.program)
-			most = max(most, n)
-			if fewest == 0 || n < fewest {
-				fewest = n
-			}
-		}
+		commits.Number(m.commit)
+		dates.Number(m.date)
+		systems.Number(m.system)
+		loads = append(loads, m.load)
+		numRuns[[2]string{m.of, m.program}] = s.count(experiment, m.of, m.program)
 	}
+	fewest, most := slices.Min(slices.Collect(maps.Values(numRuns))), slices.Max(slices.Collect(maps.Values(numRuns)))
 	runs := fmt.Sprintf("%d runs each", most)
 	switch {
 	case fewest != most:
@@ -176,6 +162,6 @@ func (s *samples) conditions(experiment string) string {
 		runs = "one run each"
 	}
 	return fmt.Sprintf("Scale %v, %s, on %s at %s; load %.1f to %.1f; %s, %d cores.", s.scale, runs,
-		strings.Join(dates, ", "), strings.Join(commits, ", "), low, high, strings.Join(systems, "; "),
-		runtime.NumCPU())
+		strings.Join(dates.Values, ", "), strings.Join(commits.Values, ", "), slices.Min(loads), slices.Max(loads),
+		strings.Join(systems.Values, "; "), runtime.NumCPU())
 }

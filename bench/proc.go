@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"dcs-tui/internal/platform"
 	"dcs-tui/internal/progtest"
 )
 
@@ -20,18 +21,13 @@ type proc struct {
 	rss, peak int64         // in bytes
 }
 
-// statOf returns the fields of /proc/PID/stat that follow the name of the program: state, parent, and others.
-func statOf(pid int) ([]string, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])), err
-}
-
 func readProc(pid int) (proc, error) {
 	var p proc
-	f, err := statOf(pid)
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return p, err
 	}
+	f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	ticks := func(i int) time.Duration {
 		n, _ := strconv.ParseInt(f[i], 10, 64)
 		return time.Duration(n) * 10 * time.Millisecond // USER_HZ is 100 on Linux
@@ -79,7 +75,7 @@ func children(pid int) (pids []int) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range dirs {
 		child, _ := strconv.Atoi(filepath.Base(dir))
-		if f, _ := statOf(child); len(f) > 1 && f[1] == strconv.Itoa(pid) {
+		if p, err := platform.FindProcess(child); err == nil && p.Parent == pid {
 			pids = append(pids, child)
 		}
 	}

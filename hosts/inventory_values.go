@@ -136,13 +136,16 @@ func boolType(at func(*draft) *bool, when bool) keyType {
 
 // sizeType returns the type of a number of bytes as in a jobs file, or 0.
 func sizeType(at func(*draft) *int64) keyType {
-	return fieldType(at, func(v any) (int64, error) {
-		s, err := quantity(v, `a size such as "2G"`)
-		if err != nil || s == "0" {
-			return 0, err
-		}
-		return jobs.ParseSize(s)
-	})
+	return fieldType(at, func(v any) (int64, error) { return sizeOrZero(v, "2G") })
+}
+
+// sizeOrZero returns a number of bytes as in a jobs file, or 0. example is one for the error.
+func sizeOrZero(v any, example string) (int64, error) {
+	s, err := quantity(v, `a size such as "`+example+`"`)
+	if err != nil || s == "0" {
+		return 0, err
+	}
+	return jobs.ParseSize(s)
 }
 
 // durationType returns the type of a duration as in a jobs file, from low to high; high 0: without
@@ -289,7 +292,8 @@ func splitWords(s string) (words []string, err error) {
 		case token == `\`:
 			return nil, fmt.Errorf("the command %q ends in a backslash", s)
 		case strings.IndexByte("|&;<>$`()", c) >= 0:
-			return nil, fmt.Errorf("the command %q contains %q, but no shell reads it; use sh -c '…' or quote it", s, c)
+			return nil, fmt.Errorf("the command %q contains %q, but no shell reads it; use sh -c '…' or quote it",
+				s, c)
 		case c == '\'':
 			token = token[1 : len(token)-1]
 		case c == '"':

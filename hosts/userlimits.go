@@ -71,14 +71,7 @@ func (l *UserLimits) setKey(key string, v any) error {
 		}
 		return err
 	case "memory":
-		s, err := quantity(v, `a size such as "64G"`)
-		if err != nil {
-			return err
-		}
-		var n int64
-		if s != "0" {
-			n, err = jobs.ParseSize(s)
-		}
+		n, err := sizeOrZero(v, "64G")
 		if err == nil {
 			l.Memory = n
 		}

@@ -25,7 +25,7 @@ func Fold(t *Table, r *Record) error {
 		return nil
 	case KindEvent:
 		if r.Count > 0 && r.Job > 0 && int(r.Job) <= t.NumJobs() {
-			insert(&t.Late, r.Job, int32(r.Count))
+			Insert(&t.Late, r.Job, int32(r.Count))
 		}
 		return nil
 	case KindHost:
@@ -67,7 +67,7 @@ func Fold(t *Table, r *Record) error {
 	case KindAccepted:
 		return t.accept(r)
 	case KindRequest:
-		insert(&t.Requests, r.Request, true)
+		Insert(&t.Requests, r.Request, true)
 		delete(t.Adjusted, r.Request)
 		if len(t.Adjusted) == 0 {
 			t.Adjusted = nil
@@ -121,10 +121,10 @@ func Fold(t *Table, r *Record) error {
 			return fmt.Errorf("job %d is %s: there is nothing to end", r.Job, j.State)
 		}
 		if r.How == ThenRequeue {
-			insert(&t.Requeues, r.Job, true)
+			Insert(&t.Requeues, r.Job, true)
 			return nil
 		}
-		insert(&t.Cancels, r.Job, Cancel{r.Reason, r.Request, ReasonKind(r.How)})
+		Insert(&t.Cancels, r.Job, Cancel{r.Reason, r.Request, ReasonKind(r.How)})
 		t.dropRequeue(r.Job)
 		return nil
 	case KindPriority:
@@ -132,15 +132,15 @@ func Fold(t *Table, r *Record) error {
 		if r.Request != "" && !t.Requests[r.Request] {
 			which := t.Adjusted[r.Request]
 			which.Add(r.Job)
-			insert(&t.Adjusted, r.Request, which)
+			Insert(&t.Adjusted, r.Request, which)
 		}
 		return nil
 	}
 	return fmt.Errorf("unknown record kind %q", r.Kind)
 }
 
-// insert sets an entry of a map, which may be nil.
-func insert[K comparable, V any](m *map[K]V, key K, value V) {
+// Insert sets an entry of a map, which may be nil.
+func Insert[K comparable, V any](m *map[K]V, key K, value V) {
 	if *m == nil {
 		*m = map[K]V{}
 	}

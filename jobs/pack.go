@@ -43,7 +43,7 @@ func (n *Numbering[V]) Number(value V) int {
 	if !ok {
 		number = len(n.Values)
 		n.Values = append(n.Values, value)
-		insert(&n.numbers, value, number)
+		Insert(&n.numbers, value, number)
 	}
 	return number
 }

@@ -58,7 +58,7 @@ func (s *Scanner) remember(spec *Spec, id ID) {
 		s.names = append(s.names, jobName{spec.Name, id})
 	}
 	if key := spec.Key(); key != "" {
-		insert(&s.keys, key, id)
+		Insert(&s.keys, key, id)
 	}
 }
 

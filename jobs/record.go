@@ -334,7 +334,7 @@ func (t *Table) foldInstance(r *Record) error {
 	default:
 		return fmt.Errorf("unknown state of an instance %q", r.How)
 	}
-	insert(&t.Instances, r.Host, i)
+	Insert(&t.Instances, r.Host, i)
 	return nil
 }
 

@@ -131,7 +131,7 @@ func (reader *RecordReader) intern(text []byte) string {
 	if !known {
 		s = string(text)
 		if s != "" && len(reader.texts) < maxTexts {
-			insert(&reader.texts, s, s)
+			Insert(&reader.texts, s, s)
 		}
 	}
 	return s

@@ -199,7 +199,7 @@ func changedCopy(done *map[*Options]*Options, o *Options, change func(*Options))
 	if (*done)[o] == nil {
 		own := *o
 		change(&own)
-		insert(done, o, &own)
+		Insert(done, o, &own)
 	}
 	return (*done)[o]
 }

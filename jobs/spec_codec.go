@@ -266,7 +266,7 @@ func (in *Interner) findOrMake(text []byte, make func() (*Options, error)) (*Opt
 	}
 	o, err := make()
 	if err == nil {
-		insert(&in.known, string(text), o)
+		Insert(&in.known, string(text), o)
 	}
 	return o, err
 }

@@ -279,9 +279,9 @@ func (t *Table) machine(r *Record) error {
 		return fmt.Errorf("invalid machine %q of host %q", r.Reason, r.Host)
 	}
 	if t.Machines[m] == 0 {
-		insert(&t.Machines, m, int32(len(t.Machines)+1))
+		Insert(&t.Machines, m, int32(len(t.Machines)+1))
 	}
-	insert(&t.At, m.Host, t.Machines[m])
+	Insert(&t.At, m.Host, t.Machines[m])
 	return nil
 }
 
@@ -294,7 +294,7 @@ func (t *Table) askHost(r *Record) error {
 		delete(t.Inventory, r.Host)
 		return nil
 	}
-	insert(&t.Inventory, r.Host, HostRequest{Removed: r.Count == HostRemoved, Options: r.Reason})
+	Insert(&t.Inventory, r.Host, HostRequest{Removed: r.Count == HostRemoved, Options: r.Reason})
 	return nil
 }
 
@@ -320,14 +320,14 @@ func (t *Table) setHost(r *Record) error {
 		return fmt.Errorf("unknown use %d, or too many slots (%d), of host %q", r.Count, r.Slot, r.Host)
 	}
 	if r.Request != "" && !t.Requests[r.Request] {
-		insert(&t.Adjusted, r.Request, Ranges{})
+		Insert(&t.Adjusted, r.Request, Ranges{})
 	}
 	w := HostSetting{HostUse(r.Count), int32(r.Slot)}
 	if w == (HostSetting{}) {
 		delete(t.Hosts, r.Host)
 		return nil
 	}
-	insert(&t.Hosts, r.Host, w)
+	Insert(&t.Hosts, r.Host, w)
 	return nil
 }
 

@@ -126,7 +126,7 @@ func (p *jobsPane) columns(m *model, w int) []jobColumn {
 func (l *jobList) fitSortedColumns(m *model, all []jobColumn, w int) []jobColumn {
 	for i := range all {
 		if all[i].sort == l.sort {
-			all[i].addArrow(m.sortArrow(l.sort, l.reverse))
+			all[i].addArrow(m.orderArrow(l.isHighestFirst()))
 		}
 	}
 	return fitColumns(all, w, false)

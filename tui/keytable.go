@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"dcs-tui/internal/text"
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/query"
 )
 
@@ -169,9 +170,6 @@ func (o *Options) setKeys(name string, value any) error {
 			return fmt.Errorf("the key %q is given twice", k)
 		}
 	}
-	if o.Keys == nil {
-		o.Keys = map[string][]string{}
-	}
-	o.Keys[name] = keys
+	jobs.Insert(&o.Keys, name, keys)
 	return nil
 }

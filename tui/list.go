@@ -249,6 +249,9 @@ func (l *jobList) coversScreen(p *runview.Page) bool {
 // nextSort orders the list by the next column.
 func (l *jobList) nextSort() { l.sort, l.reverse = (l.sort+1)%runview.Sorts, false }
 
+// isHighestFirst reports whether the list begins with the highest value.
+func (l *jobList) isHighestFirst() bool { return highestFirst(l.sort) != l.reverse }
+
 // highestFirst reports whether an order that is not reversed begins with the highest value, as
 // orders by amounts and the first order do.
 func highestFirst(s runview.Sort) bool {
@@ -259,9 +262,9 @@ func highestFirst(s runview.Sort) bool {
 	return false
 }
 
-// sortArrow returns an arrow that points down if the highest value comes first.
-func (m *model) sortArrow(s runview.Sort, reverse bool) string {
-	if highestFirst(s) != reverse {
+// orderArrow returns an arrow that points down if the highest value comes first.
+func (m *model) orderArrow(highestFirst bool) string {
+	if highestFirst {
 		return m.glyphs.down
 	}
 	return m.glyphs.up
@@ -281,7 +284,7 @@ func (m *model) describeList(filter, order string, page *runview.Page) string {
 }
 
 func (l *jobList) filterAndOrder(m *model) string {
-	return m.describeList(l.filter, "sort:"+l.sort.String()+" "+m.sortArrow(l.sort, l.reverse), l.page)
+	return m.describeList(l.filter, "sort:"+l.sort.String()+" "+m.orderArrow(l.isHighestFirst()), l.page)
 }
 
 func jobListKeys() []binding {

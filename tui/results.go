@@ -234,15 +234,6 @@ func (p *resultsPane) columnsOfRole(role results.Role) (names []string) {
 	return names
 }
 
-// ascendingArrow returns the arrow of an order that begins with the smallest value unless it is
-// reversed.
-func (m *model) ascendingArrow(reverse bool) string {
-	if reverse {
-		return m.glyphs.down
-	}
-	return m.glyphs.up
-}
-
 // sortColumns returns the columns that `s` cycles through.
 func (p *resultsPane) sortColumns() []string {
 	names := []string{""}
@@ -263,7 +254,7 @@ func nextWord(words []string, now string) string {
 
 func (p *resultsPane) filterAndOrder(m *model) string {
 	sorted := func(by string, reverse bool) string {
-		return textIf(by != "", "sort:"+m.cutCell(by, 20)+" "+m.ascendingArrow(reverse))
+		return textIf(by != "", "sort:"+m.cutCell(by, 20)+" "+m.orderArrow(reverse))
 	}
 	switch g := &p.groups; {
 	case !p.hasTable:

@@ -182,7 +182,7 @@ func (p *resultsPane) bestCell(m *model, r *runview.Row, w int) (string, *textSt
 func (p *resultsPane) markOrder(m *model, all []jobColumn) {
 	for i := range all {
 		if c := &all[i]; c.name == cmp.Or(p.sortColumn, "job") {
-			c.addArrow(m.ascendingArrow(p.reverse))
+			c.addArrow(m.orderArrow(p.reverse))
 		}
 	}
 }

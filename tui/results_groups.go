@@ -170,7 +170,7 @@ func (p *resultsPane) groupColumns(m *model, w int) []column[int] {
 			col.rank = max(col.rank, 1)
 		}
 		if g.sort == c.Name {
-			col.addArrow(m.ascendingArrow(g.reverse))
+			col.addArrow(m.orderArrow(g.reverse))
 		}
 		all = append(all, col)
 	}

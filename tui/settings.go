@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/query"
 	"dcs-tui/observe/runview"
 )
@@ -99,10 +100,7 @@ func (o *Options) setColumns(view string, value any) error {
 			return query.Unknown("column", h, known)
 		}
 	}
-	if o.Columns == nil {
-		o.Columns = map[string][]string{}
-	}
-	o.Columns[view] = headings
+	jobs.Insert(&o.Columns, view, headings)
 	return nil
 }
 

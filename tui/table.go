@@ -7,6 +7,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"dcs-tui/internal/text"
+	"dcs-tui/jobs"
 	"dcs-tui/observe/runview"
 )
 
@@ -371,10 +372,7 @@ func (p *columnsModal) key(m *model, msg tea.KeyPressMsg) tea.Cmd {
 	switch msg.String() {
 	case "space", "enter":
 		if head := textAt(c.headings, p.cursorRow); head != "" {
-			if c.chosen == nil {
-				c.chosen = map[string]bool{}
-			}
-			c.chosen[head] = !c.isShown(head)
+			jobs.Insert(&c.chosen, head, !c.isShown(head))
 		}
 	case "backspace":
 		c.chosen = nil

@@ -335,10 +335,7 @@ func (f *Fetcher) makeShard(id jobs.AttemptID) error {
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return asDiskError(err)
 	}
-	if f.shards == nil {
-		f.shards = map[string]bool{}
-	}
-	f.shards[dir] = true
+	jobs.Insert(&f.shards, dir, true)
 	return nil
 }
 

@@ -2,7 +2,6 @@ package hosttest
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +17,7 @@ import (
 	"testing"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/platform"
 	"dcs-tui/internal/polltest"
 )
 
@@ -342,20 +342,9 @@ func below(pid int) []proc {
 
 // readProc returns the name and parent of a process. It returns false for a zombie.
 func readProc(pid int) (proc, bool) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return proc{}, false
-	}
-	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
-	if open < 0 || end < open {
-		return proc{}, false
-	}
-	f := strings.Fields(string(b[end+1:]))
-	if len(f) < 2 || f[0] == "Z" || f[0] == "X" {
-		return proc{}, false
-	}
-	parent, err := strconv.Atoi(f[1])
-	return proc{pid: pid, parent: parent, name: string(b[open+1 : end])}, err == nil
+	p, err := platform.FindProcess(pid)
+	name, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
+	return proc{pid: pid, parent: p.Parent, name: strings.TrimSpace(string(name))}, err == nil && !p.Ended
 }
 
 // killTree kills a server with all its descendants and waits until they are gone. It stops them

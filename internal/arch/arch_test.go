@@ -113,7 +113,7 @@ var allowedImports = map[string][]string{
 	},
 	"hosts/helper/hostprog": {"hosts/helper/remote"},
 	"hosts/helper/carried":  {},
-	"hosts/hosttest":        {"hosts", "hosts/helper", "internal/polltest", "jobs"},
+	"hosts/hosttest":        {"hosts", "hosts/helper", "internal/platform", "internal/polltest", "jobs"},
 	"internal/polltest":     {},
 	"internal/heap":         {},
 	"internal/platform":     {},

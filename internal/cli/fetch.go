@@ -365,10 +365,7 @@ func (f *remoteOutputs) reader(host string) (*files.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.readers == nil {
-		f.readers = map[string]*files.Reader{}
-	}
-	f.readers[host] = r
+	jobs.Insert(&f.readers, host, r)
 	return r, nil
 }
 

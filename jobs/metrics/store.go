@@ -130,11 +130,8 @@ func (s *store) load() {
 func (s *store) path() string { return filepath.Join(s.dir, s.name) }
 
 func (s *store) put(id jobs.AttemptID, metrics map[string]string) {
-	if s.of == nil {
-		s.of = map[storeKey]string{}
-	}
 	for how, v := range metrics {
-		s.of[storeKey{id, s.hows.Number(how)}] = v
+		jobs.Insert(&s.of, storeKey{id, s.hows.Number(how)}, v)
 	}
 }
 
@@ -152,10 +149,7 @@ func (s *store) add(id jobs.AttemptID, columns []*Metric, values []string, whole
 		if utf8.ValidString(v) {
 			continue
 		}
-		if l.Bytes == nil {
-			l.Bytes = map[string][]byte{}
-		}
-		l.Bytes[how] = []byte(v)
+		jobs.Insert(&l.Bytes, how, []byte(v))
 		delete(l.Metrics, how)
 	}
 	body, err := stdjson.Marshal(l)

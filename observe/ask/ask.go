@@ -160,10 +160,7 @@ func (r *TrackedRequest) Jobs() jobs.Ranges {
 
 // Await makes Wait and IsAwaiting wait for the end of an unfinished job.
 func (r *TrackedRequest) Await(id jobs.ID) {
-	if r.awaited == nil {
-		r.awaited = map[jobs.ID]bool{}
-	}
-	r.awaited[id] = true
+	jobs.Insert(&r.awaited, id, true)
 }
 
 // IsAwaiting reports whether a job that was passed to Await has not ended.
@@ -321,16 +318,10 @@ func (t *Trace) OnRecord(r *jobs.Record) {
 			t.Refused = "the request is refused: " + r.Reason
 		}
 	case r.Kind == jobs.KindCanceling && r.How != jobs.ThenRequeue:
-		if t.Ending == nil {
-			t.Ending = map[jobs.ID]bool{}
-		}
-		t.Ending[r.Job] = true
+		jobs.Insert(&t.Ending, r.Job, true)
 		t.Affected = append(t.Affected, r.Job)
 	case r.Kind == jobs.KindPriority:
-		if t.Priorities == nil {
-			t.Priorities = map[int]bool{}
-		}
-		t.Priorities[r.Priority] = true
+		jobs.Insert(&t.Priorities, r.Priority, true)
 	case r.Kind == jobs.KindHost:
 		t.Slots = new(r.Slot) // the record is reused
 	case ended && r.Kind == jobs.KindJob:
