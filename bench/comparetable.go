@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -73,10 +74,7 @@ func (c *comparison) text(measured string) string {
 	for _, row := range c.rows {
 		b.WriteString("| " + row + " |")
 		for _, column := range columns {
-			text := c.cells[cellName{row, column}]
-			if text == "" {
-				text = "–"
-			}
+			text := cmp.Or(c.cells[cellName{row, column}], "–")
 			b.WriteString(" " + strings.ReplaceAll(text, "|", `\|`) + " |")
 		}
 		b.WriteString("\n")

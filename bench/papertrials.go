@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"dcs-tui/internal/text"
 )
 
 // slotCases are the throughputs against slots: 64 jobs of 2 s on 1 to 8 slots of this machine, and 128
@@ -255,10 +257,7 @@ func showWorkers(r *report, s *samples) error {
 	for part := 0; part <= 8; part++ {
 		parts = append(parts, int(n)*part/8)
 	}
-	var names []string
-	for _, slots := range workerJobs.slots {
-		names = append(names, fmt.Sprint(slots, " slots"))
-	}
+	names := text.Each(workerJobs.slots, func(slots int) string { return fmt.Sprint(slots, " slots") })
 	curve := newChart("Time until so many jobs have ended", "jobs", "s", parts, names...)
 	var until [9][]float64
 	for _, slots := range workerJobs.slots {

@@ -168,12 +168,8 @@ func (inv *Inventory) Add(name, options string) (*Host, error) {
 		}
 		values[key] = optionValue(key, value)
 	}
-	def := inv.defaults
-	if def == nil {
-		def = &draft{host: defaultHost()}
-	}
 	r := newReader(n, nil)
-	r.readHost(def, 0, values)
+	r.readHost(cmp.Or(inv.defaults, &draft{host: defaultHost()}), 0, values)
 	switch err := n.err(); {
 	case err != nil:
 		return nil, err

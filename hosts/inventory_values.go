@@ -136,12 +136,12 @@ func boolType(at func(*draft) *bool, when bool) keyType {
 
 // sizeType returns the type of a number of bytes as in a jobs file, or 0.
 func sizeType(at func(*draft) *int64) keyType {
-	return fieldType(at, func(v any) (int64, error) { return sizeOrZero(v, "2G") })
+	return fieldType(at, func(v any) (int64, error) { return sizeOrZero(v, `a size such as "2G"`) })
 }
 
-// sizeOrZero returns a number of bytes as in a jobs file, or 0. example is one for the error.
-func sizeOrZero(v any, example string) (int64, error) {
-	s, err := quantity(v, `a size such as "`+example+`"`)
+// sizeOrZero returns a number of bytes as in a jobs file, or 0. want describes it for the error.
+func sizeOrZero(v any, want string) (int64, error) {
+	s, err := quantity(v, want)
 	if err != nil || s == "0" {
 		return 0, err
 	}

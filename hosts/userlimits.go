@@ -71,7 +71,7 @@ func (l *UserLimits) setKey(key string, v any) error {
 		}
 		return err
 	case "memory":
-		n, err := sizeOrZero(v, "64G")
+		n, err := sizeOrZero(v, `a size such as "64G"`)
 		if err == nil {
 			l.Memory = n
 		}

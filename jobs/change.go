@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -112,9 +113,7 @@ func (r *Changer) Apply(c *Change, s *Spec) (*Spec, error) {
 	if c.Name != nil {
 		changed.Name = *c.Name
 	}
-	if changed.Options == nil {
-		changed.Options = NoOptions
-	}
+	changed.Options = cmp.Or(changed.Options, NoOptions)
 	o := r.shared[changed.Options]
 	if (Change{Command: c.Command, Name: c.Name}) == *c {
 		o = changed.Options // no option changes

@@ -122,11 +122,7 @@ func (d Decimal) Compare(o Decimal) int {
 	if c := cmp.Compare(d.Sign(), o.Sign()); c != 0 || d.digits == "" {
 		return c
 	}
-	c := cmp.Compare(d.point, o.point)
-	if c == 0 {
-		c = strings.Compare(d.digits, o.digits)
-	}
-	return c * d.Sign()
+	return cmp.Or(cmp.Compare(d.point, o.point), strings.Compare(d.digits, o.digits)) * d.Sign()
 }
 
 // Exponent returns the power of ten of the last digit, or 0 for 0: that of 1200 is 2, that of 0.25

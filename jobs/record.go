@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -323,10 +324,7 @@ func (t *Table) foldInstance(r *Record) error {
 	case InstanceCreating:
 		i.Provider, i.Created = r.Reason, r.At
 	case InstanceUp:
-		i.Gone = 0
-		if i.Up == 0 {
-			i.Up = r.At
-		}
+		i.Gone, i.Up = 0, cmp.Or(i.Up, r.At)
 	case InstanceTerminating:
 		i.Gone = 0
 	case InstanceGone:

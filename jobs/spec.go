@@ -178,12 +178,7 @@ var NoOptions = &Options{}
 func (s *Spec) SlotCount() int { return max(1, s.Slots) }
 
 // Title returns the name, or the command when there is none.
-func (s *Spec) Title() string {
-	if s.Name != "" {
-		return s.Name
-	}
-	return s.Command
-}
+func (s *Spec) Title() string { return cmp.Or(s.Name, s.Command) }
 
 // ChangeOptions changes the options of jobs. Jobs that shared a value share the changed value.
 func ChangeOptions(specs []*Spec, change func(*Options)) {

@@ -372,10 +372,7 @@ func (m *model) withDetailIn(box *waitModal, id jobs.ID, then func(*model, *runv
 // showWhy shows why a job is not running, in the dispatcher's words.
 func (m *model) showWhy(id jobs.ID) tea.Cmd {
 	return m.withDetail(id, func(m *model, detail *runview.Detail) tea.Cmd {
-		text := detail.Why
-		if text == "" {
-			text = fmt.Sprintf("%s %s.", jobName(id), phaseInfoOf(detail.Row.Phase).verbPhrase)
-		}
+		text := cmp.Or(detail.Why, fmt.Sprintf("%s %s.", jobName(id), phaseInfoOf(detail.Row.Phase).verbPhrase))
 		if last := lastStderr(detail); last != "" {
 			text += " The last line of its stderr: " + last
 		}

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,7 +38,8 @@ var hostStates = []hostStateInfo{
 	{jobs.HostCreating, "◌", "c", styleWarn, 2, "an instance of a provider whose create command runs"},
 	{jobs.HostStarting, "◌", "c", styleWarn, 2, "an instance that has not answered yet"},
 	{jobs.HostUnknown, "○", "o", styleFaint, 3, "not connected: nobody dispatches the run, or it has just begun"},
-	{jobs.HostTerminating, "↓", "d", styleWarn, 1, "an instance that gets no more jobs; its outputs are fetched first"},
+	{jobs.HostTerminating, "↓", "d", styleWarn, 1,
+		"an instance that gets no more jobs; its outputs are fetched first"},
 }
 
 // hostStateInfoOf returns the description of the state of a host, which a later version may have
@@ -113,11 +115,8 @@ func (m *model) describeTrouble(h *live.Host) (long, short string) {
 		return "", ""
 	}
 	name := m.clean(h.Name)
-	reason, word := m.clean(h.Reason), m.clean(h.Word())
-	if reason == "" {
-		reason = word
-	}
-	long, short = name+" "+reason, name+" "+word
+	word := m.clean(h.Word())
+	long, short = name+" "+cmp.Or(m.clean(h.Reason), word), name+" "+word
 	if wait := m.describeRetry(h); wait != "" {
 		long, short = long+", "+wait, short+" "+strings.TrimPrefix(wait, "again in ")
 	}

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -260,9 +261,7 @@ func (m *model) buildQuery() runview.Query {
 	if m.isUndispatched() {
 		ask.Groups = true // for the summary
 	}
-	if ask.Events == nil {
-		ask.Events = &runview.EventsWindow{Rows: 20} // for the newest bad event, in the footer
-	}
+	ask.Events = cmp.Or(ask.Events, &runview.EventsWindow{Rows: 20}) // for the newest bad event, in the footer
 	return ask
 }
 

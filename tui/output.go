@@ -2,6 +2,7 @@ package tui
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -194,11 +195,7 @@ func otherStream(f jobs.File) jobs.File {
 
 // nextAttempt shows another attempt. After the newest one, it follows the newest attempt again.
 func (p *outputPane) nextAttempt(by int) {
-	n := p.chosenAttempt
-	if n == 0 {
-		n = p.row.Attempt
-	}
-	n = max(1, n+by)
+	n := max(1, cmp.Or(p.chosenAttempt, p.row.Attempt)+by)
 	if n >= p.row.Attempt {
 		n = 0
 	}

@@ -1,6 +1,7 @@
 package hosttest
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -224,10 +225,7 @@ func (s *SSHD) writeShell() (string, error) {
 	if s.opts.Shell == "" && s.opts.Noise == "" {
 		return "", nil
 	}
-	shell := s.opts.Shell
-	if shell == "" {
-		shell = "/bin/sh"
-	}
+	shell := cmp.Or(s.opts.Shell, "/bin/sh")
 	noise := filepath.Join(s.Dir, "noise")
 	show := "cat " + hosts.ShellQuote(noise) + "\n"
 	files := map[string]string{noise: s.opts.Noise}

@@ -298,9 +298,7 @@ const maxInclude = 16
 func SSHAliases(path string) ([]string, error) {
 	env := currentEnvironment()
 	dir := filepath.Join(env.home, ".ssh")
-	if path == "" {
-		path = filepath.Join(dir, "config")
-	}
+	path = cmp.Or(path, filepath.Join(dir, "config"))
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -187,10 +188,7 @@ func exitError(err error) error {
 		return err
 	}
 	if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		name := unix.SignalName(ws.Signal())
-		if name == "" {
-			name = fmt.Sprintf("signal %d", ws.Signal())
-		}
+		name := cmp.Or(unix.SignalName(ws.Signal()), fmt.Sprintf("signal %d", ws.Signal()))
 		return &hosts.ExitError{Code: -1, Signal: name}
 	}
 	return &hosts.ExitError{Code: exit.ExitCode()}

@@ -212,10 +212,7 @@ func (c *hostKeyCheck) changed(key ssh.PublicKey, want []xknownhosts.KnownKey) e
 }
 
 func (c *hostKeyCheck) unknown(key ssh.PublicKey) error {
-	looked := strings.Join(c.target.KnownHosts, ", ")
-	if looked == "" {
-		looked = "any file"
-	}
+	looked := cmp.Or(strings.Join(c.target.KnownHosts, ", "), "any file")
 	return c.fail(fmt.Errorf("its host key %s is not known in %s", fingerprint(key), looked),
 		fmt.Sprintf("if that is the right fingerprint, run `%s` once and answer yes, or use --accept-new",
 			commandLine(c.target.Command)))

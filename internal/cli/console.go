@@ -270,10 +270,7 @@ func (c *console) JobLine(r *results.Result) string {
 	} else if r.Failures > 0 {
 		parts = append(parts, fmt.Sprintf("after %d failed", r.Failures))
 	}
-	title, words := r.Name, ""
-	if title == "" {
-		title = r.Command
-	}
+	title, words := cmp.Or(r.Name, r.Command), ""
 	if o := r.Outcome; o != nil && r.State != jobs.Succeeded {
 		words = strings.TrimSpace(o.LastLine)
 	}

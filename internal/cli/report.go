@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,9 +67,7 @@ func (a *app) runReport(ctx context.Context, args []string, output string, asked
 	if err != nil {
 		return err
 	}
-	if output == "" {
-		output = run.Name() + ".html"
-	}
+	output = cmp.Or(output, run.Name()+".html")
 	if err := checkOutput(output); err != nil {
 		return err
 	}

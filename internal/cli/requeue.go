@@ -327,10 +327,8 @@ func planLines(diff *ask.Diff, files []string) []string {
 
 // someTitles returns the titles of the first jobs.
 func someTitles(specs []*jobs.Spec) string {
-	var list []string
-	for _, s := range specs[:min(3, len(specs))] {
-		list = append(list, text.ShortenTo(text.Line(s.Title()), 60))
-	}
+	list := text.Each(specs[:min(3, len(specs))],
+		func(s *jobs.Spec) string { return text.ShortenTo(text.Line(s.Title()), 60) })
 	if len(specs) > len(list) {
 		list = append(list, "…")
 	}

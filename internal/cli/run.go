@@ -561,9 +561,7 @@ func needsText(s *jobs.Spec) string {
 func optionsText(flags *runFlags, s *jobs.Spec) string {
 	own, o := *s, *s.Options
 	own.Options, o.Timeout = &o, cmp.Or(o.Timeout, flags.Timeout)
-	var parts []string
-	for _, o := range own.OptionTexts() {
-		parts = append(parts, o.Key+"="+text.ShellWord(text.Clean(o.Value, 40)))
-	}
-	return strings.Join(parts, " ")
+	return strings.Join(text.Each(own.OptionTexts(), func(o jobs.OptionText) string {
+		return o.Key + "=" + text.ShellWord(text.Clean(o.Value, 40))
+	}), " ")
 }

@@ -125,11 +125,7 @@ func (a *app) runSubmit(flags *submitFlags, args []string) error {
 		}
 	}
 	if flags.queue != "" {
-		jobs.ChangeOptions(batch.Specs, func(o *jobs.Options) {
-			if o.Queue == "" {
-				o.Queue = flags.queue
-			}
-		})
+		jobs.ChangeOptions(batch.Specs, func(o *jobs.Options) { o.Queue = cmp.Or(o.Queue, flags.queue) })
 		batch.Queues = jobs.QueuesOf(batch.Specs)
 	}
 	if err := flags.check(batch.Queues); err != nil {

@@ -154,13 +154,10 @@ const JobLogHeader = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\t
 // As in parallel, a job that never ran has no line: `parallel --resume` runs the jobs that are not
 // in the log. A job that ran, but whose end was not observed, has the Exitval -1.
 func AppendJobLog(b []byte, r *Result) []byte {
-	o := r.Outcome
-	if o == nil && r.Attempts == 0 {
+	if r.Outcome == nil && r.Attempts == 0 {
 		return b
 	}
-	if o == nil {
-		o = &jobs.Outcome{}
-	}
+	o := r.outcome()
 	exit, signal := o.Exit, jobs.SignalNumber(o.Signal)
 	if o.Signal != "" {
 		exit = 0

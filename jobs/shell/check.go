@@ -5,6 +5,7 @@
 package shell
 
 import (
+	"cmp"
 	"errors"
 	"path/filepath"
 	"slices"
@@ -41,10 +42,7 @@ func (e *Incomplete) Error() string { return "the command is not complete: " + e
 // what is no command. It returns nil for a shell whose language is not known. The function must not
 // be called by several goroutines at once.
 func Checker(shell string) func(command string) error {
-	if shell == "" {
-		shell = "/bin/sh"
-	}
-	langs := variants(shell)
+	langs := variants(cmp.Or(shell, "/bin/sh"))
 	if langs == nil {
 		return nil
 	}

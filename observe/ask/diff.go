@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -295,11 +296,7 @@ func (m *Diff) setQueues(t *jobs.Table) {
 			queue[j.Spec.File] = j.Spec.Queue
 		}
 	}
-	jobs.ChangeOptions(m.New, func(o *jobs.Options) {
-		if o.Queue == "" {
-			o.Queue = queue[o.File]
-		}
-	})
+	jobs.ChangeOptions(m.New, func(o *jobs.Options) { o.Queue = cmp.Or(o.Queue, queue[o.File]) })
 }
 
 // Requests returns the requests that update the run, in the order in which they must be sent, so

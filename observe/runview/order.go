@@ -332,10 +332,8 @@ func (l *list) rankHardness() {
 		return
 	}
 	compare := func(a, b tuple) int {
-		if c := cmp.Compare(a.batch, b.batch); c != 0 {
-			return c
-		}
-		return jobs.CompareHardness(a.at, b.at, all[a.options].Timeout, all[b.options].Timeout)
+		return cmp.Or(cmp.Compare(a.batch, b.batch),
+			jobs.CompareHardness(a.at, b.at, all[a.options].Timeout, all[b.options].Timeout))
 	}
 	slices.SortStableFunc(list, compare)
 	n := uint32(0)

@@ -1,6 +1,7 @@
 package runview
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -32,9 +33,7 @@ type RunProgress struct {
 // ProgressOf returns the progress of the run whose table is t. r has watched its owner and
 // live.json; nil: nobody dispatches the run.
 func ProgressOf(t *jobs.Table, r *journal.Reader) *RunProgress {
-	if r == nil {
-		r = new(journal.Reader)
-	}
+	r = cmp.Or(r, new(journal.Reader))
 	p := &RunProgress{Paused: t.Paused && t.Unfinished() > 0}
 	if !r.IsDispatched() {
 		p.Status = endedStatus(t.Unfinished(), t.Closed.How != "" && t.Closed.Epoch == t.Epoch, r.Owner, r.Liveness)
