@@ -79,6 +79,7 @@ type Notice struct {
 	Text string  // not cleaned for a terminal
 	// The same for programs; "" if they need not know.
 	ReasonKind jobs.ReasonKind
+	Canceling  bool // the running job is being canceled
 }
 
 // Result is the result of one round of a job, in completion order.

@@ -46,7 +46,7 @@ func (e *engine) onRecord(r *jobs.Record) {
 		if r.How == jobs.ThenRequeue {
 			text = "requeued when it has ended"
 		}
-		e.notify(Notice{At: r.At.Time(), Job: r.Job, Text: text})
+		e.notify(Notice{At: r.At.Time(), Job: r.Job, Text: text, Canceling: r.How != jobs.ThenRequeue})
 	case jobs.KindLost:
 		e.notify(Notice{At: r.At.Time(), Host: e.hostOf(r), Job: r.Job,
 			Text: fmt.Sprintf("attempt %s lost: %s; the job is %s", r.Attempt(), r.Reason, r.Next)})

@@ -218,6 +218,9 @@ func (d *dispatchSession) Warning(msg string) {
 
 // Notice implements run.Printer.
 func (d *dispatchSession) Notice(n dispatch.Notice) {
+	if n.Canceling && d.opts.EndOnly {
+		return // as in printResult
+	}
 	if n.Host == "" || n.Job != 0 {
 		d.printHostNotices()
 		d.app.con.Line(d.app.con.NoticeLine(n))
@@ -270,13 +273,15 @@ func (d *dispatchSession) Progress(snap *dispatch.Snapshot) {
 // printResult prints one result. Results of earlier dispatchers are printed again only for
 // --json, which acknowledges them.
 func (d *dispatchSession) printResult(r *results.Result) {
-	if !d.run.IsRepeated(r) {
+	switch {
+	case d.opts.EndOnly && r.State == jobs.Canceled: // a line at the end has their number
+	case !d.run.IsRepeated(r):
 		d.printHostNotices()
 		d.app.con.Line(d.app.con.JobLine(r))
 		if line := jobLogLine(d.run.Dir(), r); line != "" {
 			d.app.con.Line(line)
 		}
-	} else if !d.flags.json {
+	case !d.flags.json:
 		return
 	}
 	if d.printer == nil {
