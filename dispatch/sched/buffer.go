@@ -92,7 +92,7 @@ func (c *Core) fillBuffers() {
 // mayBuffer reports whether the host, which has no free slot, may get jobs ahead of need.
 func (h *host) mayBuffer() bool {
 	return h.acceptsJobs() && h.limit > 0 && h.numSpecial == 0 && h.reserved == nil && !h.keepsSlots() &&
-		!h.probation.isOnTrial()
+		!h.probation.onTrial
 }
 
 // maxHighPerSlot returns the largest high-water mark of the candidates, per slot.

@@ -72,11 +72,11 @@ func TestRestingHostsAreNotVisited(t *testing.T) {
 				}
 			}
 			for i := 1; i < n; i += 2 {
-				for k := 0; !s.c.hosts[i].probation.slowed && k < 20; k++ {
+				for k := 0; !s.c.hosts[i].probation.onTrial && k < 20; k++ {
 					s.endFirst(list[i].Name, ended(1))
 				}
 				s.step(AttemptsWithdrawn{list[i].Name, &hosts.Withdrawn{Attempts: s.attemptsOn(list[i].Name)}})
-				want(t, list[i].Name+" is slowed down", s.c.hosts[i].probation.slowed, true)
+				want(t, list[i].Name+" is on trial", s.c.hosts[i].probation.onTrial, true)
 				want(t, "free slots", s.c.hosts[i].freeSlots(), 2)
 			}
 			for i := range 8 { // the first success on a host concerns all

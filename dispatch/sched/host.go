@@ -133,13 +133,8 @@ func (c *Core) Hosts() []HostView {
 	views := make([]HostView, 0, len(c.hosts))
 	for h := range c.everyHost() {
 		status := h.status()
-		if status.State == jobs.HostUp || status.State == jobs.HostBackingOff && h.probation.paused {
-			if why := c.whyOnTrial(h); why != "" {
-				status.Reason = why
-				if status.State == jobs.HostUp {
-					status.Hold = jobs.HeldOnTrial
-				}
-			}
+		if why := c.whyOnTrial(h); why != "" && status.State == jobs.HostUp {
+			status.Reason, status.Hold = why, jobs.HeldOnTrial
 		}
 		views = append(views, HostView{
 			Name: h.spec.Name, HostStatus: status,
@@ -147,7 +142,7 @@ func (c *Core) Hosts() []HostView {
 			Failures: h.failures, RetryAt: h.retryAt, LastHeartbeat: h.heartbeatAt,
 			Heartbeat: h.heartbeat, Hello: h.hello,
 			Done: h.succeeded, Failed: h.failed, Asked: h.asked,
-			Down: h.downSince, OnProbation: h.isOnProbation(), Idle: c.idleTime(h),
+			Down: h.downSince, OnProbation: h.probation.onProbation, Idle: c.idleTime(h),
 		})
 	}
 	return c.addInstanceViews(views)

@@ -11,66 +11,64 @@ import (
 
 // probation is what keeps jobs from a host although its link is up: a pause because it refused
 // jobs, or a trial. A host is on trial because its first jobs failed at once, because more of its
-// latest jobs failed than is bad luck (it is slowed down in both cases), or because jobs fail there
-// that succeed on other hosts (it is on probation). On trial it gets one job at a time, with pauses,
-// until one succeeds.
+// latest jobs failed than is bad luck, or because jobs fail there that succeed on other hosts (it is
+// on probation). On trial it gets one job at a time, with rests, until one succeeds. Where jobs have
+// succeeded before, this concerns only jobs of the kinds that fail.
 type probation struct {
 	paused   bool
-	until    time.Duration // when the pause ends, or that of a host that is slowed down
+	until    time.Duration // when the pause ends
 	why      string
 	refusals int // consecutive refusals
 	returned int // consecutive reports that jobs, which were not withdrawn, will not start
 
-	all           blame.Record  // how jobs of all queues fare there
-	slowed        bool          // its first or its latest jobs have failed
-	numSlow       int           // number of pauses since it is slowed down
-	numProbations int           // consecutive times on probation; 0: it is not
-	since         time.Duration // since when it is slowed down, or on probation
-	checkedAt     time.Duration // when it was last checked whether it is still suspect
-	reportedAt    time.Duration // when that was last reported; 0: never
-	isReported    bool          // its end must be reported, too
-	others        blame.Others
+	all         blame.Record // how jobs of all queues fare there
+	onTrial     bool
+	onProbation bool          // only if onTrial
+	numRests    int           // number of rests of the trial
+	restsUntil  time.Duration // when the last rest ends
+	since       time.Duration // since when it is on trial
+	checkedAt   time.Duration // when it was last checked whether it is still suspect
+	reportedAt  time.Duration // when a trial was last reported; 0: never
+	isReported  bool          // the end of the trial must be reported, too
+	others      blame.Others
 }
 
 // countOthers updates the results of the other hosts.
 func (c *Core) countOthers(h *host) { h.probation.others.Update(c.results) }
 
-// isOnTrial reports whether the host gets only one job at a time, until one succeeds.
-func (r *probation) isOnTrial() bool { return r.numProbations > 0 || r.slowed }
-
 // wasGood reports whether a job has succeeded on the host.
 func (r *probation) wasGood() bool { return r.all.Succeeded > 0 }
 
-// limited returns the kinds of jobs of which the host gets only one at a time. If it is slowed down and
-// was good before, those that have not failed run as usual.
+// limited returns the kinds of jobs of which the host gets only one at a time. If it was good before,
+// those that have not failed run as usual.
 func (r *probation) limited() blame.Kinds {
 	switch {
-	case !r.isOnTrial():
+	case !r.onTrial:
 		return 0
-	case !r.slowed || !r.wasGood():
-		return allKinds
+	case !r.wasGood():
+		return ^blame.Kinds(0)
 	}
 	return r.all.FailedKinds()
 }
 
-const allKinds = ^blame.Kinds(0)
+// isResting reports whether a host on trial waits for its next job of a kind.
+func (r *probation) isResting(kind blame.Kinds, now time.Duration) bool {
+	return now < r.restsUntil && r.limited()&kind != 0
+}
 
 // isRefuted reports whether the success of an attempt, nil if it is not open, shows that the host
 // is good. If the host is on trial and was good before, an attempt that was launched before the trial
 // shows nothing, nor does one of a kind that has not failed.
 func (r *probation) isRefuted(by *inFlight) bool {
-	return !r.isOnTrial() || !r.wasGood() || by != nil && by.launchedAt >= r.since && r.limited()&by.kind != 0
+	return !r.onTrial || !r.wasGood() || by != nil && by.launchedAt >= r.since && r.limited()&by.kind != 0
 }
-
-// isOnProbation reports whether jobs failed on the host that succeeded on others.
-func (h *host) isOnProbation() bool { return h.probation.numProbations > 0 }
 
 const (
 	// fastFailure is the time within which a failure is fast, however short the jobs are.
 	fastFailure = time.Second
 	minStreak   = 3
-	// maxTrialPause is the longest pause of a host on trial.
-	maxTrialPause = 30 * time.Minute
+	// maxRest is the longest rest of a host on trial.
+	maxRest = 30 * time.Minute
 )
 
 // pauseHost pauses a host.
@@ -114,13 +112,9 @@ func (c *Core) countReturned(h *host, why string) {
 // endPauses ends the pauses that are over, and the trials of hosts that are not suspect any more.
 func (c *Core) endPauses() {
 	for h := range c.visits() {
-		c.endSlowing(h)
+		c.reconsiderTrial(h)
 		if h.probation.paused && c.now.Mono >= h.probation.until {
 			h.probation.paused = false
-			if h.isOnProbation() {
-				c.logf(h.spec.Name, 0, "%s is tried again, with one job (it was on probation: %s)", h.spec.Name,
-					h.probation.why)
-			}
 		}
 	}
 }
@@ -159,20 +153,29 @@ func (r *probation) addFailure(f blame.Failure) {
 
 func isFast(f blame.Failure) bool { return f.Took < fastFailure }
 
-// endTrial ends the trial of a host, and its pauses.
+// beginTrial puts a host on trial, or lets it rest again if it is.
+func (c *Core) beginTrial(h *host) {
+	r := &h.probation
+	h.touch()
+	if !r.onTrial {
+		r.onTrial, r.since = true, c.now.Mono
+		h.reserved = nil
+		h.withdrawAll()
+	}
+	if c.now.Mono >= r.restsUntil {
+		r.restsUntil = c.now.Mono + c.restTime(r.numRests)
+		r.numRests++
+	}
+}
+
+// endTrial ends the trial of a host, and its rest.
 func (c *Core) endTrial(h *host, why string) {
 	r := &h.probation
-	if !r.isOnTrial() {
+	if !r.onTrial {
 		return
 	}
 	h.touch()
-	if h.isOnProbation() && r.refusals == 0 {
-		r.paused = false
-	}
-	if !r.paused {
-		r.until = 0
-	}
-	r.slowed, r.numSlow, r.numProbations = false, 0, 0
+	r.onTrial, r.onProbation, r.numRests, r.restsUntil = false, false, 0, 0
 	if r.isReported {
 		r.isReported = false
 		c.logf(h.spec.Name, 0, "%s gets jobs for all its slots again: %s", h.spec.Name, why)
@@ -184,47 +187,40 @@ func (c *Core) endTrial(h *host, why string) {
 // host has ended.
 func (c *Core) slowDown(h *host) {
 	r := &h.probation
-	if r.numProbations > 0 {
-		return
-	}
-	if !c.isSuspect(h) {
+	if !r.onProbation && !c.isSuspect(h) {
 		if !r.wasGood() && r.all.Count(isFast) >= minStreak {
 			for o := range c.everyHost() {
-				if o.probation.slowed && !o.probation.wasGood() {
+				if o.probation.onTrial && !o.probation.wasGood() {
 					c.endTrial(o, "jobs fail alike on all hosts, and none has succeeded, so the jobs are at fault")
 				}
 			}
 		}
 		return
 	}
-	if !r.slowed {
-		r.slowed, r.since = true, c.now.Mono
-		if r.reportedAt == 0 || c.now.Mono-r.reportedAt >= reportInterval {
-			r.reportedAt, r.isReported = max(1, c.now.Mono), true
-			c.logf(h.spec.Name, 0, "%s gets one job at a time until one succeeds: %s", h.spec.Name, r.whySlowed())
-		}
-		h.withdrawAll()
+	if !r.onTrial && (r.reportedAt == 0 || c.now.Mono-r.reportedAt >= reportInterval) {
+		r.reportedAt, r.isReported = max(1, c.now.Mono), true
+		c.logf(h.spec.Name, 0, "%s gets one job at a time until one succeeds: %s", h.spec.Name, r.whyOnTrial())
 	}
-	if !r.paused && c.now.Mono >= r.until {
-		r.until = c.now.Mono + c.trialPause(r.numSlow)
-		r.numSlow++
-	}
+	c.beginTrial(h)
 }
 
-// endSlowing ends the trial of a host that is slowed down if it is not suspect any more: a job has run
-// for longer than those that failed, or jobs do not succeed on other hosts, either.
-func (c *Core) endSlowing(h *host) {
+// mayBeReconsidered reports whether the trial of the host ends once jobs succeed on no other host any more.
+func (r *probation) mayBeReconsidered() bool { return r.onTrial && !r.onProbation && r.wasGood() }
+
+// reconsiderTrial ends the trial of a host that is not on probation if it is not suspect any more: a job
+// has run for longer than those that failed, or jobs do not succeed on other hosts, either.
+func (c *Core) reconsiderTrial(h *host) {
 	r := &h.probation
-	if !r.slowed {
+	if !r.onTrial || r.onProbation {
 		return
 	}
 	switch f := h.triedAttempt(); {
 	case f != nil && f.launchedAt >= r.since && !c.isBeingTried(h):
 		r.all.EndStreak()
-		n := r.numSlow
+		n := r.numRests
 		c.endTrial(h, "a job runs longer there than those that failed")
-		r.numSlow = n
-	case !r.wasGood() || c.now.Mono < max(r.until, r.checkedAt+evidenceTime):
+		r.numRests = n
+	case !r.mayBeReconsidered() || c.now.Mono < max(r.restsUntil, r.checkedAt+evidenceTime):
 	case c.isSuspect(h):
 		r.checkedAt = c.now.Mono
 	default:
@@ -232,9 +228,12 @@ func (c *Core) endSlowing(h *host) {
 	}
 }
 
-// whySlowed returns why a host is slowed down.
-func (r *probation) whySlowed() string {
-	if r.wasGood() {
+// whyOnTrial returns why a host is on trial.
+func (r *probation) whyOnTrial() string {
+	switch {
+	case r.onProbation:
+		return "jobs fail there that succeed on other hosts"
+	case r.wasGood():
 		return fmt.Sprintf("its last %d jobs failed, and jobs succeed on other hosts", r.all.NumStreak)
 	}
 	return fmt.Sprintf("its first %d jobs failed at once", r.all.Count(isFast))
@@ -258,7 +257,7 @@ func (c *Core) isSuspect(h *host) bool {
 	st := c.statsOf(j.Spec)
 	var cl *class
 	return c.anyHost(func(o *host) bool {
-		if o == h || !c.hasSucceededLately(o, st) || o.probation.isOnTrial() || c.isUnlucky(o) {
+		if o == h || !c.hasSucceededLately(o, st) || o.probation.onTrial || c.isUnlucky(o) {
 			return false
 		}
 		if cl == nil {
@@ -270,9 +269,9 @@ func (c *Core) isSuspect(h *host) bool {
 	})
 }
 
-// trialPause returns how long a host waits for its nth job on trial. It doubles, so that a host that
+// restTime returns how long a host waits for its nth job on trial. It doubles, so that a host that
 // was bad for a time waits about as long again at most, and one that stays bad fails few jobs.
-func (c *Core) trialPause(n int) time.Duration { return c.jitter(min(doubling(n), maxTrialPause)) }
+func (c *Core) restTime(n int) time.Duration { return c.jitter(min(doubling(n), maxRest)) }
 
 // isUnlucky reports whether more jobs in a row have failed on the host than is bad luck at the rate
 // at which jobs fail on other hosts. Jobs that fail again do not count, because they are tried first.
@@ -285,13 +284,16 @@ func (c *Core) isUnlucky(h *host) bool {
 	return !h.probation.others.Explain(n)
 }
 
-// restingKinds returns the kinds of jobs of which a host on trial gets none now: it has one, or it is
-// slowed down and pauses. If no job has succeeded there, it is a new chance for jobs that have failed
-// elsewhere (again), and does not pause.
+// restingKinds returns the kinds of jobs of which a host on trial gets none now: it has one, or rests.
+// If no job has succeeded there, and it is not on probation, it is a new chance for jobs that have failed
+// elsewhere (again), and does not rest from them.
 func (c *Core) restingKinds(h *host, again bool) blame.Kinds {
 	r := &h.probation
 	limited := r.limited()
-	if limited == 0 || r.slowed && c.now.Mono < r.until && (r.wasGood() || !again) || c.isBeingTried(h) {
+	if limited == 0 {
+		return 0
+	}
+	if rests := r.wasGood() || r.onProbation || !again; rests && c.now.Mono < r.restsUntil || c.isBeingTried(h) {
 		return limited
 	}
 	return 0
@@ -348,26 +350,23 @@ func (c *Core) areJobsAtFault(st *queueStats) bool {
 }
 
 // considerProbation puts a host on probation if jobs have failed there that succeeded on other
-// hosts, and the failure rate of the others does not explain the streak. failed reports whether a
-// job has just failed there.
-func (c *Core) considerProbation(h *host, failed bool) {
+// hosts, and the failure rate of the others does not explain the streak.
+func (c *Core) considerProbation(h *host) {
 	r := &h.probation
-	if r.numProbations > 0 && (!failed || r.paused) || r.all.NumStreak < minStreak {
+	if r.all.NumStreak < minStreak {
 		return
 	}
 	contradicted := r.all.Count(func(f blame.Failure) bool { return f.IsContradicted })
 	if contradicted == 0 || !c.isUnlucky(h) {
 		return
 	}
-	r.numProbations++
-	if r.numProbations == 1 {
-		r.since, r.reportedAt, r.isReported = c.now.Mono, max(1, c.now.Mono), true
+	if !r.onProbation {
+		r.onProbation, r.reportedAt, r.isReported = true, max(1, c.now.Mono), true
 		c.logf(h.spec.Name, 0, "%s is on probation: %s in a row failed there, "+
 			"%d of which succeeded on other hosts since",
 			h.spec.Name, text.Plural(r.all.NumStreak, "job"), contradicted)
+		c.beginTrial(h)
 	}
-	r.slowed = false
-	c.pauseHost(h, c.trialPause(r.numProbations), "jobs fail there that succeed on other hosts")
 	c.uncharge(r.all.Streak, whyUncharged(h))
 }
 

@@ -19,7 +19,7 @@ func (s *stage) failFast() (n int, last []Command) {
 	for range 15 {                // the jobs on b succeed in the meantime
 		s.endFirst("b", succeeded)
 	}
-	for n = 1; s.c.Hosts()[0].State != jobs.HostBackingOff && n < 8; n++ {
+	for n = 1; !s.c.Hosts()[0].OnProbation && n < 8; n++ {
 		last = s.endFirst("a", fastFail)
 	}
 	return n, last
@@ -31,8 +31,7 @@ func (s *stage) failFast() (n int, last []Command) {
 func TestFastFailuresCauseProbation(t *testing.T) {
 	s := stageWithJobs(t, 100, Config{}, testHost("a", 8), testHost("b", 2))
 	n, rest := s.failFast()
-	want(t, "fast failures before the pause", n, 3)
-	want(t, "limit", formatCommands[SetLimit](rest), "{a 0}")
+	want(t, "fast failures before the rest", n, 3)
 	wantContains(t, "what waited comes back", formatCommands[Withdraw](rest), "{a [")
 	victim := s.c.hosts[0].oldest.id
 	s.started("a", victim.String())
@@ -65,8 +64,8 @@ func TestBadJobsCauseNoProbation(t *testing.T) {
 					o = fastFail
 				}
 				s.ended(h.spec.Name, h.oldest.id.String(), o)
-				// The pause after failed first jobs does not count.
-				if h.probation.paused && h.probation.numProbations > 0 {
+				// The rest after failed first jobs does not count.
+				if h.probation.onProbation && s.at < h.probation.restsUntil {
 					rests++
 				}
 			}
@@ -84,7 +83,7 @@ func TestFirstFailuresSlowAHostDown(t *testing.T) {
 	s := stageWithJobs(t, 50, Config{}, testHost("a", 2), testHost("b", 1))
 	s.started("b", s.c.hosts[1].oldest.id.String())
 	failed := 0
-	for s.c.hosts[0].oldest != nil && !s.c.hosts[0].probation.slowed {
+	for s.c.hosts[0].oldest != nil && !s.c.hosts[0].probation.onTrial {
 		s.endFirst("a", fastFail)
 		failed++
 	}
@@ -98,6 +97,32 @@ func TestFirstFailuresSlowAHostDown(t *testing.T) {
 	wantBetween(t, "jobs after a success", s.c.hosts[0].occupiedSlots, 2, 100)
 }
 
+// TestTrialIsReconsideredInTime checks that the core asks for a Tick at which a trial ends because jobs do
+// not succeed on the other hosts any more, while a job of the trial runs and others wait.
+func TestTrialIsReconsideredInTime(t *testing.T) {
+	s := stageWithJobs(t, 200, Config{Tries: 1}, testHost("a", 2), testHost("b", 2))
+	ended := func(exit int, took time.Duration) jobs.Outcome {
+		return jobs.Outcome{Exit: exit, Started: s.now().Wall - jobs.Stamp(took), Ended: s.now().Wall}
+	}
+	s.endFirst("a", ended(0, time.Second))
+	for range 50 {
+		s.endFirst("b", ended(0, time.Second))
+	}
+	a := s.c.hosts[0]
+	for k := 0; !a.probation.onTrial && k < 20; k++ {
+		s.endFirst("a", ended(1, time.Minute))
+	}
+	s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: s.attemptsOn("a")}})
+	s.at = a.probation.restsUntil
+	s.step(Tick{})
+	want(t, "jobs on trial", a.occupiedSlots, 1)
+	s.started("a", s.attemptsOn("a")[0].String())
+	at, _ := s.c.Next()
+	wantBetween(t, "milliseconds until the core looks again", int((at-s.at)/time.Millisecond), 1, 1000)
+	s.wait(4 * time.Second) // nothing else happens
+	wantBetween(t, "jobs after the trial", a.occupiedSlots, 2, 100)
+}
+
 // TestBrokenJobsSlowNoHostDown checks that the slow start ends once jobs fail on all hosts alike and
 // none has succeeded: the jobs are at fault.
 func TestBrokenJobsSlowNoHostDown(t *testing.T) {
@@ -107,7 +132,7 @@ func TestBrokenJobsSlowNoHostDown(t *testing.T) {
 		s.endFirst("b", fastFail)
 	}
 	for _, h := range s.c.hosts {
-		want(t, h.spec.Name+" gets one job at a time", h.probation.isOnTrial(), false)
+		want(t, h.spec.Name+" gets one job at a time", h.probation.onTrial, false)
 		want(t, h.spec.Name+" is paused", h.probation.paused, false)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"dcs-tui/dispatch/sched/blame"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
@@ -55,7 +56,7 @@ func (c *Core) completeFailure(r *jobs.Record, j *jobs.Job, h *host) {
 		switch {
 		case o.IsHostFull():
 			r.Reason = whyHostFull(o)
-		case h.isOnProbation():
+		case h.probation.onProbation:
 			r.Reason = whyUncharged(h)
 		}
 	}
@@ -225,20 +226,22 @@ func (c *Core) avoidanceTime(j *jobs.Job) time.Duration {
 // nothing is known.
 func (c *Core) nextSlot(j *jobs.Job) (best *host, in time.Duration) {
 	for h := range c.untriedHosts(j, nil) {
-		if d := c.expectedWait(h); best == nil || d < in {
+		if d := c.expectedWait(h, c.kinds.KindOf(j.Spec)); best == nil || d < in {
 			best, in = h, d
 		}
 	}
 	return best, in
 }
 
-// expectedWait returns in how long a host is expected to have a free slot.
-func (c *Core) expectedWait(h *host) time.Duration {
+// expectedWait returns in how long a host is expected to have a free slot for jobs of a kind.
+func (c *Core) expectedWait(h *host, kind blame.Kinds) time.Duration {
 	switch {
 	case !h.linked:
 		return max(0, h.lostAt()-c.now.Mono)
-	case h.probation.paused || h.probation.slowed && !c.isBeingTried(h):
+	case h.probation.paused:
 		return max(0, h.probation.until-c.now.Mono)
+	case h.probation.isResting(kind, c.now.Mono) && !c.isBeingTried(h):
+		return h.probation.restsUntil - c.now.Mono
 	case h.freeSlots() > 0:
 		return 0
 	}

@@ -114,10 +114,14 @@ func (c *Core) nextWake(h *host) time.Duration {
 	next.add(h.retryAt)
 	next.add(h.probeAt)
 	next.add(h.listAt)
-	if h.probation.paused || h.probation.slowed {
+	if h.probation.paused {
 		next.add(h.probation.until)
 	}
-	if h.probation.isOnTrial() {
+	if h.probation.onTrial {
+		next.add(h.probation.restsUntil)
+		if h.probation.mayBeReconsidered() {
+			next.add(h.probation.checkedAt + evidenceTime)
+		}
 		if f := h.triedAttempt(); f != nil && f.started {
 			next.add(c.now.Mono + h.probation.trialTime() - f.age(c.now.Mono))
 		}

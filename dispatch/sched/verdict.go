@@ -94,7 +94,7 @@ func (c *Core) isCharged(h *host, j *jobs.Job, o *jobs.Outcome) bool {
 			}
 		}
 		return n >= maxHostFaults*c.maxTries(j)
-	case !showsHost(o), h.recordOf(c.statsOf(j.Spec)).Succeeded > 0 && !h.isOnProbation(), c.isIncriminated(j):
+	case !showsHost(o), h.recordOf(c.statsOf(j.Spec)).Succeeded > 0 && !h.probation.onProbation, c.isIncriminated(j):
 		return true
 	}
 	st := c.statsOf(j.Spec)
@@ -135,7 +135,7 @@ func (c *Core) hasFailedOn(j *jobs.Job, h *host) bool {
 func (c *Core) hasFailedOnGoodHost(j *jobs.Job, but *host) bool {
 	for a := range c.ownFailures(j, 0) {
 		h := c.byName[a.Host]
-		if h != nil && h != but && h.probation.wasGood() && !h.probation.isOnTrial() && !c.isUnlucky(h) {
+		if h != nil && h != but && h.probation.wasGood() && !h.probation.onTrial && !c.isUnlucky(h) {
 			return true
 		}
 	}
@@ -155,7 +155,8 @@ func (c *Core) canTry(h *host, cl *class) bool {
 		return true
 	case !h.linked:
 		return c.isExpected(h)
-	case !h.isAnswering() || h.state != jobs.HostUp || h.isOnProbation() && h.probation.paused:
+	case !h.isAnswering() || h.state != jobs.HostUp,
+		h.probation.onProbation && h.probation.isResting(cl.kind, c.now.Mono):
 		return false
 	case h.isPreparing():
 		return true
@@ -220,7 +221,7 @@ func (c *Core) judge(j *jobs.Job, last int) verdict {
 		if q.IsProven(j.Spec.ID) {
 			numProven++
 		}
-		if h.probation.isOnTrial() && (q == nil || q.Succeeded == 0) {
+		if h.probation.onTrial && (q == nil || q.Succeeded == 0) {
 			numUseless++ // all jobs fail there
 		}
 	}
@@ -301,7 +302,7 @@ func (c *Core) recordFailure(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Ou
 	c.countOthers(h)
 	h.probation.addFailure(f)
 	c.slowDown(h)
-	c.considerProbation(h, true)
+	c.considerProbation(h)
 }
 
 // explainFailures takes the job's failures off the records of its hosts, because the job is at fault.
@@ -321,7 +322,7 @@ func (c *Core) explainFailures(j *jobs.Job) {
 		}
 		h.touch()
 		c.countResults(h, 1, 0)
-		if r.slowed && !c.isSuspect(h) {
+		if r.onTrial && !r.onProbation && !c.isSuspect(h) {
 			c.endTrial(h, "the jobs that failed there fail on other hosts, too")
 		}
 	}
@@ -338,7 +339,7 @@ func (c *Core) recordSuccess(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Ou
 	for _, a := range j.Attempts {
 		if o := c.byName[a.Host]; o != nil && o != h && a.Round == j.Round {
 			if o.probation.all.Contradict(j.Spec.ID) {
-				c.considerProbation(o, false)
+				c.considerProbation(o)
 			}
 		}
 	}
@@ -364,7 +365,7 @@ func (c *Core) recordSuccessOn(h *host, st *queueStats, id jobs.AttemptID, o *jo
 	if !isRefuted {
 		return
 	}
-	if r.isOnTrial() {
+	if r.onTrial {
 		c.countResults(h, 0, 1)
 	} else {
 		c.countResults(h, r.all.NumStreak, 1)
@@ -372,8 +373,8 @@ func (c *Core) recordSuccessOn(h *host, st *queueStats, id jobs.AttemptID, o *jo
 	was := slices.Clone(q.Streak)
 	q.EndStreak()
 	r.all.EndStreak()
-	r.numSlow = 0
-	if h.isOnProbation() {
+	r.numRests = 0
+	if r.onProbation {
 		c.uncharge(was, whyUncharged(h))
 	}
 	for _, f := range was {

@@ -223,16 +223,15 @@ func (c *Core) whyAvoids(j *jobs.Job) string {
 // "" if it does not.
 func (c *Core) whyOnTrial(h *host) string {
 	r := &h.probation
-	since := text.Span(c.now.Mono - r.since)
-	switch {
-	case h.isOnProbation():
-		return fmt.Sprintf("has been on probation for %s: jobs fail there that succeed on other hosts; "+
-			"it gets one job at a time until one succeeds", since)
-	case r.slowed:
-		return fmt.Sprintf("has been slowed down for %s: %s; it gets one job at a time until one succeeds", since,
-			r.whySlowed())
+	if !r.onTrial {
+		return ""
 	}
-	return ""
+	is := "slowed down"
+	if r.onProbation {
+		is = "on probation"
+	}
+	return fmt.Sprintf("has been %s for %s: %s; it gets one job at a time until one succeeds", is,
+		text.Span(c.now.Mono-r.since), r.whyOnTrial())
 }
 
 // Paused reports whether nothing is launched because a person has paused the run, or because of a
