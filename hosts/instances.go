@@ -58,7 +58,7 @@ func (p *Provider) Instances(ctx context.Context, prefix string) ([]Instance, er
 	}
 	var list []Instance
 	seen := map[string]bool{}
-	n := 0
+	n, numHosts := 0, 0
 	parse, form := instanceLine, "an instance (name, then address and port if needed)"
 	if p.Slurm != nil {
 		parse, form = allocationLine, "an allocation in the format of squeue that was asked for ("+SlurmFormat+")"
@@ -74,9 +74,14 @@ func (p *Provider) Instances(ctx context.Context, prefix string) ([]Instance, er
 			return nil, fmt.Errorf("provider %s: the list command printed a line that is not %s: line %d, %q: %w",
 				p.Name, form, n, text.Clean(line, maxLastLine), err)
 		}
-		if strings.HasPrefix(in.Name, prefix+"-") && !seen[in.Name] {
-			seen[in.Name] = true
-			list = append(list, in)
+		if !strings.HasPrefix(in.Name, prefix+"-") || seen[in.Name] {
+			continue
+		}
+		seen[in.Name] = true
+		list = append(list, in)
+		numHosts += max(1, len(in.Hosts))
+		if numHosts > MaxHosts {
+			return nil, fmt.Errorf("provider %s: the list command printed more than %d hosts", p.Name, MaxHosts)
 		}
 	}
 	return list, nil

@@ -62,7 +62,7 @@ func checkInstances(t *testing.T, p *Provider, want string) {
 		got = "error: " + err.Error()
 	}
 	if got != want && (err == nil || !strings.HasPrefix(got, want)) || strings.ContainsRune(got, '\x1b') {
-		t.Errorf("got %q, want %q", got, want)
+		t.Errorf("got %.500q, want %q", got, want)
 	}
 }
 
@@ -95,6 +95,12 @@ func TestInstancesAreReadFromTheListCommand(t *testing.T) {
 		{"no such program", "no-such-program-1", "error: provider cloud: the list command failed (exit status 127): "},
 		{"a million lines", "yes dcs-a-1 | head -1000000",
 			"error: provider cloud: the list command printed more than 1 MiB"},
+		{"many instances", "seq -f dcs-a-%g 10001",
+			"error: provider cloud: the list command printed more than 10000 hosts"},
+		{"escapes in the address", `printf 'dcs-a-1 \033x\n'`,
+			"error: provider cloud: the list command printed a line that is not an instance"},
+		{"a range as address", "echo 'dcs-a-1 h[1-2]'",
+			"error: provider cloud: the list command printed a line that is not an instance"},
 		{"escapes in the message", `printf '\033[2Jbad\n' >&2; exit 1`,
 			"error: provider cloud: the list command failed (exit status 1): "},
 	} {

@@ -374,7 +374,7 @@ func expandAddress(a string) ([]string, error) {
 		return nil, fmt.Errorf("%q: the user goes into `user`", a)
 	case strings.Count(a, ":") == 1:
 		return nil, fmt.Errorf("%q: the port goes into `port`", a)
-	case a[0] == '-' || strings.ContainsAny(a, " /\\'\"`$;&|<>()*?#"):
+	case a[0] == '-' || strings.ContainsAny(a, " /\\'\"`$;&|<>()*?#") || text.Clean(a, 0) != a:
 		return nil, fmt.Errorf("%q is not a host name or address", a)
 	}
 	return Expand(a)

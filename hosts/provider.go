@@ -143,6 +143,9 @@ func (p *Provider) Instance(name, address string, port int) (*Host, error) {
 	h.Addresses, h.Command = slices.Clone(h.Addresses), slices.Clone(h.Command)
 	if address != "" {
 		expanded, err := expandAddress(address)
+		if err == nil && len(expanded) > 1 {
+			err = fmt.Errorf("%q stands for %d addresses", address, len(expanded))
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -177,10 +180,13 @@ func InstanceOf(host string) string {
 	return name
 }
 
+// maxInstanceNumber bounds the numbers of instances: those that follow the largest one in a list must be valid, too.
+const maxInstanceNumber = 1 << 31
+
 // InstanceNumber returns the number in the name of an instance with this prefix. ok is false if the
 // name is not that of such an instance.
 func InstanceNumber(prefix, name string) (int, bool) {
 	digits, ok := strings.CutPrefix(name, prefix+"-")
 	n, err := strconv.Atoi(digits)
-	return n, ok && err == nil && n > 0 && strconv.Itoa(n) == digits
+	return n, ok && err == nil && n > 0 && n < maxInstanceNumber && strconv.Itoa(n) == digits
 }

@@ -96,7 +96,8 @@ func TestInstanceNumberIsPartOfItsName(t *testing.T) {
 	}
 	for name, want := range map[string]int{"dcs-abcdefgh-12": 12, "dcs-abcdefgh-012": 0, "dcs-abcdefgh-0": 0,
 		"dcs-abcdefgh-":   0,
-		"dcs-abcdefgh--1": 0, "dcs-abcdefgh-+1": 0, "dcs-abcdefg-1": 0, "dcs-abcdefgh-1x": 0, "melon": 0} {
+		"dcs-abcdefgh--1": 0, "dcs-abcdefgh-+1": 0, "dcs-abcdefg-1": 0, "dcs-abcdefgh-1x": 0, "melon": 0,
+		"dcs-abcdefgh-9223372036854775807": 0} {
 		t.Run(name, func(t *testing.T) {
 			if n, ok := InstanceNumber(prefix, name); ok != (want > 0) || ok && n != want {
 				t.Errorf("%s: got %d, %v; want %d", name, n, ok, want)
