@@ -409,6 +409,12 @@ func TestPacksOfOtherProgramsAreRead(t *testing.T) {
 	longer := slices.Insert(bytes.Clone(whole), header+30+len("1.1.status"), fields...)
 	end := longer[len(longer)-22:]
 	binary.LittleEndian.PutUint32(end[16:], binary.LittleEndian.Uint32(end[16:])+9) // where the directory begins
+	// The first file has the content of the second, too.
+	overlapping := zipOf(t, zip.Store, "1.1.out", "", "1.1.status", status)
+	entry := overlapping[bytes.Index(overlapping, []byte("PK\x01\x02")):]
+	for _, at := range []int{20, 24} {
+		binary.LittleEndian.PutUint32(entry[at:], uint32(len(overlapping)-30-len("1.1.out")))
+	}
 	for name, c := range map[string]struct {
 		pack []byte
 		want string
@@ -417,6 +423,8 @@ func TestPacksOfOtherProgramsAreRead(t *testing.T) {
 		"cut fields":    {whole, "what is before the content of 1.1.status"},
 		"compressed":    {zipOf(t, zip.Deflate, "1.1.status", status), "compressed"},
 		"other name":    {zipOf(t, zip.Store, "000/1.1.status", status), `"000/1.1.status"`},
+		"a name twice":  {zipOf(t, zip.Store, "1.1.status", status, "1.1.status", status), "two files 1.1.status"},
+		"overlapping":   {overlapping, "not a valid zip file"},
 		"other job":     {zipOf(t, zip.Store, "1001.1.status", status), `"1001.1.status"`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,10 +23,10 @@ import (
 )
 
 // PackSuffix ends the name of a pack, a zip archive beside a directory of attempts: files of
-// attempts/000 are in attempts/000.<random>.zip. It counts only if all its entries are whole, are not
-// compressed, and are files of attempts of this directory, each of which has its status file there,
-// too. Any other is reported, and hides nothing: a job may have made it. A pack never changes, so that
-// several processes can make and read them.
+// attempts/000 are in attempts/000.<random>.zip. It counts only if all its entries are whole, have different
+// names and contents of their own, are not compressed, and are files of attempts of this directory, each of
+// which has its status file there, too. Any other is reported, and hides nothing: a job may have made it.
+// A pack never changes, so that several processes can make and read them.
 const PackSuffix = ".zip"
 
 // WithPacks returns a disk that shows the files in packs as if they were still in the directory of
@@ -301,13 +301,14 @@ func readPackFiles(in *directoryReader, path string, size int64) (map[string]pac
 		return nil, err
 	}
 	shard, _ := PackedName(filepath.Base(path))
-	files := make(map[string]packedFile, len(r.File))
+	files, left := make(map[string]packedFile, len(r.File)), size
 	for _, e := range r.File {
 		at, err := e.DataOffset()
 		if err != nil {
 			return nil, err
 		}
 		// The name is before the content, too. A damaged one must not make an attempt vanish.
+		_, isTwice := files[e.Name]
 		n, before := int64(e.UncompressedSize64), make([]byte, at-in.lastAt-localHeaderBytes)
 		if _, err := in.ReadAt(before, in.lastAt+localHeaderBytes); err != nil {
 			return nil, err
@@ -323,9 +324,12 @@ func readPackFiles(in *directoryReader, path string, size int64) (map[string]pac
 			return nil, fmt.Errorf("it has %q, which is no file of an attempt of %s", e.Name, shard)
 		case e.Method != zip.Store || e.CompressedSize64 != e.UncompressedSize64:
 			return nil, fmt.Errorf("%s in it is compressed or encrypted: make it with `zip -0`", e.Name)
-		case n < 0 || n > size-at:
-			return nil, zip.ErrFormat
+		case isTwice:
+			return nil, fmt.Errorf("it has two files %s", e.Name)
+		case n < 0 || n > size-at || n > left:
+			return nil, zip.ErrFormat // beyond the end, or the contents overlap
 		}
+		left -= n
 		files[e.Name] = packedFile{pack: path, name: e.Name, at: at, size: n, sum: e.CRC32, modified: e.Modified}
 	}
 	for _, e := range r.File {
