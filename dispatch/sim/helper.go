@@ -252,7 +252,8 @@ func (p *helper) launch(m *hosts.Launch, placed []sched.LaunchItem) {
 
 // launchAgain delivers the second copy of a launch to the helper that serves the host by now. Of attempts
 // that were withdrawn or refused no copy comes, because nothing guards against it, and a copy that would be
-// refused is lost, because that refusal would say that an attempt has never started.
+// refused is lost, because that refusal would say that an attempt has never started. So is one that would
+// wait for a slot: later pings extend its lease, so it may outlast the claim.
 func (h *host) launchAgain(kept keptLaunch) {
 	p := h.helper
 	if p == nil {
@@ -263,8 +264,12 @@ func (h *host) launchAgain(kept keptLaunch) {
 			_, held := p.heldState(j.Attempt)
 			return !held && h.w.truth.factOf(j.Attempt) == nil
 		})
-		if len(placed) > 0 && h.boot == kept.boot && h.w.now >= h.fullUntil && h.uptime() <= kept.m.ExpireUptime &&
-			p.newerEpoch(kept.m.Epoch) == 0 && !p.isSuperseded() {
+		free := h.limit - h.numBusy()
+		for _, j := range placed {
+			free -= j.Spec.SlotCount()
+		}
+		if len(placed) > 0 && free >= 0 && h.boot == kept.boot && h.w.now >= h.fullUntil &&
+			h.uptime() <= kept.m.ExpireUptime && p.newerEpoch(kept.m.Epoch) == 0 && !p.isSuperseded() {
 			p.launch(kept.m, placed)
 		}
 	})
