@@ -119,8 +119,9 @@ func (d *Dispatcher) Packing(ctx context.Context, least int) (Packing, error) {
 
 // Recorded lists attempts of a directory whose outcomes are recorded.
 type Recorded struct {
-	Attempts []jobs.AttemptID // in order
-	Records  int64            // number of records of this dispatcher, with those of the outcomes
+	Spent   []jobs.AttemptID // in order; no launch of them can be carried out any more
+	Guarded []jobs.AttemptID // in order; their launches may be valid for Packing.Lease
+	Records int64            // number of records of this dispatcher, with those of the outcomes
 }
 
 // Recorded returns the attempts of a directory, from its first job on, whose outcomes are recorded. The
@@ -131,19 +132,21 @@ func (d *Dispatcher) Recorded(ctx context.Context, first jobs.ID) (Recorded, err
 		e.unpacked.take(first)
 		f := Recorded{Records: e.loop.NumRecords()}
 		table := e.core.Table()
+		var all []jobs.AttemptID
 		var rows jobs.RowReader
 		for id := max(first, 1); id < first+jobs.ShardSize && int(id) <= table.NumJobs(); id++ {
 			if job := rows.Job(table, id); job != nil {
-				f.Attempts = job.AppendRecorded(f.Attempts)
+				all = job.AppendRecorded(all)
 			}
 		}
+		f.Spent, f.Guarded = e.core.SplitClaims(all)
 		return f
 	})
 }
 
 // PackOnHosts lets hosts that keep the files of attempts themselves pack those of ids, which are in one
-// directory and in order. Recorded must have returned them, longer ago than Packing.Lease. PackOnHosts does
-// not wait for the hosts. A host that misses the request packs at the end of the run.
+// directory and in order. No launch of them may be valid any more. PackOnHosts does not wait for the hosts.
+// A host that misses the request packs at the end of the run.
 func (d *Dispatcher) PackOnHosts(ctx context.Context, ids []jobs.AttemptID) error {
 	return d.call(ctx, func(e *engine) {
 		of := map[string][]jobs.AttemptID{}

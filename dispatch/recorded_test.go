@@ -21,10 +21,10 @@ func TestHostsThatKeepFilesPackThem(t *testing.T) {
 			r.submit(40)
 			r.drain()
 			recorded, err := r.d.Recorded(t.Context(), 0)
-			if err != nil || len(recorded.Attempts) != 40 {
-				t.Fatalf("%d attempts are recorded, %v", len(recorded.Attempts), err)
+			if err != nil || len(recorded.Spent) != 40 {
+				t.Fatalf("%d attempts are recorded, %v", len(recorded.Spent), err)
 			}
-			if err := r.d.PackOnHosts(t.Context(), recorded.Attempts); err != nil {
+			if err := r.d.PackOnHosts(t.Context(), recorded.Spent); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
@@ -73,8 +73,8 @@ func TestDirectoriesAreDueOnce(t *testing.T) {
 		due(41)
 		due(40, 0)
 		recorded, err := r.d.Recorded(t.Context(), 0)
-		if err != nil || len(recorded.Attempts) != 40 {
-			t.Fatalf("%d attempts are recorded, %v", len(recorded.Attempts), err)
+		if err != nil || len(recorded.Spent) != 40 {
+			t.Fatalf("%d attempts are recorded, %v", len(recorded.Spent), err)
 		}
 		time.Sleep(time.Second) // records that no result waits for are durable, too
 		if p, err := r.d.Packing(t.Context(), 1); err != nil || p.Durable < recorded.Records {

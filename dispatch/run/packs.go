@@ -79,11 +79,13 @@ func (p *packing) turn() (again bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		p.offers.Add(attempts.Offer{Attempts: recorded.Attempts, Records: recorded.Records, At: time.Since(p.began)})
+		n, at := recorded.Records, time.Since(p.began)
+		p.offers.Add(attempts.Offer{Attempts: recorded.Spent, Records: n, From: at})
+		p.offers.Add(attempts.Offer{Attempts: recorded.Guarded, Records: n, From: at + r.packDelay(now.Lease)})
 	}
-	f, ok := p.offers.Next(time.Since(p.began), r.packDelay(now.Lease), now.Durable)
-	if !ok || len(f.Attempts) == 0 {
-		return ok, nil
+	f, ok := p.offers.Next(time.Since(p.began), now.Durable)
+	if !ok {
+		return false, nil
 	}
 	p.packer.May = attempts.Among(f.Attempts)
 	packed, err := p.packer.Pack(jobs.ShardDir(f.Attempts[0].Job))

@@ -30,6 +30,7 @@ type inFlight struct {
 	started      bool
 	isAlive      bool // its host has reported to this dispatcher that it has it
 	isSecond     bool // it was found running without a record, and its job has another one (reconcile.go)
+	sentOverLink bool // it was sent over the present link of its host
 	withdrawn    bool // a Withdraw has not been answered yet
 	killed       bool // a Kill has not been answered yet
 	warned       bool // the warning signal was sent
@@ -180,7 +181,7 @@ func (c *Core) launch(id jobs.ID, h *host) {
 	c.emit(jobs.Record{Kind: jobs.KindLaunching, Job: id, N: a.N, Host: h.spec.Name})
 	f := c.track(h, a, j.Spec)
 	h.outbox.urgent = h.outbox.urgent || h.freeSlots() > 0
-	f.gpus = h.takeGPUs(f.wantGPUs)
+	f.gpus, f.sentOverLink = h.takeGPUs(f.wantGPUs), h.linked
 	h.addUse(f, 1)
 	earlierRuns := numAttempts(j, func(a *jobs.Attempt) bool { return a != j.Last() && !a.NeverRan() })
 	h.outbox.launch = append(h.outbox.launch, LaunchItem{Attempt: a, Spec: j.Spec, Mem: f.mem, GPUs: f.gpus,

@@ -93,6 +93,7 @@ type Core struct {
 	etaCache     etaCache
 	deadlines    deadlines
 	provisions   provisions // provide.go
+	claims       claims     // claims.go
 	shares       *fairshare.Shares
 	reconciling
 	lifetime

@@ -78,6 +78,7 @@ func (c *Core) markLinkDown(h *host) {
 	h.reserved = nil
 	for f := h.oldest; f != nil; f = f.nextOnHost {
 		f.withdrawn, f.abandoned = false, false // repeated if it is still needed when the host is back
+		f.sentOverLink = false
 	}
 }
 

@@ -123,6 +123,7 @@ func (c *Core) recordEnd(r jobs.Record, h *host, o *jobs.Outcome) bool {
 	if !c.emit(r) {
 		return false
 	}
+	c.keepClaim(r.Attempt(), c.inFlight[r.Attempt()], o)
 	c.recordOutput(r.Host, r.Attempt())
 	if r.Kind == jobs.KindExited {
 		c.learnFromOutcome(h, j, r.Attempt(), o)

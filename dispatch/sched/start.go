@@ -12,7 +12,7 @@ import (
 // hosts.
 func (c *Core) takeOverTable() {
 	c.hasBegun = true
-	c.lastPossibleAt = c.now.Mono
+	c.lastPossibleAt, c.claims.startedAt = c.now.Mono, c.now.Mono
 	for h := range c.everyHost() {
 		h.lastSeenAt, h.lastReceivedAt, h.cutAt, h.awaySince = c.now.Mono, c.now.Mono, c.now.Mono, c.now.Mono
 		h.inherited = true

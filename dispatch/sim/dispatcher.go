@@ -451,16 +451,19 @@ func (l *dispatcher) housekeep() {
 // package run does.
 func (l *dispatcher) packFiles() {
 	w := l.w
-	f := attempts.Offer{Records: l.loop.NumRecords(), At: w.now}
+	var recorded []jobs.AttemptID
 	for job := range l.core.Table().Rows() {
-		f.Attempts = job.AppendRecorded(f.Attempts)
+		recorded = job.AppendRecorded(recorded)
 	}
-	if len(f.Attempts) > l.numOffered {
-		l.offers.Add(f)
-		l.numOffered = len(f.Attempts)
+	if len(recorded) > l.numOffered {
+		l.numOffered = len(recorded)
+		n := l.loop.NumRecords()
+		spent, guarded := l.core.SplitClaims(recorded)
+		l.offers.Add(attempts.Offer{Attempts: spent, Records: n, From: w.now})
+		l.offers.Add(attempts.Offer{Attempts: guarded, Records: n, From: w.now + l.core.LongestLease()})
 	}
 	for {
-		f, ok := l.offers.Next(w.now, l.core.LongestLease(), l.loop.NumDurable())
+		f, ok := l.offers.Next(w.now, l.loop.NumDurable())
 		if !ok {
 			return
 		}

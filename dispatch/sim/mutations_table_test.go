@@ -59,8 +59,11 @@ var mutations = []mutation{
 		{"	if !ok || json.Unmarshal(text, &s) != nil || s.V != jobs.FormatSentinel.Version || s.Run != run " +
 			"|| s.Attempt != id {",
 			"	if _ = ok; json.Unmarshal(text, &s) != nil && len(text) == 0 {"}}, seeds: 3000},
-	{name: "claims are packed after 5 s, whatever the lease is", file: "jobs/attempts/packing.go", edits: []edit{
-		{"now-o.waiting[0].At < lease", "now-o.waiting[0].At < min(lease, 5*time.Second)"}}},
+	{name: "claims are packed after 5 s, whatever the lease is", file: "dispatch/sched/claims.go", edits: []edit{
+		{"	c.claims.neededUntil[id] = c.now.Mono + c.LongestLease()\n",
+			"	c.claims.neededUntil[id] = c.now.Mono + min(c.LongestLease(), 5*time.Second)\n"}}},
+	{name: "a claim is packed at once though its connection has ended", file: "dispatch/sched/link.go", edits: []edit{
+		{"		f.sentOverLink = false\n", ""}}},
 	{name: "the request to end a job is forgotten", file: "jobs/fold.go", edits: []edit{
 		{"		insert(&t.Cancels, r.Job, Cancel{r.Reason, r.Request, ReasonKind(r.How)})\n", ""}}},
 	{name: "a result number is left out", file: "jobs/fold.go", edits: []edit{

@@ -535,33 +535,35 @@ func TestPackOfManyAttemptsIsRead(t *testing.T) {
 	}
 }
 
-// TestOffersWaitForLeaseAndRecords checks that attempts may be packed only when no launch from before
-// they were offered is valid any more, and when their records are durable, in the order of the offers, and
-// that those that were put back are tried again no sooner than was asked for.
-func TestOffersWaitForLeaseAndRecords(t *testing.T) {
+// TestOffersWaitForClaimsAndRecords checks that attempts may be packed only when their claims guard against
+// nothing any more, and when their records are durable, the oldest first, that no attempts wait for older
+// ones, and that those that were put back are tried again no sooner than was asked for.
+func TestOffersWaitForClaimsAndRecords(t *testing.T) {
 	var o attempts.Offers
-	offer := func(job int, at time.Duration, records int64) {
-		o.Add(attempts.Offer{Attempts: []jobs.AttemptID{attemptID(job, 1)}, At: at, Records: records})
+	offer := func(job int, from time.Duration, records int64) {
+		o.Add(attempts.Offer{Attempts: []jobs.AttemptID{attemptID(job, 1)}, From: from, Records: records})
 	}
-	offer(1, 10*time.Second, 5)
-	offer(2, 20*time.Second, 8)
-	const lease = time.Minute
+	o.Add(attempts.Offer{Records: 1})
+	offer(1, 70*time.Second, 5)
+	offer(2, 80*time.Second, 8)
+	offer(3, 20*time.Second, 7)
 	for i, c := range []struct {
 		now     time.Duration
 		durable int64
 		want    int
-	}{{70*time.Second - 1, 8, 0}, {70 * time.Second, 4, 0}, {70 * time.Second, 5, 1}, {79 * time.Second, 8, 0},
-		{80 * time.Second, 7, 0}, {90 * time.Second, 9, 2}, {time.Hour, 9, 0}} {
-		f, ok := o.Next(c.now, lease, c.durable)
+	}{{20 * time.Second, 6, 0}, {20*time.Second - 1, 7, 0}, {20 * time.Second, 7, 3}, {70*time.Second - 1, 8, 0},
+		{70 * time.Second, 4, 0}, {70 * time.Second, 5, 1}, {79 * time.Second, 8, 0}, {80 * time.Second, 7, 0},
+		{90 * time.Second, 9, 2}, {time.Hour, 9, 0}} {
+		f, ok := o.Next(c.now, c.durable)
 		if ok != (c.want > 0) || ok && f.Attempts[0] != attemptID(c.want, 1) {
 			t.Errorf("%d: got %v, %t; want job %d", i, f, ok, c.want)
 		}
 		if c.want == 1 {
 			o.PutBack(f, c.now+time.Second)
-			if early, ok := o.Next(c.now+time.Second-1, lease, c.durable); ok {
+			if early, ok := o.Next(c.now+time.Second-1, c.durable); ok {
 				t.Errorf("before the time for which it was put back: %v", early)
 			}
-			if again, ok := o.Next(c.now+time.Second, lease, c.durable); !ok || again.Attempts[0] != f.Attempts[0] {
+			if again, ok := o.Next(c.now+time.Second, c.durable); !ok || again.Attempts[0] != f.Attempts[0] {
 				t.Errorf("after it was put back: %v, %t", again, ok)
 			}
 		}

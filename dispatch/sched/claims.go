@@ -1,0 +1,54 @@
+package sched
+
+import (
+	"maps"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// The claim of an attempt guards against a second copy of its launch. A launch is sent once, and a
+// connection delivers it at most once: if the outcome has arrived while the connection of the launch
+// was still up, no copy can come. Otherwise, and while launches of earlier dispatchers may be valid,
+// which may have had the same number, the claim is needed until a lease is over.
+
+// claims holds which attempts that have ended still need their claims.
+type claims struct {
+	neededUntil map[jobs.AttemptID]time.Duration
+	maxNeeded   int           // number of elements from which on those that are over are removed
+	startedAt   time.Duration // when this dispatcher took the run over
+}
+
+// keepClaim makes the claim of an attempt that has ended last for a lease, unless f has been sent over
+// the connection that its host still has. So do the outputs of an attempt that has left processes, which
+// may still write.
+func (c *Core) keepClaim(id jobs.AttemptID, f *inFlight, o *jobs.Outcome) {
+	if f != nil && f.sentOverLink && o.LeftChildren == 0 {
+		return
+	}
+	if len(c.claims.neededUntil) >= c.claims.maxNeeded {
+		maps.DeleteFunc(c.claims.neededUntil,
+			func(_ jobs.AttemptID, until time.Duration) bool { return until <= c.now.Mono })
+		c.claims.maxNeeded = max(1000, 2*len(c.claims.neededUntil))
+	}
+	if c.claims.neededUntil == nil {
+		c.claims.neededUntil = make(map[jobs.AttemptID]time.Duration)
+	}
+	c.claims.neededUntil[id] = c.now.Mono + c.LongestLease()
+}
+
+// SplitClaims divides attempts whose outcomes are recorded into those whose claims guard against
+// nothing any more, and the others, which need them for at most LongestLease.
+func (c *Core) SplitClaims(ids []jobs.AttemptID) (spent, needed []jobs.AttemptID) {
+	if c.table.Epoch > 1 && c.now.Mono < c.claims.startedAt+c.LongestLease() {
+		return nil, ids
+	}
+	for _, id := range ids {
+		if c.now.Mono < c.claims.neededUntil[id] {
+			needed = append(needed, id)
+		} else {
+			spent = append(spent, id)
+		}
+	}
+	return spent, needed
+}

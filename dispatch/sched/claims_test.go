@@ -1,0 +1,40 @@
+package sched
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// TestClaimsOfUsedLaunchesAreSpent checks that the claim of an attempt is needed no longer once its outcome
+// has arrived over the connection over which it was launched, and for a lease after any other outcome and
+// after a takeover (promise 2).
+func TestClaimsOfUsedLaunchesAreSpent(t *testing.T) {
+	s := newStage(t, Config{}, testHost("melon", 2), testHost("kiwi", 1))
+	s.up("melon", "kiwi")
+	s.submitPlain(3)
+	split := func() string {
+		spent, needed := s.c.SplitClaims(attemptIDs("1.1 2.1 3.1"))
+		return fmt.Sprint(spent, needed)
+	}
+	s.ended("melon", "1.1", jobs.Outcome{})
+	s.step(HostDown{Host: "melon"})
+	s.up("melon")
+	s.probedAs("melon", "2.1", hosts.HasExited, &jobs.Outcome{})
+	s.ended("kiwi", "3.1", jobs.Outcome{})
+	want(t, "after the end of a connection", split(), "[1.1 3.1] [2.1]")
+	s.wait(s.c.LongestLease()-time.Second, "melon", "kiwi")
+	want(t, "before its lease is over", split(), "[1.1 3.1] [2.1]")
+	s.wait(2*time.Second, "melon", "kiwi")
+	want(t, "after that", split(), "[1.1 2.1 3.1] []")
+
+	s.c.table.Epoch = 2
+	s.c = New(s.c.cfg, s.c.table, s.c.inventory)
+	s.up("melon", "kiwi")
+	want(t, "after a takeover", split(), "[] [1.1 2.1 3.1]")
+	s.wait(s.c.LongestLease(), "melon", "kiwi")
+	want(t, "a lease later", split(), "[1.1 2.1 3.1] []")
+}
