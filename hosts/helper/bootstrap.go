@@ -59,6 +59,8 @@ const bootstrapText = `d_n=$1; ` +
 	`set +f; unset IFS; d_h=${1#=} d_z=${2#=} d_w=${3#=} d_r=${4#=} d_c=${5#=}; d_u=$(umask); umask 077; ` +
 	`case "$d_w" in "") d_w="$HOME/.dcs-tui";; "~") d_w="$HOME";; "~/"*) d_w="$HOME/${d_w#??}";; esac; ` +
 	`d_i=$(id -u); [ -n "$d_c" ] || d_c="/var/tmp/dcs-$d_i:/tmp/dcs-$d_i"; ` +
+	// Without a spool, the helper could do nothing, and could not use the next place.
+	`spool() { [ -d "runs/$d_r" ] || d_e=$(mkdir -p "runs/$d_r" 2>&1) || { say skip "$1: $d_e"; return 1; }; }; ` +
 	`start() { umask "$d_u"; cd /; say go; exec "$d_f" __host; exit 126; }; ` +
 	// try PLACE returns only if the place cannot be used.
 	`try() { cd /; ` +
@@ -70,7 +72,7 @@ const bootstrapText = `d_n=$1; ` +
 	`[ -O . ] || { say skip "$1: belongs to somebody else"; return; }; ` +
 	`d_f="$d_b/bin/dcs-tui-$d_h"; ` +
 	`if [ -f "$d_f" ] && [ -x "$d_f" ] && [ -O "$d_f" ] && [ "$(wc -c <"$d_f")" -eq "$d_z" ]; ` +
-	`then say have "$d_b"; start; fi; [ "$1" = "$d_w" ] || chmod 700 .; ` +
+	`then spool "$1" || return; say have "$d_b"; start; fi; [ "$1" = "$d_w" ] || chmod 700 .; ` +
 	`d_e=$({ mkdir -p bin && chmod 700 bin; } 2>&1) || { say skip "$1: $d_e"; return; }; ` +
 	`d_x="bin/.new-$d_n"; ` +
 	// An empty file is a program for sh, unless the file system is mounted noexec.
@@ -87,13 +89,14 @@ const bootstrapText = `d_n=$1; ` +
 	`d_e=$({ while [ "$d_k" -gt 0 ]; do d_s=1048576; [ "$d_k" -ge $d_s ] || d_s=$d_k; ` +
 	`${d_g:+timeout 900} head -c $d_s || { kill -9 $$; exit; }; d_k=$((d_k-d_s)); done; ` +
 	`} | { if [ "$d_m" = gzip ]; then gzip -dc; else cat; fi 2>&1 >"$d_x"; d_s=$?; cat >/dev/null; exit $d_s; }) ` +
-	`|| { rm -f "$d_x"; say skip "$1: $d_e"; return; }; ` +
+	// $d_e is not quoted, because an error of gzip begins with a newline.
+	`|| { rm -f "$d_x"; say skip "$1:" $d_e; return; }; ` +
 	// Fsync before the rename: an empty copy, left by a power failure, would be used forever.
 	`d_e=$(dd of="$d_x" conv=notrunc,fsync </dev/null 2>&1) || { rm -f "$d_x"; say skip "$1: $d_e"; return; }; ` +
 	`d_e=$("./$d_x" __sum 2>&1); ` +
 	`[ "$d_e" = "$d_v" ] || { rm -f "$d_x"; say bad "$1: $d_e"; return; }; ` +
 	`d_e=$(mv -f "$d_x" "$d_f" 2>&1) || { rm -f "$d_x"; say skip "$1: $d_e"; return; }; ` +
-	`say ok; start; }; ` +
+	`spool "$1" || return; say ok; start; }; ` +
 	`IFS=:; set -f; set -- $d_c "$d_w"; set +f; unset IFS; ` +
 	// Try the place with this run's spool first, then one with the program, so that a host keeps
 	// its spool across connections.

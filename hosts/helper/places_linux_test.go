@@ -59,11 +59,14 @@ func TestUnusablePlacesAreSkipped(t *testing.T) {
 			f.env = []string{"LC_ALL=C"}
 			c.make(t, f.base)
 			conn := f.connector()
-			_, err := f.connectVia(conn, "local", "/dev/null/work")
-			if err == nil || hosts.ClassOf(err) != hosts.Misconfigured || !strings.Contains(err.Error(), f.base+": ") ||
-				!strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "/dev/null/work: ") ||
-				!strings.Contains(err.Error(), "give the host a work_dir") {
-				t.Errorf("got %v, want %q", err, c.want)
+			for _, link := range []string{"local", "ssh"} { // the program is sent as it is, or compressed
+				_, err := f.connectVia(conn, link, "/dev/null/work")
+				if err == nil || hosts.ClassOf(err) != hosts.Misconfigured ||
+					!strings.Contains(err.Error(), f.base+": ") || !strings.Contains(err.Error(), c.want) ||
+					!strings.Contains(err.Error(), "/dev/null/work: ") ||
+					!strings.Contains(err.Error(), "give the host a work_dir") {
+					t.Errorf("over %s: got %v, want %q", link, err, c.want)
+				}
 			}
 			if dir := f.runsFrom(conn, "local", "~/wo rk"); dir != f.home+"/wo rk" {
 				t.Errorf("with a good work_dir it runs from %q", dir)
@@ -72,5 +75,38 @@ func TestUnusablePlacesAreSkipped(t *testing.T) {
 				t.Errorf("without a work_dir it runs from %q", dir)
 			}
 		})
+	}
+}
+
+// TestPlaceWithoutRoomForTheSpoolIsSkipped checks that a read-only directory that has the program is
+// used only if it has the spool, whose jobs may still run.
+func TestPlaceWithoutRoomForTheSpoolIsSkipped(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("LEFT OUT: needs root to mount")
+	}
+	f := newShellHost(t).install()
+	f.env = []string{"LC_ALL=C"}
+	mount := func(source string, flags uintptr) {
+		t.Helper()
+		if err := syscall.Mount(source, f.base, "", flags|syscall.MS_BIND, ""); err != nil {
+			t.Skip("LEFT OUT: cannot mount here: ", err)
+		}
+	}
+	mount(f.base, 0)
+	t.Cleanup(func() { must(t, syscall.Unmount(f.base, syscall.MNT_DETACH)) })
+	mount("", syscall.MS_REMOUNT|syscall.MS_RDONLY)
+	conn := f.connector()
+	_, err := f.connectVia(conn, "local", "/dev/null/work")
+	if want := f.base + ": mkdir: cannot create directory"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+	if dir := f.runsFrom(conn, "local", ""); dir != f.home+"/.dcs-tui" {
+		t.Errorf("it runs from %q", dir)
+	}
+	mount("", syscall.MS_REMOUNT)
+	must(t, os.MkdirAll(f.base+"/runs/r1/melon4", 0o700))
+	mount("", syscall.MS_REMOUNT|syscall.MS_RDONLY)
+	if dir := f.runsFrom(conn, "local", ""); dir != f.base {
+		t.Errorf("although it has the spool, it runs from %q", dir)
 	}
 }
