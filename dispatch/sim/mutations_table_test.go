@@ -65,7 +65,7 @@ var mutations = []mutation{
 	{name: "a claim is packed at once though its connection has ended", file: "dispatch/sched/link.go", edits: []edit{
 		{"		f.sentOverLink = false\n", ""}}},
 	{name: "the request to end a job is forgotten", file: "jobs/fold.go", edits: []edit{
-		{"		insert(&t.Cancels, r.Job, Cancel{r.Reason, r.Request, ReasonKind(r.How)})\n", ""}}},
+		{"		Insert(&t.Cancels, r.Job, Cancel{r.Reason, r.Request, ReasonKind(r.How)})\n", ""}}},
 	{name: "a result number is left out", file: "jobs/fold.go", edits: []edit{
 		{"		t.Seq, j.Seq = r.Seq, r.Seq\n", "		t.Seq, j.Seq = r.Seq+1, r.Seq\n"}}},
 	{name: "a job that has failed is queued again after its result", file: "jobs/fold.go", edits: []edit{
