@@ -138,7 +138,8 @@ func latestProgress(reports []sched.ProgressView, hosts []live.Host) map[string]
 func fillHost(h *live.Host, v *sched.HostView, now time.Duration) {
 	b := &v.Heartbeat
 	short := func(s string) string { return text.ShortenBytes(s, maxLiveText) }
-	h.Name, h.HostStatus = v.Name, jobs.HostStatus{State: v.State, Hold: v.Hold, Reason: short(v.Reason)}
+	h.Name, h.HostStatus = v.Name, v.HostStatus
+	h.Reason = short(v.Reason)
 	h.Stopped, h.Given = v.Asked.Use == jobs.HostStopped, int(v.Asked.Slots)
 	h.Slots, h.Usable, h.Running, h.Buffered = v.Slots, round(v.Usable), v.Running, v.Buffered
 	h.Done, h.Failed, h.Idle = v.Done, v.Failed, v.Idle.Round(time.Millisecond)

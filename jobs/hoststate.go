@@ -56,6 +56,8 @@ type HostStatus struct {
 	// Reason describes for people why the host is not up or starts no jobs. It does not begin with
 	// the name of the host.
 	Reason string `json:"reason,omitempty"`
+	// Number of attempts that are suspended until a person leaves the host.
+	Suspended int `json:"suspended,omitempty"`
 }
 
 // StartsJobs reports whether the host starts jobs without restriction.
@@ -69,6 +71,8 @@ func (s HostStatus) Word() string {
 	switch {
 	case s.State == HostBackingOff:
 		return "waits"
+	case s.State == HostUp && s.Suspended > 0:
+		return "suspended"
 	case s.IsHeld():
 		return "held"
 	}

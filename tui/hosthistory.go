@@ -98,7 +98,7 @@ type timelineCell struct {
 
 // timelinePriority is the order in which attempts that share a cell are shown.
 var timelinePriority = [runview.Phases]int{runview.Succeeded: 1, runview.Canceled: 2, runview.Running: 3,
-	runview.Ending: 3, runview.Away: 4, runview.Retry: 5, runview.Failed: 6, runview.TimedOut: 6}
+	runview.Ending: 3, runview.Suspended: 4, runview.Away: 4, runview.Retry: 5, runview.Failed: 6, runview.TimedOut: 6}
 
 // timeline divides the time from begin to end into n cells.
 func timeline(runs []runview.SlotRun, begin, end time.Time, n int) []timelineCell {

@@ -179,7 +179,8 @@ func triesText(m *model, r *runview.Row) string {
 		most = m.snap.Tries
 	}
 	switch r.Phase {
-	case runview.Ending, runview.Running, runview.Away, runview.Sent, runview.Succeeded, runview.Retry:
+	case runview.Ending, runview.Running, runview.Suspended, runview.Away, runview.Sent, runview.Succeeded,
+		runview.Retry:
 		n++ // the current, the successful, or the next try
 	}
 	return fmt.Sprintf("%d/%d", min(n, most), most)

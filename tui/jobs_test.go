@@ -30,7 +30,7 @@ func allPhases() *fakeSource {
 				r.Host, r.Attempt, r.Started = host, 1, noon.Add(-d)
 			}
 			switch r.Phase {
-			case runview.Ending, runview.Running, runview.Away:
+			case runview.Ending, runview.Running, runview.Suspended, runview.Away:
 				ran("ws01", time.Duration(i+1)*37*time.Minute)
 				r.Progress = float64(i) / 2.5
 			case runview.Sent:

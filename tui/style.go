@@ -94,6 +94,8 @@ type phaseInfo struct {
 var phases = [runview.Phases]phaseInfo{
 	runview.Ending:  {"◍", "!", styleWarn, "is already being canceled", "runs, and is being canceled"},
 	runview.Running: {"●", "@", styleBusy, "runs", "runs"},
+	runview.Suspended: {"‖", "=", styleWarn, "is suspended while a person uses its host",
+		"suspended while a person uses its host"},
 	runview.Away: {"◌", "?", styleWarn, "runs on a host that cannot be reached now",
 		"runs on a host that cannot be reached now"},
 	runview.Sent: {"◐", ">", styleBusy, "has been sent to a host",

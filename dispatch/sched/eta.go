@@ -20,18 +20,27 @@ type etaCache struct {
 	eta, spread time.Duration
 }
 
-// isAwaited reports whether an attempt waits for a silent host. A forecast treats its job as one
-// that has not started.
+// isStalled reports whether an attempt waits for a silent host, or is suspended. A forecast treats
+// its job as one that has not started.
+func (c *Core) isStalled(f *inFlight) bool {
+	return f.isSuspended() || c.isAwaited(f)
+}
+
+// isAwaited reports whether an attempt waits for a silent host.
 func (c *Core) isAwaited(f *inFlight) bool {
 	return !f.host.linked && c.now.Mono-f.host.lastReceivedAt >= f.host.suspectAfter &&
 		!c.isHeartbeatFileChanging(f.host)
 }
 
 // awaitTime returns in how many seconds the last of the jobs that wait for silent hosts is done if
-// these do not come back. ends is false if a job waits without a limit.
+// these do not come back. ends is false if a job waits without a limit, as a suspended one does
+// after a drain.
 func (c *Core) awaitTime(now Time) (longest float64, ends bool) {
 	var newest answers
 	for _, h := range c.allHosts() {
+		if c.drain != nil && h.status().Suspended > 0 {
+			return 0, false
+		}
 		for f := h.oldest; f != nil && c.isAwaited(f); f = f.nextOnHost {
 			if newest == nil {
 				newest = c.newestAnswers()
@@ -81,7 +90,7 @@ func (c *Core) remainingWork(now Time) (*forecast.Workload, bool) {
 	}
 	for _, h := range c.allHosts() {
 		for f := h.oldest; f != nil; f = f.nextOnHost {
-			if !f.started && !f.killed || c.isAwaited(f) {
+			if !f.started && !f.killed || c.isStalled(f) {
 				f.stats.sent++
 				f.stats.sentSlots += f.slots
 			}
@@ -108,7 +117,7 @@ func (c *Core) remainingWork(now Time) (*forecast.Workload, bool) {
 	}
 	for _, h := range c.allHosts() {
 		for f := h.oldest; f != nil; f = f.nextOnHost {
-			if !f.started || f.killed || f.hasOutcome || c.isAwaited(f) {
+			if !f.started || f.killed || f.hasOutcome || c.isStalled(f) {
 				continue
 			}
 			r := forecast.Running{Distribution: f.stats.dist, Age: f.age(now.Mono).Seconds(), Slots: float64(f.slots)}

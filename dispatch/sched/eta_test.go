@@ -94,6 +94,36 @@ func TestETANotKnown(t *testing.T) {
 	s.wantETA("without jobs", 0, 0)
 }
 
+// TestSuspendedJobsDoNotProgress checks that the forecast treats suspended jobs as ones that have not
+// started, on the slots of the other hosts, and that it knows no end if these do not do them.
+func TestSuspendedJobsDoNotProgress(t *testing.T) {
+	s := connectedStage(t, Config{}, testHost("a", 1), testHost("b", 1))
+	s.submitPlain(9)
+	for range 5 {
+		s.endAfter("a", s.c.byName["a"].oldest.id.String(), 10*time.Second)
+	}
+	for _, h := range s.c.hosts {
+		s.started(h.spec.Name, h.oldest.id.String())
+	}
+	hold := func(host string, is bool) {
+		s.heartbeat(host, hosts.Heartbeat{Owner: hosts.Owner{Who: "alice", Suspend: is}})
+		s.at += etaInterval
+	}
+	s.at += 8 * time.Second
+	hold("b", false)
+	s.wantETA("both run", 15*time.Second, 25*time.Second)
+	hold("b", true)
+	s.wantETA("b is suspended", 30*time.Second, 42*time.Second)
+	s.step(Drain{Why: "a person asked"})
+	s.at += etaInterval
+	s.wantETA("drained", 0, 0)
+	hold("b", false)
+	s.at += etaInterval
+	if _, _, ok := s.c.ETA(s.now()); !ok {
+		t.Error("drained, and nothing is suspended: not known")
+	}
+}
+
 // TestETAOfLimitedJobs checks that the forecast respects tokens and --queue-slots, which let fewer
 // jobs run at a time than there are slots (T7).
 func TestETAOfLimitedJobs(t *testing.T) {

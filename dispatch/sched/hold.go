@@ -67,6 +67,12 @@ func (h *host) storeMeasurement(b *hosts.Heartbeat) {
 	}
 }
 
+// suspendsJobs reports whether the jobs that run on the host are suspended for its owner.
+func (h *host) suspendsJobs() bool { return h.linked && h.heartbeat.Owner.Suspend }
+
+// isSuspended reports whether an attempt is suspended. The host continues one that it ends.
+func (f *inFlight) isSuspended() bool { return f.started && !f.killed && f.host.suspendsJobs() }
+
 // publicHold returns the hold that is shown to people. It tells the load of others from our own.
 func (h *host) publicHold() jobs.HostHold {
 	if h.hold == jobs.HeldByOthersLoad && h.othersLoad < 0.5 {

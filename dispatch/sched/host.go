@@ -195,6 +195,9 @@ func (h *host) status() jobs.HostStatus {
 	if s.State != jobs.HostUp {
 		s.Hold = jobs.NotHeld
 	}
+	if h.suspendsJobs() {
+		s.Suspended = h.numInFlight((*inFlight).isSuspended)
+	}
 	return s
 }
 

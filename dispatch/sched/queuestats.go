@@ -100,7 +100,7 @@ func (f *inFlight) age(now time.Duration) time.Duration {
 
 // suspendedTime returns the total time for which jobs have been suspended on the host.
 func (h *host) suspendedTime(now time.Duration) time.Duration {
-	if h.linked && h.isMeasured && h.heartbeat.Owner.Suspend {
+	if h.isMeasured && h.suspendsJobs() {
 		return h.heartbeat.Suspended + max(0, now-h.heartbeatAt) // since then
 	}
 	return h.heartbeat.Suspended

@@ -297,6 +297,7 @@ func TestNothingStartsWhileTheOwnerIsPresent(t *testing.T) {
 	}
 	want(t, "why", s.c.Why(s.now(), first.Job), "Job 6 is suspended on a: alice uses the screen.")
 	want(t, "host", s.c.Hosts()[0].Reason, "starts nothing: alice uses the screen; jobs there are suspended")
+	want(t, "suspended", s.c.Hosts()[0].Suspended, 1)
 	want(t, "limit", fmt.Sprint(s.c.byName["a"].limit), "0")
 	want(t, "stragglers", fmt.Sprint(s.c.numStragglers), "0")
 	if f := s.c.inFlight[first]; f.age(s.at) > 2*HeartbeatInterval {
@@ -304,6 +305,7 @@ func TestNothingStartsWhileTheOwnerIsPresent(t *testing.T) {
 	}
 	s.heartbeat("a", hosts.Heartbeat{Owner: hosts.Owner{Who: "alice uses the screen"}, Suspended: total})
 	want(t, "paused", s.c.Hosts()[0].Reason, "starts nothing: alice uses the screen")
+	want(t, "suspended", s.c.Hosts()[0].Suspended, 0)
 	for range 9 {
 		s.heartbeat("a", hosts.Heartbeat{Suspended: total})
 	}

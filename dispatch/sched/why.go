@@ -88,7 +88,7 @@ func (c *Core) whyOpen(now Time, id jobs.ID, j *jobs.Job) string {
 	case !f.host.linked:
 		return fmt.Sprintf("Job %d was sent to %s, which cannot be reached (%s)%s.", id, name,
 			text.WithoutSubject(f.host.reason, name), c.awaitText(now, f))
-	case f.started && f.host.hold == jobs.HeldByOwner && f.host.heartbeat.Owner.Suspend:
+	case f.isSuspended():
 		return fmt.Sprintf("Job %d is suspended on %s: %s.", id, name, f.host.heartbeat.Owner.Who)
 	case f.started:
 		return fmt.Sprintf("Job %d runs on %s.", id, name)

@@ -140,7 +140,7 @@ func (a *app) runCancel(cmd *cobra.Command, flags *runFlags, args []string, sel 
 // unfinishedText describes the unfinished ones of some jobs. It returns the number of the others.
 func unfinishedText(table *jobs.Table, ids []jobs.ID) (nFinished int, what string) {
 	var counts [jobs.Skipped + 1]int
-	sent := 0
+	var idle results.Idle
 	for _, id := range ids {
 		j := table.Job(id)
 		if j.State.Terminal() {
@@ -149,11 +149,11 @@ func unfinishedText(table *jobs.Table, ids []jobs.ID) (nFinished int, what strin
 		}
 		counts[j.State]++
 		if j.State == jobs.Running && runview.OpenAttempt(j).State == jobs.AttemptLaunching {
-			sent++
+			idle.Sent++
 		}
 	}
 	return nFinished, text.Plural(len(ids)-nFinished, "job") + " (" +
-		strings.Join(results.StateCounts(counts, sent, true), ", ") + ")"
+		strings.Join(results.StateCounts(counts, idle, true), ", ") + ")"
 }
 
 // cancelTimeout is the time that a live dispatcher has to cancel all jobs and end. Jobs have 5 s

@@ -210,9 +210,10 @@ func progressLine(s *dispatch.Snapshot, width int) string {
 	if s.Retries > 0 {
 		further = append(further, fmt.Sprintf("%d tried again", s.Retries))
 	}
-	up, started, why := 0, 0, ""
+	up, started, suspended, why := 0, 0, 0, ""
 	for _, h := range s.Hosts {
 		started += h.Running
+		suspended += h.Suspended
 		if h.State == jobs.HostUp {
 			up++
 		}
@@ -220,7 +221,8 @@ func progressLine(s *dispatch.Snapshot, width int) string {
 			why = h.Name + ": " + h.Line() // the reason of one host is enough
 		}
 	}
-	p.Count(s.Counts, max(0, s.Counts[jobs.Running]-started))
+	running := s.Counts[jobs.Running]
+	p.Count(s.Counts, results.Idle{Suspended: min(suspended, running), Sent: max(0, running-started)})
 	if !p.Paused && p.Problem == "" {
 		switch {
 		case up == 0 && len(s.Hosts) == 1:

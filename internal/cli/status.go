@@ -16,6 +16,7 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/observe/runview"
 )
@@ -171,7 +172,8 @@ type statusJSON struct {
 	Epoch     int                   `json:"epoch"`
 	Jobs      map[string]int        `json:"jobs"` // by state
 	Total     int                   `json:"total"`
-	Sent      int                   `json:"sent"` // of the running ones, those not known to have started
+	Sent      int                   `json:"sent"`                // of the running ones, those not known to have started
+	Suspended int                   `json:"suspended,omitempty"` // of the running ones
 	Hosts     []hostStatus          `json:"hosts"`
 	Queues    []*runview.QueueCount `json:"queues"`
 	Instances []*instanceCount      `json:"instances,omitempty"` // by provider
@@ -200,7 +202,7 @@ func (r *runState) json(now time.Time) *statusJSON {
 	p := r.progress()
 	s := &statusJSON{
 		runJSON: runJSONOf(r.Run), Dir: r.Run.Dir, Created: r.Run.Settings.Created, Epoch: r.Table.Epoch,
-		Jobs: map[string]int{}, Total: p.Total, Sent: p.Sent, Hosts: r.hosts(),
+		Jobs: map[string]int{}, Total: p.Total, Sent: p.Sent, Suspended: p.Suspended, Hosts: r.hosts(),
 		Queues: runview.CountQueues(r.Table), Ended: r.Table.Ended, Input: r.Input.State, Requests: p.Requests,
 		Paused: p.Paused, Draining: p.Draining, ETA: p.ETA, Spread: p.Spread,
 	}
@@ -244,6 +246,11 @@ type hostCapacity struct {
 	Load   [3]float64 `json:"load"`
 	Busy   float64    `json:"busy"`
 	Ours   float64    `json:"ours"`
+}
+
+// idle counts the attempts on the host that do not run at the moment.
+func (h *hostStatus) idle() results.Idle {
+	return results.Idle{Sent: h.Sent, Suspended: min(h.Suspended, h.Running-h.Sent)}
 }
 
 // now describes the state of a host that is not up or starts nothing, or else its last event.

@@ -34,19 +34,39 @@ func TestWhatRunsWithoutADispatcherIsUnknown(t *testing.T) {
 	copied := table.Jobs[0]
 	copied.Attempts = append(slices.Clip(copied.Attempts), &jobs.Attempt{ID: jobs.AttemptID{Job: 1, N: 2}, Host: "b",
 		State: jobs.AttemptLaunching})
-	if got := strings.Join(openLines(&jobs.Table{Jobs: []jobs.Job{copied}}, true), "\n"); !strings.Contains(got,
+	if got := strings.Join(openLines(&jobs.Table{Jobs: []jobs.Job{copied}}, nil, true), "\n"); !strings.Contains(got,
 		"1.1     a  1h 00m, 1 copy  one") {
 		t.Errorf("the copy is missing in\n%s", got)
 	}
-	live, left := strings.Join(openLines(table, true), "\n"), strings.Join(openLines(table, false), "\n")
+	live, left := strings.Join(openLines(table, nil, true), "\n"), strings.Join(openLines(table, nil, false), "\n")
 	checkContains(t, live, "running\n", "1.1     a  1h 00m  one", "2.1     a  sent  two")
 	began := table.Jobs[0].Attempts[0].Started.Time().Local().Format("2006-01-02 15:04:05")
 	checkContains(t, left, "may run, without a dispatcher\n", "1.1     a  since "+began+"  one",
 		"2.1     a  may have started  two")
+	held := heldState()
+	checkContains(t, strings.Join(openLines(table, held, true), "\n"), "1.1     a  1h 00m, suspended  one")
+	checkContains(t, summaryLines(newConsole(os.Stdout), table, held, true)[0], ": 1 suspended, 1 sent")
 	p := runview.ProgressOf(table, nil)
 	same(t, "Counts", p.Counts(), "0 of 2 ok, 2 may run")
 	p.Status = runview.StatusRunning
 	same(t, "Counts", p.Counts(), "0 of 2 ok, 1 running, 1 sent")
+}
+
+// heldState returns what a dispatcher publishes whose host a suspends its job for a person.
+func heldState() *live.State {
+	return &live.State{Hosts: []live.Host{{Name: "a", Linked: true, HostStatus: jobs.HostStatus{State: jobs.HostUp,
+		Hold: jobs.HeldByOwner, Reason: "starts nothing: alice uses the screen; jobs there are suspended",
+		Suspended: 1}}}}
+}
+
+// TestSuspendedAttemptsOfAHostAreNamed checks that the line of a host tells suspended attempts from
+// those that run.
+func TestSuspendedAttemptsOfAHostAreNamed(t *testing.T) {
+	h := hostStatus{Name: "a", HostCount: runview.HostCount{Running: 3, Sent: 1},
+		HostStatus: heldState().Hosts[0].HostStatus}
+	h.Suspended = 2
+	checkContains(t, strings.Join(hostLines([]hostStatus{h}), "\n"),
+		"a  2 suspended, 1 sent, 0 ended; starts nothing: alice uses the screen; jobs there are suspended")
 }
 
 // TestStandbyOfADeadDispatcherIsNamed checks that the status of a run without a dispatcher names the
@@ -84,8 +104,8 @@ func TestTimeOfARunExtendsToNow(t *testing.T) {
 	table.Specs = []*jobs.Spec{table.Jobs[0].Spec, table.Jobs[1].Spec}
 	table.Counts[jobs.Succeeded], table.Counts[jobs.Running] = 1, 1
 	c := newConsole(os.Stderr)
-	checkContains(t, summaryLines(c, table, true)[0], "2 jobs in 1h 00m, first start to now:")
-	checkContains(t, summaryLines(c, table, false)[0], "2 jobs in 2.00 s, first start to last end:")
+	checkContains(t, summaryLines(c, table, nil, true)[0], "2 jobs in 1h 00m, first start to now:")
+	checkContains(t, summaryLines(c, table, nil, false)[0], "2 jobs in 2.00 s, first start to last end:")
 }
 
 // TestStateOfEachQueueIsShown checks that the summary shows the state of each of several queues,

@@ -86,7 +86,7 @@ func (r *runState) lines(c *console) []string {
 		lines = append(lines, c.Paint(yellow, "draining    ")+text.Line(p.Draining)+
 			": nothing more is launched until dcs-tui continue "+refTo(run))
 	}
-	lines = append(lines, summaryLines(c, table, dispatched)...)
+	lines = append(lines, summaryLines(c, table, r.State(), dispatched)...)
 	lines = append(lines, instanceLines(table, nil)...)
 	if dispatched {
 		lines = append(lines, hostLines(r.hosts())...)
@@ -96,7 +96,7 @@ func (r *runState) lines(c *console) []string {
 			lines = append(lines, left)
 		}
 	}
-	lines = append(lines, openLines(table, dispatched)...)
+	lines = append(lines, openLines(table, r.State(), dispatched)...)
 	if r.Requests > 0 {
 		lines = append(lines, p.RequestsText())
 	}
@@ -122,7 +122,7 @@ func keptOpenText(run *rundir.Run) string {
 
 // summaryLines returns the summary of the jobs, queues, and deadlines of a run. While jobs run, the
 // time of the run extends to now.
-func summaryLines(c *console, table *jobs.Table, dispatched bool) []string {
+func summaryLines(c *console, table *jobs.Table, state *live.State, dispatched bool) []string {
 	s := results.Summarize(table)
 	if dispatched {
 		for j := range table.RowsIn(jobs.Running) {
@@ -132,7 +132,7 @@ func summaryLines(c *console, table *jobs.Table, dispatched bool) []string {
 			}
 		}
 	}
-	s.Sent, s.Undispatched = runview.CountSent(table), !dispatched
+	s.Idle, s.Undispatched = runview.CountIdle(table, state), !dispatched
 	lines := s.Lines(c.TextWidth())
 	if n := table.Counts[jobs.Canceled] - table.Judged()[jobs.Canceled]; n > 0 {
 		lines = append(lines, "search: "+text.Plural(n, "trial")+" ended early")
@@ -209,7 +209,7 @@ func hostLines(list []hostStatus) []string {
 			}
 		}
 		line := fmt.Sprintf("  %s\t%s, %d ended", text.Line(g.Title()),
-			results.RunningText(sum.Running, sum.Sent, true), sum.Ended)
+			results.RunningText(sum.Running, sum.idle(), true), sum.Ended)
 		if sum.Failed > 0 {
 			line += fmt.Sprintf(" (%d failed)", sum.Failed)
 		}
@@ -230,7 +230,8 @@ func hostLines(list []hostStatus) []string {
 // openLines lists the jobs that run, and then those that were only sent to a host. If nobody
 // dispatches the run, it lists the jobs that may run, with the time of their start, because it is
 // not known how long they ran.
-func openLines(table *jobs.Table, dispatched bool) []string {
+func openLines(table *jobs.Table, state *live.State, dispatched bool) []string {
+	isSuspended := runview.SuspendedJobs(table, state)
 	title, sent, running := "running", "sent", "running"
 	if !dispatched {
 		title, sent, running = "may run, without a dispatcher", "may have started", "has started"
@@ -248,6 +249,9 @@ func openLines(table *jobs.Table, dispatched bool) []string {
 		case a.Started == 0:
 		case dispatched:
 			since = text.Duration(time.Since(a.Started.Time()))
+			if isSuspended(j) {
+				since += ", suspended"
+			}
 		default:
 			since = "since " + a.Started.Time().Local().Format("2006-01-02 15:04:05")
 		}
@@ -277,7 +281,7 @@ func queueLines(table *jobs.Table, dispatched bool) []string {
 	for _, q := range list[:min(len(list), maxListQueues)] {
 		name := text.ShortenTo(text.Line(cmp.Or(q.Name, "(no name)")), maxQueueLength)
 		line := "  " + name + "\t" + text.Plural(q.Total, "job") + ": " +
-			strings.Join(results.StateCounts(q.Counts, 0, dispatched), ", ")
+			strings.Join(results.StateCounts(q.Counts, results.Idle{}, dispatched), ", ")
 		if q.Busy > 0 {
 			line += "; " + text.Duration(q.Busy) + " of run time"
 		}

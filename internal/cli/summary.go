@@ -61,7 +61,7 @@ func (s *summary) lines(code int) []string {
 		return append([]string{"", s.headline(code)}, s.advice()...)
 	}
 	lines := append([]string{"", s.headline(code)}, s.notes...)
-	lines = append(lines, summaryLines(s.app.con, s.Table, false)...)
+	lines = append(lines, summaryLines(s.app.con, s.Table, nil, false)...)
 	if text := s.efficiency(); text != "" {
 		lines = append(lines, text)
 	}

@@ -54,7 +54,7 @@ func state(t testing.TB) *State {
 			Runs: []string{"c"}},
 		Hosts: []Host{{
 			Name:       "a",
-			HostStatus: jobs.HostStatus{State: "up", Hold: "load", Reason: "r"},
+			HostStatus: jobs.HostStatus{State: "up", Hold: "load", Reason: "r", Suspended: 1},
 			Linked:     true,
 			Stopped:    true,
 			Note:       "ü\x1b\n",

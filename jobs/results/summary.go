@@ -10,11 +10,10 @@ import (
 
 // Summary holds the numbers of a run in its current state.
 type Summary struct {
-	Jobs   int
-	Counts [jobs.Skipped + 1]int // by jobs.JobState
-	// Of the running jobs, those that are not known to have started, as the caller counts them.
-	Sent         int
-	Undispatched bool // set by the caller: it is not known whether jobs run
+	Jobs         int
+	Counts       [jobs.Skipped + 1]int // by jobs.JobState
+	Idle                               // as the caller counts it
+	Undispatched bool                  // set by the caller: it is not known whether jobs run
 
 	Attempts int
 	Retried  int // number of jobs that ran more than once, in all their rounds

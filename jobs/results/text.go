@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -39,35 +40,48 @@ func (s *Summary) writeCounts(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, " in %s, first start to %s", text.Duration(s.Wall()), until)
 	}
-	if states := StateCounts(s.Counts, s.Sent, !s.Undispatched); len(states) > 0 {
+	if states := StateCounts(s.Counts, s.Idle, !s.Undispatched); len(states) > 0 {
 		b.WriteString(": " + strings.Join(states, ", "))
 	}
 	b.WriteByte('\n')
 }
 
-// RunningText describes how many jobs run and how many are only sent to a host. If nobody
+// Idle counts those of some running jobs that do not run at the moment.
+type Idle struct {
+	Suspended int // on hosts that people use
+	Sent      int // sent to a host and not known to have started
+}
+
+// Sum returns how many jobs do not run at the moment.
+func (n Idle) Sum() int { return n.Suspended + n.Sent }
+
+// RunningText describes how many jobs run, are suspended, and are only sent to a host. If nobody
 // dispatches the run, it is not known whether they run.
-func RunningText(running, sent int, dispatched bool) string {
-	switch {
-	case !dispatched && running > 0:
+func RunningText(running int, idle Idle, dispatched bool) string {
+	if !dispatched && running > 0 {
 		return text.Thousands(running) + " may run"
-	case sent == 0:
-		return text.Thousands(running) + " running"
-	case sent >= running:
-		return text.Thousands(sent) + " sent"
 	}
-	return text.Thousands(running-sent) + " running, " + text.Thousands(sent) + " sent"
+	var parts []string
+	add := func(n int, what string) {
+		if n > 0 {
+			parts = append(parts, text.Thousands(n)+what)
+		}
+	}
+	add(running-idle.Sum(), " running")
+	add(idle.Suspended, " suspended")
+	add(idle.Sent, " sent")
+	return cmp.Or(strings.Join(parts, ", "), "0 running")
 }
 
 // StateCounts describes counts of jobs by state: "10 succeeded", "2 running". States that no
 // job is in are left out.
-func StateCounts(counts [jobs.Skipped + 1]int, sent int, dispatched bool) (parts []string) {
+func StateCounts(counts [jobs.Skipped + 1]int, idle Idle, dispatched bool) (parts []string) {
 	for _, st := range []jobs.JobState{jobs.Succeeded, jobs.Failed, jobs.TimedOut, jobs.Canceled, jobs.Skipped,
 		jobs.Running, jobs.Queued} {
 		switch n := counts[st]; {
 		case n == 0:
 		case st == jobs.Running:
-			parts = append(parts, RunningText(n, sent, dispatched))
+			parts = append(parts, RunningText(n, idle, dispatched))
 		default:
 			parts = append(parts, text.Thousands(n)+" "+strings.ReplaceAll(st.String(), "_", " "))
 		}

@@ -133,7 +133,7 @@ func phasesMeant(word string) (func(candidate) bool, error) {
 }
 
 var stateOf = [Phases]jobs.JobState{
-	Ending: jobs.Running, Running: jobs.Running, Away: jobs.Running, Sent: jobs.Running,
+	Ending: jobs.Running, Running: jobs.Running, Suspended: jobs.Running, Away: jobs.Running, Sent: jobs.Running,
 	Retry: jobs.Queued, Queued: jobs.Queued, Waits: jobs.Queued,
 	Succeeded: jobs.Succeeded, Failed: jobs.Failed, TimedOut: jobs.TimedOut, Canceled: jobs.Canceled,
 	Skipped: jobs.Skipped,

@@ -28,7 +28,7 @@ type HostDetail struct {
 // SlotRun is an attempt in a slot of a host.
 type SlotRun struct {
 	Slot int // 1, 2, …; 0: unknown
-	// Running, Ending, Away, Succeeded, Failed, TimedOut, or Canceled; Retry: it was lost, or asked
+	// Running, Ending, Suspended, Away, Succeeded, Failed, TimedOut, or Canceled; Retry: it was lost, or asked
 	// to be run again later.
 	Phase        Phase
 	Began, Ended time.Time // Ended is HostDetail.Until if it has not ended
@@ -194,11 +194,9 @@ func (v *View) slotRun(j *jobs.Job, i int, until time.Time) (x SlotRun, ok bool)
 	x = SlotRun{Slot: int(a.Slot), Began: start.Time()}
 	switch {
 	case a.State.Open():
-		x.Phase, x.Ended = Away, until
+		x.Phase, x.Ended = v.fleet.attemptPhase(a), until
 		if _, ending := v.table.Cancels[j.Spec.ID]; ending {
 			x.Phase = Ending
-		} else if v.state != nil && v.links[a.Host] {
-			x.Phase = Running
 		}
 		return x, true
 	case a.State == jobs.AttemptSuperseded, a.State == jobs.AttemptCanceled:

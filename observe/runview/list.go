@@ -30,7 +30,7 @@ type list struct {
 	retriedAt jobs.Stamp          // when retries were last checked
 	children  map[uint32][]uint32 // jobs by the job that they depend on
 	stale     jobSet              // rows to remake
-	links     map[string]bool     // hosts that can be reached
+	fleet     fleet
 	groups    groups
 	dated     bool // some job has a deadline
 	// Rank of the hardness by number of the options; 0: it has none. See rankHardness.
@@ -133,7 +133,7 @@ func (l *list) count(id uint32, r *row, by int) {
 // isRunningPhase reports whether a job runs or may start at any moment.
 func isRunningPhase(p Phase) bool { return p <= Sent }
 
-// markRunning marks all rows as stale that depend on links.
+// markRunning marks all rows as stale that depend on the fleet.
 func (l *list) markRunning() {
 	for id := range l.runs {
 		l.stale.add(jobs.ID(id))
@@ -196,7 +196,7 @@ func (v *View) phase(id jobs.ID, j *jobs.Job) (Phase, *jobs.Attempt) {
 	_, ending := v.table.Cancels[id]
 	switch j.State {
 	case jobs.Running:
-		p, a := v.openPhase(j)
+		p, a := v.fleet.jobPhase(j), OpenAttempt(j)
 		if ending || v.state != nil && v.state.Ending.Has(id) {
 			p = Ending
 		}
@@ -222,21 +222,6 @@ func (v *View) phase(id jobs.ID, j *jobs.Job) (Phase, *jobs.Attempt) {
 var phaseOf = [...]Phase{
 	jobs.Queued: Queued, jobs.Running: Running, jobs.Succeeded: Succeeded, jobs.Failed: Failed,
 	jobs.TimedOut: TimedOut, jobs.Canceled: Canceled, jobs.Skipped: Skipped,
-}
-
-// openPhase returns the phase of a job with attempts that may be alive, as phase does.
-func (v *View) openPhase(j *jobs.Job) (Phase, *jobs.Attempt) {
-	best := Sent
-	for _, a := range j.Open() {
-		started, known := a.State == jobs.AttemptRunning, v.state != nil
-		switch {
-		case known && v.links[a.Host] && started:
-			best = Running
-		case best == Sent && (known && !v.links[a.Host] || !known && started):
-			best = Away
-		}
-	}
-	return best, OpenAttempt(j)
 }
 
 // isWaiting reports whether a queued job waits for others.
@@ -302,7 +287,7 @@ func (v *View) change(id jobs.ID, j *jobs.Job) rowUpdate {
 	if a != nil {
 		c.host = a.Host
 		switch p {
-		case Ending, Running, Away:
+		case Ending, Running, Suspended, Away:
 			c.row.when = v.startOf(a)
 		case Sent:
 			c.row.when = a.Launched

@@ -181,9 +181,43 @@ func TestSentJobsOfAnAwayHostAreSent(t *testing.T) {
 		b.changed()
 		b.mu.Unlock()
 		p := lookAt(t, b, Query{})
-		if got := results.RunningText(p.NumRunning(), p.Sent, true); got != "1 running, 1 sent" ||
+		if got := results.RunningText(p.NumRunning(), p.Idle, true); got != "1 running, 1 sent" ||
 			!linked && p.Phases[Away] != 2 {
 			t.Errorf("linked %v: %q, phases %v", linked, got, p.Phases)
+		}
+	}
+}
+
+// TestJobsOfAHeldHostAreSuspended checks that a job that has started on a host is suspended while the
+// host's owner is back, unless a copy runs elsewhere or the job is being ended, and that `status` and
+// the screen count the same.
+func TestJobsOfAHeldHostAreSuspended(t *testing.T) {
+	table := newTab()
+	for range 2 {
+		table.add(jobs.Spec{Command: "train"}, jobs.Running, withRunning("ws01", time.Hour))
+	}
+	table.add(jobs.Spec{Command: "train"}, jobs.Running, withLaunching("ws01"))
+	table.add(jobs.Spec{Command: "train"}, jobs.Running, withRunning("ws01", time.Hour), withRunning("ws02", time.Hour))
+	table.Cancels = map[jobs.ID]jobs.Cancel{2: {}}
+	for held, want := range [][]Phase{{Running, Ending, Sent, Running}, {Suspended, Ending, Sent, Running}} {
+		state := &live.State{At: time.Now(), Hosts: []live.Host{{Name: "ws02", Linked: true}, {Name: "ws01",
+			Linked: true, HostStatus: jobs.HostStatus{Suspended: 3 * held}}}}
+		b := boardOf(t, table)
+		b.mu.Lock()
+		b.setState(state)
+		b.changed()
+		b.mu.Unlock()
+		p := lookAt(t, b, Query{Jobs: &JobsWindow{Rows: 9, Sort: SortID}, Host: "ws01"})
+		for i, r := range p.Jobs.Rows {
+			if r.Phase != want[i] {
+				t.Errorf("held %d: job %d: %s, want %s", held, r.ID, r.Phase, want[i])
+			}
+		}
+		if n := CountIdle(b.table, state); n != p.Idle || n.Suspended != held || n.Sent != 1 {
+			t.Errorf("held %d: status counts %+v, and the screen %+v", held, n, p.Idle)
+		}
+		if r := p.Host.Runs; len(r) != 3 || r[0].Phase != want[0] {
+			t.Errorf("held %d: in the slots: %+v", held, r)
 		}
 	}
 }

@@ -262,16 +262,16 @@ func (l *list) keyOf(by Sort, now time.Time) func(*row) uint64 {
 func (l *list) ageKey(r *row) uint64 {
 	newest := uint64(math.MaxUint32 - r.seq)
 	switch r.phase {
-	case Ending, Running, Away, Sent, Retry:
+	case Ending, Running, Suspended, Away, Sent, Retry:
 		return uint64(r.phase)<<59 | uint64(max(0, r.when))>>4
 	case Failed, TimedOut:
-		return 5<<59 | newest
+		return uint64(Failed)<<59 | newest
 	case Queued:
-		return 6<<59 | l.startKey(r)
+		return uint64(Queued)<<59 | l.startKey(r)
 	case Waits:
-		return 7 << 59
+		return uint64(Waits) << 59
 	}
-	return 8<<59 | newest
+	return uint64(Succeeded)<<59 | newest
 }
 
 // startKey is the key of the order in which ready jobs start. It has 59 bits.

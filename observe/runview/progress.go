@@ -18,8 +18,8 @@ type RunProgress struct {
 	Total  int         // accepted jobs
 	More   bool        // more may be added: standard input is open
 	Phases [Phases]int // jobs by phase
-	// Running jobs without an attempt that is known to have started, whatever their phase.
-	Sent   int
+	// Idle.Sent counts jobs of any phase.
+	results.Idle
 	Rate   float64       // finished jobs per second over the last minute
 	ETA    time.Duration // until the queue is done; 0: not known
 	Spread time.Duration // the end is within ETA ± Spread in 2 of 3 cases; 0: not known
@@ -41,19 +41,19 @@ func ProgressOf(t *jobs.Table, r *journal.Reader) *RunProgress {
 	if s := r.State(); s != nil {
 		p.More, p.Rate, p.ETA, p.Spread, p.Draining, p.Problem = s.More, s.Rate, s.ETA, s.Spread, s.Draining, s.Problem
 	}
-	p.Count(t.Counts, CountSent(t))
+	p.Count(t.Counts, CountIdle(t, r.State()))
 	return p
 }
 
-// Count sets the numbers of jobs from those by state. sent of the running jobs are not known to have
-// started.
-func (p *RunProgress) Count(counts [jobs.Skipped + 1]int, sent int) {
+// Count sets the numbers of jobs from those by state.
+func (p *RunProgress) Count(counts [jobs.Skipped + 1]int, idle results.Idle) {
 	p.Total = 0
 	for state, n := range counts {
 		p.Total += n
 		p.Phases[phaseOf[state]] = n
 	}
-	p.Phases[Running], p.Phases[Sent], p.Sent = counts[jobs.Running]-sent, sent, sent
+	p.Idle, p.Phases[Running] = idle, counts[jobs.Running]-idle.Sum()
+	p.Phases[Suspended], p.Phases[Sent] = idle.Suspended, idle.Sent
 }
 
 // endedStatus returns the status of a run that nobody dispatches: its number of unfinished jobs,
@@ -78,8 +78,8 @@ func (p *RunProgress) sum(phases ...Phase) (n int) {
 	return n
 }
 
-// NumRunning returns the number of jobs that run or were sent to a host.
-func (p *RunProgress) NumRunning() int { return p.sum(Running, Ending, Away, Sent) }
+// NumRunning returns the number of jobs that run, are suspended, or were sent to a host.
+func (p *RunProgress) NumRunning() int { return p.sum(Running, Suspended, Ending, Away, Sent) }
 
 // NumQueued returns the number of jobs that wait for a slot, for their next try, or for other jobs.
 func (p *RunProgress) NumQueued() int { return p.sum(Queued, Waits, Retry) }
@@ -98,7 +98,7 @@ func (p *RunProgress) NumLeft() int { return max(0, p.Total-p.NumOver()) }
 
 // RunningText describes how many jobs run: "6 running, 5 sent".
 func (p *RunProgress) RunningText() string {
-	return results.RunningText(p.NumRunning(), p.Sent, p.Status.IsDispatched())
+	return results.RunningText(p.NumRunning(), p.Idle, p.Status.IsDispatched())
 }
 
 // QueuedText describes how many jobs are queued: "84,513 queued".
@@ -113,7 +113,7 @@ func (p *RunProgress) Counts() string {
 	for state := jobs.Failed; state <= jobs.Skipped; state++ {
 		counts[state] = p.Phases[phaseOf[state]]
 	}
-	parts := results.StateCounts(counts, p.Sent, p.Status.IsDispatched())
+	parts := results.StateCounts(counts, p.Idle, p.Status.IsDispatched())
 	ok := text.Thousands(p.Phases[Succeeded]) + " of " + text.Thousands(p.Total) + " ok"
 	return strings.Join(append([]string{ok}, parts...), ", ")
 }
@@ -121,7 +121,7 @@ func (p *RunProgress) Counts() string {
 // Remaining describes how long the run will take: "4 min ± 20 s" if plusMinus is "±", and "4 min" if
 // it is "". Remaining returns "" if that is not known, as while no job runs.
 func (p *RunProgress) Remaining(plusMinus string) string {
-	if p.ETA <= 0 || p.NumLeft() == 0 || p.NumRunning() == p.Sent {
+	if p.ETA <= 0 || p.NumLeft() == 0 || p.NumRunning() == p.Idle.Sum() {
 		return ""
 	}
 	if plusMinus == "" || p.Spread <= 0 {

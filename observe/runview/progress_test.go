@@ -6,6 +6,7 @@ import (
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/results"
 )
 
 // TestProgressIsALine checks the words for the progress of a run: the numbers of jobs by state, what
@@ -26,6 +27,10 @@ func TestProgressIsALine(t *testing.T) {
 		{"the end is not known", func(p *RunProgress) { p.ETA, p.Rate = 0, 0 }, "12 running, 4 sent, 31 queued", nil},
 		{"all jobs were only sent", func(p *RunProgress) { p.Sent = 16 },
 			"16 sent, 31 queued, 8/s", nil},
+		{"a person uses a host", func(p *RunProgress) { p.Suspended = 5 },
+			"7 running, 5 suspended, 4 sent, 31 queued, ETA 4 min, 8/s", nil},
+		{"no job makes progress", func(p *RunProgress) { p.Suspended = 12 },
+			"12 suspended, 4 sent, 31 queued, 8/s", nil},
 		{"it is paused", func(p *RunProgress) { p.Paused = true }, "12 running, 4 sent, 31 queued, paused", nil},
 		{"it is paused and drained", func(p *RunProgress) { p.Paused, p.Draining = true, "a person asked for it" },
 			"12 running, 4 sent, 31 queued, paused, draining", nil},
@@ -38,7 +43,7 @@ func TestProgressIsALine(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := RunProgress{Rate: 8, ETA: 4 * time.Minute, Spread: 20 * time.Second}
-			p.Count(counts, 4)
+			p.Count(counts, results.Idle{Sent: 4})
 			c.change(&p)
 			if got := p.Line(c.further...); got != numbers+c.want {
 				t.Errorf("got  %s\nwant %s", got, numbers+c.want)

@@ -124,11 +124,12 @@ type Phase uint8
 
 // The phases, in the order of SortAge.
 const (
-	Ending  Phase = iota // runs, and a cancel of it is under way
-	Running              // an attempt has started
-	Away                 // runs on a host that cannot be reached now
-	Sent                 // sent to a host, and not known to have started
-	Retry                // failed or lost, waits for its next try
+	Ending    Phase = iota // runs, and a cancel of it is under way
+	Running                // an attempt has started
+	Suspended              // has started, and is suspended because a person uses its host
+	Away                   // runs on a host that cannot be reached now
+	Sent                   // sent to a host, and not known to have started
+	Retry                  // failed or lost, waits for its next try
 	Failed
 	TimedOut
 	Queued
@@ -139,8 +140,8 @@ const (
 	Phases // number of phases
 )
 
-var phaseNames = [...]string{"ending", "run", "away", "sent", "retry", "fail", "timeout", "queue", "waits", "ok",
-	"cancel", "skip"}
+var phaseNames = [...]string{"ending", "run", "suspend", "away", "sent", "retry", "fail", "timeout", "queue", "waits",
+	"ok", "cancel", "skip"}
 
 // String returns the word in the list, at most seven letters.
 func (p Phase) String() string {

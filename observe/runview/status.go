@@ -15,6 +15,7 @@ import (
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/metrics"
+	"dcs-tui/jobs/results"
 )
 
 // RunStatus is the status of a run.
@@ -210,6 +211,8 @@ func (v *View) setState(s *live.State) {
 		return
 	}
 	v.state, v.seenAt = s, time.Now()
+	before := v.fleet
+	v.fleet = fleetOf(s)
 	if s == nil {
 		v.clockOffset = 0
 		v.markRunning()
@@ -222,7 +225,7 @@ func (v *View) setState(s *live.State) {
 	case old == nil || old.Token != s.Token || ahead > v.clockOffset:
 		v.clockOffset = ahead
 	}
-	if old == nil || !sameLinks(old.Hosts, s.Hosts) {
+	if old == nil || !maps.Equal(before, v.fleet) {
 		v.markRunning()
 	} else {
 		for _, r := range []jobs.Ranges{old.Stragglers, s.Stragglers, old.Ending, s.Ending} {
@@ -231,16 +234,7 @@ func (v *View) setState(s *live.State) {
 			}
 		}
 	}
-	v.links = map[string]bool{}
-	for i := range s.Hosts {
-		v.links[s.Hosts[i].Name] = s.Hosts[i].Linked
-	}
 	v.handleProgress(s.Progress)
-}
-
-// sameLinks reports whether the same hosts can be reached.
-func sameLinks(a, b []live.Host) bool {
-	return slices.EqualFunc(a, b, func(a, b live.Host) bool { return a.Name == b.Name && a.Linked == b.Linked })
 }
 
 // handleProgress stores the progress that running jobs report.
@@ -333,7 +327,8 @@ func (v *View) fill(p *Snapshot) {
 		p.SlotsBusy += p.Hosts[i].Running
 		p.Slots += p.Hosts[i].Slots
 	}
-	p.Total, p.Phases, p.Sent, p.Stragglers = len(v.rows), v.phases, v.sent, v.stragglers // of the same version
+	p.Total, p.Phases, p.Stragglers = len(v.rows), v.phases, v.stragglers // of the same version
+	p.Idle = results.Idle{Suspended: v.phases[Suspended], Sent: v.sent}
 	if s := v.state; s != nil {
 		p.More, p.Draining, p.Stuck, p.Awaited, p.NextSlot = s.More, s.Draining, s.Stuck, s.Awaited, s.NextSlot
 		p.Finish, p.MetricsOf = s.Finish, s.MetricsOf

@@ -280,18 +280,6 @@ func DescribeInput(t *jobs.Table) string {
 	return text
 }
 
-// CountSent counts the running jobs without an attempt that is known to have started. They wait
-// on a host for a slot.
-func CountSent(t *jobs.Table) int {
-	n := 0
-	for j := range t.RowsIn(jobs.Running) {
-		if OpenAttempt(j).State == jobs.AttemptLaunching {
-			n++
-		}
-	}
-	return n
-}
-
 // OpenAttempt returns the attempt of a running job to show: the newest that has started, or
 // else the newest.
 func OpenAttempt(j *jobs.Job) *jobs.Attempt {
