@@ -61,8 +61,7 @@ func (c *Core) finishRun() {
 	if left > 0 && c.drain == nil {
 		c.provisions.endBy = 0
 	}
-	// After damage, hosts may list attempts that have no record.
-	isQuiet := len(c.inFlight) == 0 && !(c.table.Damaged && c.reconcileUntil > 0)
+	isQuiet := len(c.inFlight) == 0 && !c.awaitsUnrecorded()
 	switch {
 	case c.allSubmitted && left == 0 && isQuiet:
 		if c.waitsForLost() || c.waitsForInstances() {

@@ -199,6 +199,27 @@ func (c *Core) awaitUnlisted(h *host) {
 	}
 }
 
+// listsUntil returns until when the lists of all attempts are awaited, and whether none is missing.
+func (c *Core) listsUntil() (by time.Duration, all bool) {
+	by, all = c.missingHostsUntil, c.missingHostsUntil == 0
+	for h := range c.everyHost() {
+		if !h.listed {
+			by, all = max(by, h.listUntil), false
+		}
+	}
+	return by, all
+}
+
+// awaitsUnrecorded reports whether hosts may still list attempts that have no record, because of damage. In a
+// pack that they cannot read, there are none that are alive.
+func (c *Core) awaitsUnrecorded() bool {
+	if !c.table.Damaged || c.reconcileUntil == 0 {
+		return false
+	}
+	by, _ := c.listsUntil()
+	return c.now.Mono < by
+}
+
 // reconcile lets launching begin when the lists are complete, or have been awaited for long enough.
 func (c *Core) reconcile() {
 	c.endSecondAttempts()
@@ -209,11 +230,8 @@ func (c *Core) reconcile() {
 		c.reconcileUntil = c.reconcileDeadline()
 		return
 	}
-	all, by := c.missingHostsUntil == 0, c.missingHostsUntil
+	by, all := c.listsUntil()
 	for h := range c.everyHost() {
-		if !h.listed {
-			all, by = false, max(by, h.listUntil)
-		}
 		if h.lacksPack { // its jobs may have results: a person must decide
 			by = max(by, c.now.Mono+probeInterval)
 		}

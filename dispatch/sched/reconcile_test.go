@@ -160,11 +160,15 @@ func TestEndWaitsForLists(t *testing.T) {
 			s.wantState(1, jobs.Canceled)
 		}
 		s.up("a", "b")
-		s.reportList("a", "", hosts.Dead, nil, true)
-		want(t, "end", s.finishText(), "")
+		// What is in a pack has ended, so no end waits until a person has put the pack right.
+		s.step(HostListed{"a", &hosts.Listed{Last: true, All: true, LacksPack: true, Why: "000.x.zip is damaged"}})
+		want(t, "end before the list of b", s.finishText(), "")
 		s.reportList("b", "1.1", hosts.IsRunning, nil, true)
+		s.wait(reconcileTime/2, "a", "b")
 		want(t, "end", s.finishText(), "")
 		s.ended("b", "1.1", jobs.Outcome{Stopped: true})
+		want(t, "end before the list of a", s.finishText(), "")
+		s.wait(reconcileTime, "a", "b")
 		want(t, "ended", s.finishText() != "", true)
 	}
 }
