@@ -170,10 +170,7 @@ func (p *Packer) discard(d rundir.Disk, temp string) error {
 		}
 		return f.Close()
 	}
-	if err := d.Remove(temp); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return rundir.RemoveIfThere(d, temp)
 }
 
 // HasPacks reports whether files of attempts are in packs.

@@ -179,6 +179,35 @@ func TestPackSurvivesEveryFailure(t *testing.T) {
 	}
 }
 
+// readOnlyDisk refuses to create and to remove files, as a read-only file system does.
+type readOnlyDisk struct{ rundir.Disk }
+
+func (d readOnlyDisk) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File, error) {
+	if flag&os.O_CREATE != 0 {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: syscall.EROFS}
+	}
+	return d.Disk.OpenFile(path, flag, perm)
+}
+
+func (d readOnlyDisk) Remove(path string) error {
+	return &fs.PathError{Op: "remove", Path: path, Err: syscall.EROFS}
+}
+
+// TestPackOnAReadOnlyFileSystem checks that the error does not ask for a file that was never created.
+func TestPackOnAReadOnlyFileSystem(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	makeDirs(t, rundir.OS, dir)
+	fill(t, rundir.OS, dir)
+	shards, err := os.ReadDir(filepath.Join(dir, rundir.AttemptsDir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := attempts.Packer{Disk: readOnlyDisk{rundir.OS}, Dir: dir, May: all}
+	if _, err = p.Pack(shards[0].Name()); !errors.Is(err, syscall.EROFS) || strings.Contains(err.Error(), "remove") {
+		t.Errorf("got %v, want only that nothing can be created", err)
+	}
+}
+
 // TestPackSurvivesPowerLoss checks that a loss of power at any operation, with any of the changes
 // that are not durable, loses no durable file.
 func TestPackSurvivesPowerLoss(t *testing.T) {

@@ -130,14 +130,14 @@ func install(d Disk, tmp, path string, err error) error {
 		err = d.Rename(tmp, path)
 	}
 	if err != nil {
-		return errors.Join(err, removeIfThere(d, tmp))
+		return errors.Join(err, RemoveIfThere(d, tmp))
 	}
 	return nil
 }
 
-// removeIfThere removes a file that may have been created. A read-only file system refuses to remove also
+// RemoveIfThere removes a file that may have been created. A read-only file system refuses to remove also
 // what does not exist.
-func removeIfThere(d Disk, path string) error {
+func RemoveIfThere(d Disk, path string) error {
 	err := d.Remove(path)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -62,7 +62,7 @@ func (r *Run) FileRequestAs(name string, q *action.Request) error {
 	if err := Replace(r.Disk, path, append(text, '\n')); err != nil {
 		// The file may exist without being durable, so it is removed.
 		return fmt.Errorf("the request cannot be written to the run directory: %w",
-			errors.Join(err, removeIfThere(r.Disk, path)))
+			errors.Join(err, RemoveIfThere(r.Disk, path)))
 	}
 	return nil
 }
