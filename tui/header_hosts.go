@@ -44,14 +44,17 @@ func (m *model) slotsRow() string {
 	return m.justify(left+"  "+m.cut(few, max(0, m.w-width(left)-width(short)-6)), styleWarn.Render(short)+" ", m.w)
 }
 
-// slotsText describes the slots in use and the usable slots, and on how many hosts they are, if
+// slotsText describes the slots in use and the usable slots, and on how many hosts these are, if
 // not on all. A host that starts no jobs has no usable slots besides those in use.
 func (m *model) slotsText() (slots, where string) {
 	snap := m.snap
 	all, n := snap.Slots, len(snap.Hosts)
 	for _, h := range m.allHosts() {
 		if !h.StartsJobs() {
-			all, n = all-max(0, h.Slots-h.Running), n-1
+			all -= max(0, h.Slots-h.Running)
+			if h.Running == 0 {
+				n--
+			}
 		}
 	}
 	if n < len(snap.Hosts) {

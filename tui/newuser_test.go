@@ -88,6 +88,10 @@ func TestScreenAfterSomeKeys(t *testing.T) {
 			change: combine(troubledHosts, func(snap *runview.Snapshot) {
 				snap.Hosts[2].State, snap.Hosts[2].Reason, snap.Hosts[2].Running, snap.SlotsBusy = jobs.HostUp, "", 2, 2
 			}), shows: []string{"slots 2/2 on 1 of 3 hosts", "2 Hosts 1/3"}, hides: []string{"NOTHING CAN START"}},
+		{promise: "slots in use on a silent host are on one of the hosts that are counted", w: 160, h: 24,
+			change: combine(troubledHosts, func(snap *runview.Snapshot) {
+				snap.Hosts[2].Running, snap.SlotsBusy = 2, 2
+			}), shows: []string{"slots 2/2 on 1 of 3 hosts"}},
 		{promise: "a long wait for the first host is explained, even without space for the list of hosts",
 			change: func(snap *runview.Snapshot) {
 				for i := range snap.Hosts {
