@@ -427,6 +427,10 @@ func (c *Core) handleFound(h *host, p *hosts.ProbedJob) {
 	case j.State.Terminal() && (p.Answer == hosts.HasExited || p.Answer == hosts.Dead):
 		c.markNumberUsed(id)
 		return
+	case h.numOpen >= jobs.MaxSlots && (j.State.Terminal() || hasOtherOpen(j, id.N)): // the host lies
+		h.kill(id, "its job has a result or another attempt")
+		c.markNumberUsed(id)
+		return
 	}
 	isSecond := h.linked && p.Answer == hosts.IsRunning && !j.State.Terminal() && hasOtherOpen(j, id.N)
 	if free := id.N - len(j.Attempts) - 1; free > 0 {

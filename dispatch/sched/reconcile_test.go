@@ -148,6 +148,22 @@ func TestFoundThatNobodyWaitsFor(t *testing.T) {
 	}
 }
 
+// TestFoundAttemptsAreBounded checks that a host that claims to run ever more attempts of one job is not
+// believed beyond the most that a host can run, whether the job has a result or another attempt.
+func TestFoundAttemptsAreBounded(t *testing.T) {
+	for _, answer := range []hosts.Answer{hosts.HasExited, hosts.IsRunning} {
+		s := damagedStage(t, Config{}, 1, testHost("a", 1))
+		s.up("a")
+		s.reportList("a", "1.1", answer, &succeeded, false)
+		m := &hosts.Listed{All: true}
+		for n := range 2 * jobs.MaxSlots {
+			m.Jobs = append(m.Jobs, hosts.ProbedJob{Attempt: jobs.AttemptID{Job: 1, N: n + 2}, Answer: hosts.IsRunning})
+		}
+		s.step(HostListed{"a", m})
+		want(t, "attempts", len(s.c.inFlight), jobs.MaxSlots)
+	}
+}
+
 // TestEndWaitsForLists checks that after damage a run whose jobs have results does not end, or end
 // its drain, before the hosts have listed what they run.
 func TestEndWaitsForLists(t *testing.T) {
