@@ -32,7 +32,7 @@ var hostStates = []hostStateInfo{
 	{jobs.HostSuspect, "?", "?", styleWarn, 4, "no heartbeat for suspect_after: nothing more is started there"},
 	{jobs.HostLost, "✗", "x", styleBad, 6, "given up: its jobs are queued again"},
 	{jobs.HostConnecting, "◌", "c", styleWarn, 2, "being connected to"},
-	{jobs.HostBackingOff, "↻", "r", styleWarn, 5, "could not be reached, or fails everything: tried again later"},
+	{jobs.HostBackingOff, "↻", "r", styleWarn, 5, "could not be reached, or refuses jobs: tried again later"},
 	{jobs.HostDraining, "↓", "d", styleWarn, 1, "what runs there finishes, nothing more starts"},
 	{jobs.HostDisabled, "–", "-", styleFaint, 1, "stopped by a person, or not usable: the row shows the reason"},
 	{jobs.HostCreating, "◌", "c", styleWarn, 2, "an instance of a provider whose create command runs"},
