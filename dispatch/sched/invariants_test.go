@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"dcs-tui/dispatch/sched/blame"
 	"dcs-tui/jobs"
@@ -47,6 +48,9 @@ func Inconsistency(c *Core) string {
 	}
 	if at, ok := c.Next(); ok && at != 0 && at <= c.now.Mono {
 		return fmt.Sprintf("Next asks for a tick at %v, and it is %v", at, c.now.Mono)
+	}
+	if why := c.findSilentChange(); why != "" {
+		return why
 	}
 	total := hostTotals{}
 	for _, h := range c.hosts {
@@ -154,6 +158,32 @@ func Inconsistency(c *Core) string {
 	} {
 		if x.got != x.want {
 			return fmt.Sprintf("%s: %d, want %d", x.what, x.got, x.want)
+		}
+	}
+	return ""
+}
+
+// findSilentChange describes a host that would take other kinds of jobs before the core asks for a Tick,
+// although nothing happens. It returns "" if there is none.
+func (c *Core) findSilentChange() string {
+	at, ok := c.Next()
+	if !ok || at == 0 {
+		return ""
+	}
+	now := c.now.Mono
+	defer func() { c.now.Mono = now }()
+	for _, h := range c.hosts {
+		if !h.probation.onTrial {
+			continue
+		}
+		for i := range time.Duration(4) {
+			c.now.Mono = now
+			was := c.summaryOf(h)
+			c.now.Mono = now + (at-1-now)*(i+1)/4
+			if is := c.summaryOf(h); is.open != was.open || is.openAgain != was.openAgain {
+				return fmt.Sprintf("%s takes jobs of kinds %b at %v and of %b at %v, and the next Tick is at %v",
+					h.spec.Name, was.open, now, is.open, c.now.Mono, at)
+			}
 		}
 	}
 	return ""

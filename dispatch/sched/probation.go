@@ -24,6 +24,7 @@ type probation struct {
 	all         blame.Record // how jobs of all queues fare there
 	onTrial     bool
 	onProbation bool          // only if onTrial
+	kinds       blame.Kinds   // of the jobs because of which it is on trial
 	numRests    int           // number of rests of the trial
 	restsUntil  time.Duration // when the last rest ends
 	since       time.Duration // since when it is on trial
@@ -40,7 +41,7 @@ func (c *Core) countOthers(h *host) { h.probation.others.Update(c.results) }
 func (r *probation) wasGood() bool { return r.all.Succeeded > 0 }
 
 // limited returns the kinds of jobs of which the host gets only one at a time. If it was good before,
-// those that have not failed run as usual.
+// the others run as usual.
 func (r *probation) limited() blame.Kinds {
 	switch {
 	case !r.onTrial:
@@ -48,7 +49,7 @@ func (r *probation) limited() blame.Kinds {
 	case !r.wasGood():
 		return ^blame.Kinds(0)
 	}
-	return r.all.FailedKinds()
+	return r.kinds & r.all.FailedKinds()
 }
 
 // isResting reports whether a host on trial waits for its next job of a kind.
@@ -56,11 +57,25 @@ func (r *probation) isResting(kind blame.Kinds, now time.Duration) bool {
 	return now < r.restsUntil && r.limited()&kind != 0
 }
 
+// isOnProbationFor reports whether the host is on probation because of jobs of a kind.
+func (r *probation) isOnProbationFor(kind blame.Kinds) bool {
+	return r.onProbation && r.limited()&kind != 0
+}
+
 // isRefuted reports whether the success of an attempt, nil if it is not open, shows that the host
 // is good. If the host is on trial and was good before, an attempt that was launched before the trial
 // shows nothing, nor does one of a kind that has not failed.
 func (r *probation) isRefuted(by *inFlight) bool {
-	return !r.onTrial || !r.wasGood() || by != nil && by.launchedAt >= r.since && r.limited()&by.kind != 0
+	return !r.onTrial || !r.wasGood() || by != nil && by.launchedAt >= r.since && r.all.FailedKinds()&by.kind != 0
+}
+
+// refutes returns the kinds of jobs whose failures are refuted by an attempt that shows that the host is
+// good: its own, if the host is on trial and was good before.
+func (r *probation) refutes(by *inFlight) blame.Kinds {
+	if !r.onTrial || !r.wasGood() {
+		return ^blame.Kinds(0)
+	}
+	return by.kind
 }
 
 const (
@@ -162,6 +177,10 @@ func (c *Core) beginTrial(h *host) {
 		h.reserved = nil
 		h.withdrawAll()
 	}
+	r.kinds |= c.unluckyKinds(h)
+	if r.kinds == 0 {
+		r.kinds = r.all.FailedKinds()
+	}
 	if c.now.Mono >= r.restsUntil {
 		r.restsUntil = c.now.Mono + c.restTime(r.numRests)
 		r.numRests++
@@ -175,7 +194,7 @@ func (c *Core) endTrial(h *host, why string) {
 		return
 	}
 	h.touch()
-	r.onTrial, r.onProbation, r.numRests, r.restsUntil = false, false, 0, 0
+	r.onTrial, r.onProbation, r.kinds, r.numRests, r.restsUntil = false, false, 0, 0, 0
 	if r.isReported {
 		r.isReported = false
 		c.logf(h.spec.Name, 0, "%s gets jobs for all its slots again: %s", h.spec.Name, why)
@@ -216,7 +235,10 @@ func (c *Core) reconsiderTrial(h *host) {
 	}
 	switch f := h.triedAttempt(); {
 	case f != nil && f.launchedAt >= r.since && !c.isBeingTried(h):
-		r.all.EndStreak()
+		if r.all.EndStreakOf(r.refutes(f)); r.limited() != 0 && r.wasGood() {
+			h.touch()
+			return
+		}
 		n := r.numRests
 		c.endTrial(h, "a job runs longer there than those that failed")
 		r.numRests = n
@@ -276,12 +298,29 @@ func (c *Core) restTime(n int) time.Duration { return c.jitter(min(doubling(n), 
 // isUnlucky reports whether more jobs in a row have failed on the host than is bad luck at the rate
 // at which jobs fail on other hosts. Jobs that fail again do not count, because they are tried first.
 func (c *Core) isUnlucky(h *host) bool {
-	n := h.probation.all.Count(func(f blame.Failure) bool { return !f.IsRepeated })
-	if n == 0 {
+	return c.isUnluckyWith(h, ^blame.Kinds(0), 1)
+}
+
+// isUnluckyWith is isUnlucky for jobs of some kinds, of which at least so many have failed.
+func (c *Core) isUnluckyWith(h *host, kinds blame.Kinds, atLeast int) bool {
+	n := h.probation.all.Count(func(f blame.Failure) bool { return !f.IsRepeated && f.Kind&kinds != 0 })
+	if n < atLeast {
 		return false
 	}
 	c.countOthers(h)
 	return !h.probation.others.Explain(n)
+}
+
+// unluckyKinds returns the kinds of jobs of which more have failed in a row on the host than is bad luck.
+// Jobs of another kind may be at fault themselves.
+func (c *Core) unluckyKinds(h *host) (unlucky blame.Kinds) {
+	failed := h.probation.all.FailedKinds()
+	for rest := failed; rest != 0; rest &= rest - 1 {
+		if k := rest & -rest; c.isUnluckyWith(h, k, minStreak) {
+			unlucky |= k
+		}
+	}
+	return unlucky
 }
 
 // restingKinds returns the kinds of jobs of which a host on trial gets none now: it has one, or rests.
@@ -367,7 +406,7 @@ func (c *Core) considerProbation(h *host) {
 			h.spec.Name, text.Plural(r.all.NumStreak, "job"), contradicted)
 		c.beginTrial(h)
 	}
-	c.uncharge(r.all.Streak, whyUncharged(h))
+	c.uncharge(r.all.Streak, r.limited(), whyUncharged(h))
 }
 
 // whyUncharged is the reason why failures on a host that is on probation are not charged.

@@ -56,7 +56,7 @@ func (c *Core) completeFailure(r *jobs.Record, j *jobs.Job, h *host) {
 		switch {
 		case o.IsHostFull():
 			r.Reason = whyHostFull(o)
-		case h.probation.onProbation:
+		case h.probation.isOnProbationFor(c.kinds.KindOf(j.Spec)):
 			r.Reason = whyUncharged(h)
 		}
 	}

@@ -94,7 +94,8 @@ func (c *Core) isCharged(h *host, j *jobs.Job, o *jobs.Outcome) bool {
 			}
 		}
 		return n >= maxHostFaults*c.maxTries(j)
-	case !showsHost(o), h.recordOf(c.statsOf(j.Spec)).Succeeded > 0 && !h.probation.onProbation, c.isIncriminated(j):
+	case !showsHost(o), c.isIncriminated(j),
+		h.recordOf(c.statsOf(j.Spec)).Succeeded > 0 && !h.probation.isOnProbationFor(c.kinds.KindOf(j.Spec)):
 		return true
 	}
 	st := c.statsOf(j.Spec)
@@ -322,7 +323,7 @@ func (c *Core) explainFailures(j *jobs.Job) {
 		}
 		h.touch()
 		c.countResults(h, 1, 0)
-		if r.onTrial && !r.onProbation && !c.isSuspect(h) {
+		if r.limited() == 0 || r.all.NumStreak == 0 || !r.onProbation && !c.isSuspect(h) {
 			c.endTrial(h, "the jobs that failed there fail on other hosts, too")
 		}
 	}
@@ -349,7 +350,7 @@ func (c *Core) recordSuccess(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Ou
 	}
 	for o := range c.everyHost() {
 		if q := o.records[st]; q != nil && q.Succeeded == 0 {
-			c.uncharge(q.Streak,
+			c.uncharge(q.Streak, ^blame.Kinds(0),
 				"no job of its queue has succeeded on "+o.spec.Name+", and jobs succeed on "+h.spec.Name)
 		}
 	}
@@ -358,7 +359,11 @@ func (c *Core) recordSuccess(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Ou
 // recordSuccessOn updates the record of the host where a job has succeeded.
 func (c *Core) recordSuccessOn(h *host, st *queueStats, id jobs.AttemptID, o *jobs.Outcome) {
 	q, r := h.recordOf(st), &h.probation
-	isRefuted := r.isRefuted(c.inFlight[id])
+	by := c.inFlight[id]
+	isRefuted, kinds := r.isRefuted(by), blame.Kinds(0)
+	if isRefuted {
+		kinds = r.refutes(by)
+	}
 	q.Succeeded++
 	r.all.Succeeded++
 	q.LastGoodStart, q.LastSuccessAt = max(q.LastGoodStart, o.Started), c.now.Mono
@@ -370,12 +375,11 @@ func (c *Core) recordSuccessOn(h *host, st *queueStats, id jobs.AttemptID, o *jo
 	} else {
 		c.countResults(h, r.all.NumStreak, 1)
 	}
-	was := slices.Clone(q.Streak)
+	was, limited := slices.Clone(q.Streak), r.limited()
 	q.EndStreak()
-	r.all.EndStreak()
-	r.numRests = 0
+	r.all.EndStreakOf(kinds)
 	if r.onProbation {
-		c.uncharge(was, whyUncharged(h))
+		c.uncharge(was, limited, whyUncharged(h))
 	}
 	for _, f := range was {
 		if j := c.table.Job(f.ID.Job); c.isIncriminated(j) {
@@ -384,7 +388,10 @@ func (c *Core) recordSuccessOn(h *host, st *queueStats, id jobs.AttemptID, o *jo
 			c.withdrawWaiting(j)
 		}
 	}
-	c.endTrial(h, "a job has succeeded there")
+	if h.touch(); r.limited() == 0 || kinds == ^blame.Kinds(0) {
+		r.numRests = 0
+		c.endTrial(h, "a job has succeeded there")
+	}
 }
 
 // withdrawWaiting withdraws the attempts of a job that have not started. A job that is at fault may run
@@ -397,11 +404,11 @@ func (c *Core) withdrawWaiting(j *jobs.Job) {
 	}
 }
 
-// uncharge gives jobs that have not ended the tries back that failures have used up.
-func (c *Core) uncharge(failures []blame.Failure, why string) {
+// uncharge gives jobs of some kinds that have not ended the tries back that failures have used up.
+func (c *Core) uncharge(failures []blame.Failure, kinds blame.Kinds, why string) {
 	for _, f := range failures {
 		j, a := c.table.Job(f.ID.Job), c.table.Attempt(f.ID)
-		if a.Charged && a.Round == j.Round && !j.State.Terminal() && c.forgives(j) {
+		if f.Kind&kinds != 0 && a.Charged && a.Round == j.Round && !j.State.Terminal() && c.forgives(j) {
 			c.emit(jobs.Record{Kind: jobs.KindForgiven, Job: f.ID.Job, N: f.ID.N, Host: a.Host, Reason: why})
 		}
 	}

@@ -330,28 +330,59 @@ func TestLongJobsElsewhereAreNoSuccess(t *testing.T) {
 	}
 }
 
+// newDeviceLab returns a lab of four hosts and 1,500 jobs, of which a third use a device. The devices of
+// node1 fail after 200 jobs.
+func newDeviceLab(t *testing.T, tries int, queue string) *lab {
+	l := newLab(t, 0, Config{Tries: tries}, 0, 4, 4)
+	l.deadGPUs = map[string]bool{}
+	options := make([]*jobs.Options, 1500)
+	for i := range options {
+		options[i] = &jobs.Options{}
+		if i%3 == 0 {
+			options[i] = &jobs.Options{GPUs: jobs.WholeGPU, Queue: queue}
+		}
+	}
+	l.submit(true, options...)
+	l.takes, l.spread, l.fails = 5*time.Second, 4*time.Second, 10*time.Millisecond
+	l.change = func() { l.deadGPUs["node1"] = l.c.table.Counts[jobs.Succeeded] >= 200 }
+	return l
+}
+
+// TestBrokenJobsEndNoTrialOfOthers checks that a host whose devices fail gets few jobs that use one, although
+// jobs that use none succeed there, and broken ones of them fail. These use up their tries as elsewhere.
+func TestBrokenJobsEndNoTrialOfOthers(t *testing.T) {
+	for _, tries := range []int{1, 3} {
+		t.Run(fmt.Sprintf("%d tries", tries), func(t *testing.T) {
+			l := newDeviceLab(t, tries, "g")
+			for id := jobs.ID(11); id <= 1500; id += 20 {
+				l.broken[id] = true
+			}
+			took := l.play(t, 10*time.Hour)
+			if n := l.failed["node1"]; n > 90 {
+				t.Errorf("%d jobs failed", n)
+			}
+			if atMost := 11 * time.Minute; took > atMost {
+				t.Errorf("it took %v, want at most %v", took, atMost)
+			}
+			runs := 0
+			for id := range l.broken {
+				runs += l.ran[id]
+			}
+			if mean := float64(runs) / float64(len(l.broken)); mean > float64(tries)+0.2 {
+				t.Errorf("broken jobs ran %.2f times each", mean)
+			}
+			t.Logf("took %v, failed %v, %d runs of %d broken jobs", took, l.failed, runs, len(l.broken))
+		})
+	}
+}
+
 // TestDeadDevicesStopNoOtherJobs checks that a host whose devices fail gets the jobs that use none as
 // before, and fails few of those that do.
 func TestDeadDevicesStopNoOtherJobs(t *testing.T) {
 	for _, tries := range []int{1, 3} {
 		for _, queue := range []string{"", "g"} {
 			t.Run(fmt.Sprintf("%d tries, queue %q", tries, queue), func(t *testing.T) {
-				var hs []*hosts.Host
-				for i := range 4 {
-					hs = append(hs, testHost(fmt.Sprintf("node%d", i+1), 4))
-				}
-				l := &lab{bad: map[string]bool{}, broken: map[jobs.ID]bool{}, deadGPUs: map[string]bool{}}
-				l.stage = connectedStage(t, Config{Tries: tries}, hs...)
-				options := make([]*jobs.Options, 1500)
-				for i := range options {
-					options[i] = &jobs.Options{}
-					if i%3 == 0 {
-						options[i] = &jobs.Options{GPUs: jobs.WholeGPU, Queue: queue}
-					}
-				}
-				l.submit(true, options...)
-				l.takes, l.spread, l.fails = 5*time.Second, 4*time.Second, 10*time.Millisecond
-				l.change = func() { l.deadGPUs["node1"] = l.c.table.Counts[jobs.Succeeded] >= 200 }
+				l := newDeviceLab(t, tries, queue)
 				took := l.play(t, 10*time.Hour)
 				if n := l.failed["node1"]; n > 40 {
 					t.Errorf("%d jobs failed", n)

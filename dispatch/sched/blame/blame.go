@@ -89,7 +89,17 @@ func (q *Record) AddFailure(f Failure) {
 }
 
 // EndStreak forgets the failures, because a later attempt has refuted them.
-func (q *Record) EndStreak() { q.Streak, q.NumStreak = q.Streak[:0], 0 }
+func (q *Record) EndStreak() { q.EndStreakOf(^Kinds(0)) }
+
+// EndStreakOf forgets the failures of jobs of some kinds.
+func (q *Record) EndStreakOf(kinds Kinds) {
+	n := len(q.Streak)
+	q.Streak = slices.DeleteFunc(q.Streak, func(f Failure) bool { return f.Kind&kinds != 0 })
+	q.NumStreak -= n - len(q.Streak)
+	if len(q.Streak) == 0 {
+		q.NumStreak = 0
+	}
+}
 
 // FailedKinds returns the kinds of the jobs of the streak.
 func (q *Record) FailedKinds() (failed Kinds) {
