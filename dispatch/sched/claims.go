@@ -17,6 +17,7 @@ type claims struct {
 	neededUntil map[jobs.AttemptID]time.Duration
 	maxNeeded   int           // number of elements from which on those that are over are removed
 	startedAt   time.Duration // when this dispatcher took the run over
+	leftLease   time.Duration // the longest lease of the hosts that have left the run
 }
 
 // keepClaim makes the claim of an attempt that has ended last for a lease, unless f has been sent over

@@ -38,3 +38,18 @@ func TestClaimsOfUsedLaunchesAreSpent(t *testing.T) {
 	s.wait(s.c.LongestLease(), "melon", "kiwi")
 	want(t, "a lease later", split(), "[1.1 2.1 3.1] []")
 }
+
+// TestLeaseOutlastsItsHost checks that the lease of a host counts after it has left the run: a launch that
+// was sent to it may be valid for so long (promise 2).
+func TestLeaseOutlastsItsHost(t *testing.T) {
+	patient := testHost("melon", 1)
+	patient.LostAfter = time.Hour
+	s := newStage(t, Config{}, patient, testHost("kiwi", 1))
+	s.up("melon", "kiwi")
+	was := s.c.LongestLease()
+	s.step(SetInventory{inventoryOf(testHost("kiwi", 1))})
+	s.step(Tick{})
+	want(t, "melon has left", len(s.eventsAbout("melon has left the run")), 1)
+	want(t, "the longest lease", s.c.LongestLease(), was)
+	want(t, "is that of melon", was > time.Hour, true)
+}

@@ -367,6 +367,7 @@ func (c *Core) endHostUse(h *host) {
 	name := h.spec.Name
 	delete(c.byName, name)
 	c.awaitUnlisted(h)
+	c.claims.leftLease = max(c.claims.leftLease, c.leaseOf(h))
 	c.countOthers(h)
 	c.leaves = append(c.leaves, Leave{name})
 	c.logf(name, 0, "%s has left the run", name)

@@ -186,12 +186,15 @@ func (c *Core) maxLease(h *host) time.Duration {
 // LongestLease returns for how long after its record the launch of any attempt of this run can be
 // carried out by a host.
 func (c *Core) LongestLease() time.Duration {
-	longest := c.cfg.Buffer
+	longest := max(c.cfg.Buffer, c.claims.leftLease)
 	for _, h := range c.allHosts() {
-		longest = max(longest, c.maxLease(h), h.leasedBefore-c.now.Mono)
+		longest = max(longest, c.leaseOf(h))
 	}
 	return longest + OwnershipTime
 }
+
+// leaseOf returns for how long a launch that was sent to the host can be carried out from now on.
+func (c *Core) leaseOf(h *host) time.Duration { return max(c.maxLease(h), h.leasedBefore-c.now.Mono) }
 
 // leaseText describes the jobs that a lost host may still start within their lease, to follow
 // another text. It returns "" if there are none.
