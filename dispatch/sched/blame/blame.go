@@ -89,7 +89,7 @@ func (q *Record) AddFailure(f Failure) {
 }
 
 // EndStreak forgets the failures, because a later attempt has refuted them.
-func (q *Record) EndStreak() { q.EndStreakOf(^Kinds(0)) }
+func (q *Record) EndStreak() { q.Streak, q.NumStreak = q.Streak[:0], 0 }
 
 // EndStreakOf forgets the failures of jobs of some kinds.
 func (q *Record) EndStreakOf(kinds Kinds) {
