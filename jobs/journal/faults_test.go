@@ -124,7 +124,7 @@ func takeWithFault(t *testing.T, n int, damage func(*testing.T, *rundir.Run) err
 	must(t, damage(t, r))
 	cause := diskErrors[n%len(diskErrors)]
 	d.FailAt(n, cause, true)
-	_, _, _, err := Take(t.Context(), r, TakeOptions{})
+	_, _, _, err := Take(t.Context(), r, TakeOptions{Standby: true})
 	happened, at := d.Count() >= n, fmt.Sprintf("operation %d (%s) failed with %v", n, d.Failed, cause)
 	d.FailAt(0, nil, false)
 	if err != nil && !errors.Is(err, cause) {
@@ -134,7 +134,7 @@ func takeWithFault(t *testing.T, n int, damage func(*testing.T, *rundir.Run) err
 		return false
 	}
 	// A Take that failed has released the run, so nobody waits to see whether it is alive.
-	opt := TakeOptions{Force: err == nil,
+	opt := TakeOptions{Force: err == nil, Standby: true,
 		Notify: func(text string) { t.Errorf("%s: the next Take waits: %s", at, text) }}
 	next, table, report, err := Take(t.Context(), r, opt)
 	if err != nil {

@@ -541,7 +541,7 @@ func (w *followed) fold(limit Limit) *jobs.Table {
 // unpacked returns the table of a lean Follower in the form of a plain one, without Past.
 func unpacked(t *jobs.Table) *jobs.Table {
 	whole := &jobs.Table{Counts: t.Counts, Seq: t.Seq, Acked: t.Acked, Epoch: t.Epoch, Cancels: t.Cancels,
-		Requests: t.Requests, Late: t.Late,
+		Requests: t.Requests, Late: t.Late, Results: t.Results,
 		Hosts: t.Hosts, Past: t.Past, Paused: t.Paused, Ended: t.Ended, Closed: t.Closed, Damaged: t.Damaged}
 	for id := range jobs.ID(t.NumJobs()) {
 		whole.Jobs = append(whole.Jobs, *t.Job(id + 1))

@@ -53,10 +53,12 @@ func machine(name string) *Owner {
 }
 
 // force takes a run whose owner is this very process, as after a kill -9.
-var force = TakeOptions{Force: true}
+var force = TakeOptions{Force: true, Standby: true}
 
 // takeOn returns the options to take a run by force on a simulated machine.
-func takeOn(name string) TakeOptions { return TakeOptions{Force: true, Who: machine(name)} }
+func takeOn(name string) TakeOptions {
+	return TakeOptions{Force: true, Standby: true, Who: machine(name)}
+}
 
 // mustTake takes a run.
 func mustTake(t testing.TB, r *rundir.Run, opt TakeOptions) (*Journal, *jobs.Table, *Report) {

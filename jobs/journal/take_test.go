@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -53,6 +55,24 @@ func TestTakeRefusesALiveOwner(t *testing.T) {
 	}
 	if n, err := j.Fenced(); n != 0 || err != nil {
 		t.Errorf("the refused one has fenced the owner: %d, %v", n, err)
+	}
+}
+
+// TestStandbyCountsOn checks that the results for --halt count on after a standby has taken over, and anew
+// after a person has.
+func TestStandbyCountsOn(t *testing.T) {
+	_, r := inMemory(t, jobstest.Specs(2)...)
+	j, _, _ := mustTake(t, r, TakeOptions{})
+	record(t, j, jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 2},
+		jobs.Record{Kind: jobs.KindJob, Job: 1, Next: jobs.Failed, Seq: 1})
+	for _, c := range []struct {
+		opt  TakeOptions
+		want int
+	}{{TakeOptions{Force: true, Standby: true}, 1}, {TakeOptions{Force: true}, 0}} {
+		_, table, _ := mustTake(t, r, c.opt)
+		if n := table.Results[jobs.Failed]; n != c.want {
+			t.Errorf("standby %t: %d results count, want %d", c.opt.Standby, n, c.want)
+		}
 	}
 }
 
