@@ -59,8 +59,11 @@ const bootstrapText = `d_n=$1; ` +
 	`set +f; unset IFS; d_h=${1#=} d_z=${2#=} d_w=${3#=} d_r=${4#=} d_c=${5#=}; d_u=$(umask); umask 077; ` +
 	`case "$d_w" in "") d_w="$HOME/.dcs-tui";; "~") d_w="$HOME";; "~/"*) d_w="$HOME/${d_w#??}";; esac; ` +
 	`d_i=$(id -u); [ -n "$d_c" ] || d_c="/var/tmp/dcs-$d_i:/tmp/dcs-$d_i"; ` +
-	// Without a spool, the helper could do nothing, and could not use the next place.
-	`spool() { [ -d "runs/$d_r" ] || d_e=$(mkdir -p "runs/$d_r" 2>&1) || { say skip "$1: $d_e"; return 1; }; }; ` +
+	// Without a spool, the helper could do nothing, and could not use the next place. The helper makes
+	// it, because a bootstrap that comes late must leave nothing of a run that has ended.
+	`spool() { [ -d "runs/$d_r" ] || ` +
+	`d_e=$({ mkdir -p runs && : >"runs/.new-$d_n" && rm -f "runs/.new-$d_n"; } 2>&1) || ` +
+	`{ say skip "$1: $d_e"; return 1; }; }; ` +
 	`start() { umask "$d_u"; cd /; say go; exec "$d_f" __host; exit 126; }; ` +
 	// try PLACE returns only if the place cannot be used.
 	`try() { cd /; ` +

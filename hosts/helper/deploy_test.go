@@ -50,7 +50,8 @@ func (f *shellHost) tools(names ...string) string {
 
 // TestWhatHostsNeed checks that hosts without gzip get the plain file and that other hosts get a
 // compressed one. A host needs only the programs listed here. An old timeout, which takes a number
-// for the program to run, is not used.
+// for the program to run, is not used. The bootstrap leaves no spool: that of a run is made and removed
+// by its helpers.
 func TestWhatHostsNeed(t *testing.T) {
 	need := []string{"sh", "env", "uname", "id", "mkdir", "chmod", "wc", "rm", "find", "head", "cat", "dd", "mv"}
 	for _, name := range []string{"plain", "gzip", "old timeout"} {
@@ -68,6 +69,9 @@ func TestWhatHostsNeed(t *testing.T) {
 			f.wrap = func(s hosts.Stream) hosts.Stream { return tapped{s, sent} }
 			if place := f.runsFrom(f.connector(), "ssh", ""); place != f.base {
 				t.Errorf("runs from %s", place)
+			}
+			if left, _ := os.ReadDir(filepath.Join(f.base, "runs")); len(left) > 0 {
+				t.Errorf("the bootstrap has left %v", left)
 			}
 			own, _ := ownBinary()
 			if packed := sent.n < own.size; packed != (name == "gzip") {
