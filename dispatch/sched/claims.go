@@ -40,16 +40,16 @@ func (c *Core) keepClaim(id jobs.AttemptID, f *inFlight, o *jobs.Outcome) {
 
 // SplitClaims divides attempts whose outcomes are recorded into those whose claims guard against
 // nothing any more, and the others, which need them for at most LongestLease.
-func (c *Core) SplitClaims(ids []jobs.AttemptID) (spent, needed []jobs.AttemptID) {
+func (c *Core) SplitClaims(ids []jobs.AttemptID) (spent, guarded []jobs.AttemptID) {
 	if c.table.Epoch > 1 && c.now.Mono < c.claims.startedAt+c.LongestLease() {
 		return nil, ids
 	}
 	for _, id := range ids {
 		if c.now.Mono < c.claims.neededUntil[id] {
-			needed = append(needed, id)
+			guarded = append(guarded, id)
 		} else {
 			spent = append(spent, id)
 		}
 	}
-	return spent, needed
+	return spent, guarded
 }

@@ -11,7 +11,7 @@ import (
 
 // TestClaimsOfUsedLaunchesAreSpent checks that the claim of an attempt is needed no longer once its outcome
 // has arrived over the connection over which it was launched, and for a lease after any other outcome and
-// after a takeover (promise 2).
+// after a takeover.
 func TestClaimsOfUsedLaunchesAreSpent(t *testing.T) {
 	s := newStage(t, Config{}, testHost("melon", 2), testHost("kiwi", 1))
 	s.up("melon", "kiwi")
@@ -40,7 +40,7 @@ func TestClaimsOfUsedLaunchesAreSpent(t *testing.T) {
 }
 
 // TestLeaseOutlastsItsHost checks that the lease of a host counts after it has left the run: a launch that
-// was sent to it may be valid for so long (promise 2).
+// was sent to it may be valid for so long.
 func TestLeaseOutlastsItsHost(t *testing.T) {
 	patient := testHost("melon", 1)
 	patient.LostAfter = time.Hour

@@ -61,9 +61,9 @@ func (c *Core) finishRun() {
 	if left > 0 && c.drain == nil {
 		c.provisions.endBy = 0
 	}
-	isQuiet := len(c.inFlight) == 0 && !c.awaitsUnrecorded()
+	isEmpty := len(c.inFlight) == 0 && !c.awaitsUnrecorded()
 	switch {
-	case c.allSubmitted && left == 0 && isQuiet:
+	case c.allSubmitted && left == 0 && isEmpty:
 		if c.waitsForLost() || c.waitsForInstances() {
 			return
 		}
@@ -72,7 +72,7 @@ func (c *Core) finishRun() {
 			c.emit(jobs.Record{Kind: jobs.KindEnded, Reason: left})
 		}
 		c.finishWith(AllDone, left)
-	case c.drain != nil && isQuiet:
+	case c.drain != nil && isEmpty:
 		if !c.waitsForInstances() {
 			c.finishWith(c.howDrained(), text.Join("; ", c.drain.Why, c.instancesLeft()))
 		}

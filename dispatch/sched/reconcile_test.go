@@ -120,8 +120,8 @@ func TestFoundAttemptReturnsWithItsHost(t *testing.T) {
 }
 
 // TestFoundThatNobodyWaitsFor checks that an unrecorded attempt of a job that has a result is ended.
-// Until its host reports its end, the run does not end, and the job is not launched again (promises
-// 2 and 3). The job keeps its result, and the next dispatcher does the same.
+// Until its host reports its end, the run does not end, and the job is not launched again. The job
+// keeps its result, and the next dispatcher does the same.
 func TestFoundThatNobodyWaitsFor(t *testing.T) {
 	for _, answer := range []hosts.Answer{hosts.IsRunning, hosts.Buffered, hosts.Unknown} {
 		s := damagedStage(t, Config{}, 1, testHost("a", 1), testHost("b", 1))
@@ -222,7 +222,7 @@ func TestCancelOutlivesDamage(t *testing.T) {
 }
 
 // TestNumberOfAnUnneededAttemptIsNotReused checks that the number of an unrecorded attempt that has
-// ended, and whose job has a result, is not used again (promise 2).
+// ended, and whose job has a result, is not used again.
 func TestNumberOfAnUnneededAttemptIsNotReused(t *testing.T) {
 	s := damagedStage(t, Config{}, 2, testHost("a", 1), testHost("b", 1))
 	s.up("a", "b")

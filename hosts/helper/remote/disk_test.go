@@ -332,7 +332,7 @@ func TestFreeSpaceOfEachDisk(t *testing.T) {
 }
 
 // TestHelperStartsOnAFullDisk checks that a helper reports what runs although it can write nothing to
-// the spool or to work_dir: nothing runs twice while its host answers. It starts nothing and says why, and
+// the spool or to work_dir: nothing runs twice while its host answers. It starts nothing and gives the reason, and
 // starts jobs again without a person's help when it can write.
 func TestHelperStartsOnAFullDisk(t *testing.T) {
 	full := func(w *world, dir string) (undo func()) {
