@@ -43,8 +43,12 @@ func (c *Core) handleStarted(id jobs.AttemptID, slot int, at jobs.Stamp) {
 		if a.State == jobs.AttemptRunning {
 			return
 		}
-		if c.emit(jobs.Record{Kind: jobs.KindRunning, Job: id.Job, N: id.N, Host: a.Host, Slot: slot,
-			Started: c.startTime(at)}) {
+		r := jobs.Record{Kind: jobs.KindRunning, Job: id.Job, N: id.N, Host: a.Host, Slot: slot,
+			Started: c.startTime(at)}
+		if j := c.table.Job(id.Job); j.State.Terminal() {
+			r.Next = j.State
+		}
+		if c.emit(r) {
 			c.markStarted(f)
 		}
 		return

@@ -412,6 +412,9 @@ func EventOf(epoch int, r *jobs.Record) *EventJSON {
 	switch r.Kind {
 	case jobs.KindLaunching, jobs.KindRunning:
 		e.State, e.Attempt = new(jobs.Running), r.Attempt().String()
+		if r.Next.Terminal() { // the job has its result, and keeps it
+			e.State = &r.Next
+		}
 	case jobs.KindForgiven:
 		e.Attempt = r.Attempt().String()
 	case jobs.KindExited, jobs.KindLost, jobs.KindSuperseded, jobs.KindCanceled:

@@ -50,3 +50,18 @@ func TestEventsOfAFinishedRunAreFound(t *testing.T) {
 		t.Errorf("job=17, whose events were dropped: got %+v, want no events and Cut", v)
 	}
 }
+
+// TestEventStateIsThatOfTheJob checks that the event of an attempt that is launched or starts has the state of its
+// job, which keeps its result if it has one.
+func TestEventStateIsThatOfTheJob(t *testing.T) {
+	for _, kind := range []jobs.Kind{jobs.KindLaunching, jobs.KindRunning} {
+		for next, want := range map[jobs.JobState]jobs.JobState{
+			jobs.Queued: jobs.Running, jobs.Succeeded: jobs.Succeeded,
+		} {
+			e := EventOf(2, &jobs.Record{Kind: kind, Job: 1, N: 2, Host: "melon", Next: next})
+			if e.State == nil || *e.State != want {
+				t.Errorf("%s with %s: got state %v, want %s", kind, next, e.State, want)
+			}
+		}
+	}
+}
