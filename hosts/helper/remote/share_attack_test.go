@@ -380,14 +380,19 @@ func TestSupervisorsHaveOurUser(t *testing.T) {
 	}
 }
 
-// startAs starts a process of a user with these arguments, which leads a session.
+// startAs starts a process of a user with these arguments, which leads a session, and waits until it runs: before,
+// /proc may show it without arguments.
 func startAs(t *testing.T, uid int, args ...string) (pid int, end func()) {
 	t.Helper()
-	cmd := exec.Command("/bin/sh", append([]string{"-c", "read x; exit 0", "sh"}, args...)...)
+	cmd := exec.Command("/bin/sh", append([]string{"-c", "echo; read x; exit 0", "sh"}, args...)...)
 	cmd.Dir, cmd.SysProcAttr = "/", &syscall.SysProcAttr{Setsid: true,
 		Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
-	in, err := cmd.StdinPipe()
-	must(t, errors.Join(err, cmd.Start()))
+	in, errIn := cmd.StdinPipe()
+	out, errOut := cmd.StdoutPipe()
+	must(t, errors.Join(errIn, errOut, cmd.Start()))
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Errorf("a process of user %d does not run: %v", uid, err)
+	}
 	return cmd.Process.Pid, func() {
 		in.Close()
 		cmd.Wait()
