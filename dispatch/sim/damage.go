@@ -103,9 +103,12 @@ func (l *dispatcher) found(t *jobs.Table) (all []sched.Found) {
 
 // isRecorded reports whether the record of a launch is not that of a new one: the host
 // already had the attempt, or its claim or tombstone, and the earlier record was lost.
-func (w *World) isRecorded(r *jobs.Record) bool {
+func (w *World) isRecorded(r *jobs.Record) bool { return w.damaged && w.isOnHost(r) }
+
+// isOnHost reports whether the host of a launch already had the attempt, or its claim or tombstone.
+func (w *World) isOnHost(r *jobs.Record) bool {
 	h, id := w.machineOf(r.Host), r.Attempt()
-	return w.damaged && h != nil && (h.everSpooled[id] || h.hasClaim(id))
+	return h != nil && (h.everSpooled[id] || h.hasClaim(id))
 }
 
 // restart starts the ledger again with the result of recovery from a damaged journal.

@@ -228,7 +228,8 @@ func (w *World) checkTurn(l *dispatcher, out *commit.Out) {
 func (w *World) checkRecord(l *dispatcher, r *jobs.Record) {
 	switch r.Kind {
 	case jobs.KindLaunching:
-		if w.isRecorded(r) {
+		// A dispatcher that does not know yet that it was taken over finds the attempts of its successor.
+		if w.isRecorded(r) || l.epoch < w.ledger.epoch && w.isOnHost(r) {
 			return
 		}
 		w.checkHardness(l.core.Table(), r)
