@@ -41,6 +41,7 @@ var papers = []paper{
 	{"workers", "jobs that do nothing, on 1 to 8 workers", workerTrials, showWorkers},
 	{"foreign", "the work of three hosts of four slots, one with two foreign processes that compute", foreignTrials,
 		showForeign},
+	{"fill", fmt.Sprintf("jobs that compute, on %d workers", fillSlots), fillTrials, showFill},
 	{"sleep", "efficiency with a fixed time of sleep for each slot", sleepTrials, showSleep},
 }
 
