@@ -162,6 +162,9 @@ var mutations = []mutation{
 				"		r.Request = cmp.Or(r.Request, c.cause)\n	}\n"}}},
 	{name: "an edit leaves what ran by the old command in its round", file: "jobs/fold.go", edits: []edit{
 		{"				a.Round = 0\n", "				_ = a\n"}}, seeds: 3000},
+	{name: "a job gets a host that has only some of its tags", file: "dispatch/sched/class.go", edits: []edit{
+		{"		if !slices.Contains(h.spec.Tags, t) {",
+			"		if t != cl.tags[0] && !slices.Contains(h.spec.Tags, t) {"}}},
 	{name: "an edited job is launched as one of its old class", file: "dispatch/sched/class.go", edits: []edit{
 		{"(len(j.Attempts) == 0 && !c.queue.hasStaleEntries || c.classOf(j) == cl)",
 			"(len(j.Attempts) == 0 || c.classOf(j) == cl)"}}, seeds: 3000},
