@@ -138,8 +138,7 @@ func (r *Run) PackRest() {
 				r.printer.Line("the newest files of the run are packed now (Ctrl-C twice leaves them)")
 			})
 		}
-		p := &attempts.Packer{Disk: r.dir.Disk, Dir: r.dir.Dir, Run: r.dir.UID(), Least: packLeast,
-			May: attempts.Among(recorded)}
+		p := &attempts.Packer{Disk: r.dir.Disk, Dir: r.dir.Dir, Run: r.dir.UID(), May: attempts.Among(recorded)}
 		var err error
 		inTime := r.signals.withTimeout(WriteTimeout, nil, func() { _, err = p.Pack(shard) })
 		if !inTime || err != nil { // `runs pack` reports the error
