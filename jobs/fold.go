@@ -18,7 +18,7 @@ func Fold(t *Table, r *Record) error {
 		if r.Epoch <= t.Epoch {
 			return fmt.Errorf("epoch %d does not follow epoch %d", r.Epoch, t.Epoch)
 		}
-		t.Epoch = r.Epoch
+		t.Epoch, t.Closed = r.Epoch, Closing{}
 		if r.Count == 0 {
 			t.Results = [Skipped + 1]int{}
 		}
@@ -75,7 +75,7 @@ func Fold(t *Table, r *Record) error {
 		t.CanceledAll = t.CanceledAll || r.How == CanceledAll
 		return nil
 	case KindClosed:
-		t.Closed = Closing{t.Epoch, r.Closed(), r.Reason}
+		t.Closed = Closing{r.Closed(), r.Reason}
 		return nil
 	}
 	j := t.row(r.Job)

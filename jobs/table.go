@@ -161,8 +161,8 @@ type Table struct {
 
 	Ended bool // the last record of the run was written; new work clears it
 
-	// Closed is how the last dispatcher that recorded its end ended. If its epoch is not Epoch, the
-	// dispatcher of Epoch is running or has crashed.
+	// Closed is how the dispatcher of Epoch ended. While it is zero, that dispatcher is running or has
+	// crashed.
 	Closed Closing
 
 	// Damaged reports whether records of the journal may be missing. Replay sets it if a line was
@@ -251,7 +251,6 @@ const ThenRequeue = "requeue"
 
 // Closing is how a dispatcher ended.
 type Closing struct {
-	Epoch  int
 	How    string // one of the Closed constants
 	Reason string
 }

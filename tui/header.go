@@ -349,7 +349,7 @@ func (m *model) banner() []string {
 		case m.isCrashed():
 			add(styleBad, "DISPATCHER DIED", left+", and jobs that ran may still run: "+m.successorText())
 		case m.isUndispatched() && snap.NumLeft() > 0:
-			add(styleWarn, "STOPPED", left+": "+m.keyFor("resume")+" resumes")
+			add(styleWarn, "STOPPED", text.Join("; ", left+": "+m.keyFor("resume")+" resumes", m.clean(snap.End)))
 		case m.isUndispatched() && snap.Phases[runview.Succeeded] < snap.Total:
 			add(styleWarn, "ENDED", m.clean(snap.Over))
 		case m.isUndispatched():

@@ -96,7 +96,7 @@ func TestHostileTextsDoNotBreakTheScreen(t *testing.T) {
 // putText puts a text into every field that comes from outside. The filter of the jobs has an error
 // if wrong is not empty.
 func putText(snap *runview.Snapshot, evil, wrong string) {
-	for _, s := range []*string{&snap.Over, &snap.Run.Name, &snap.Run.Dir, &snap.Run.Lab, &snap.Run.Owner,
+	for _, s := range []*string{&snap.Over, &snap.End, &snap.Run.Name, &snap.Run.Dir, &snap.Run.Lab, &snap.Run.Owner,
 		&snap.Run.Machine, &snap.Draining, &snap.Problem} {
 		*s = evil
 	}

@@ -67,7 +67,7 @@ func StateOf(how sched.Finished, counts [jobs.Skipped + 1]int, canceled, unread 
 // FinishOf returns how the last dispatcher of a run that nobody dispatches has ended. If it has recorded
 // nothing, because it died, that depends on whether jobs are left.
 func FinishOf(t *jobs.Table) sched.Finish {
-	if how, ok := sched.ParseFinished(t.Closed.How); ok && t.Closed.Epoch == t.Epoch {
+	if how, ok := sched.ParseFinished(t.Closed.How); ok {
 		return sched.Finish{How: how, Why: t.Closed.Reason}
 	}
 	if t.Unfinished() == 0 {

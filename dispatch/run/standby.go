@@ -166,7 +166,7 @@ func (s *standby) takeOver(ctx context.Context) (*Owned, error) {
 		return nil, err
 	}
 	t := r.Table()
-	closed := t.Ended || t.Closed.Epoch == t.Epoch && t.Closed.How != ""
+	closed := t.Ended || t.Closed.How != ""
 	if closed && r.Owner != nil && r.Owner.Token == owner.Token {
 		return nil, ErrOver
 	}

@@ -172,7 +172,7 @@ func TestHaltReusesNoSlot(t *testing.T) {
 		t.Errorf("commands %+v", o)
 	}
 	if len(s.records) != 2 || s.records[0].Kind != jobs.KindExited ||
-		s.records[1].Reason != "draining: 1 job has failed" {
+		s.records[1].Reason != "draining: 1 job has failed (--halt 1)" {
 		t.Errorf("records %+v", s.records)
 	}
 }

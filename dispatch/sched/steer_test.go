@@ -182,13 +182,13 @@ func TestFailuresBeforeTheEndOfADrainDoNotCount(t *testing.T) {
 	s := stageWithJobs(t, 20, Config{Halt: halt.Rule{Jobs: 1}, Tries: 1}, testHost("a", 2))
 	s.started("a", "2.1")
 	s.ended("a", "1.1", exit1)
-	want(t, "draining", s.c.WhyDraining(), "1 job has failed")
+	want(t, "draining", s.c.WhyDraining(), "1 job has failed (--halt 1)")
 	s.step(EndDrain{})
 	s.ended("a", "2.1", succeeded)
 	want(t, "draining", s.c.WhyDraining(), "")
 	want(t, "finish", s.finishText(), "")
 	s.ended("a", "3.1", exit1)
-	want(t, "draining after the next failure", s.c.WhyDraining(), "1 job has failed")
+	want(t, "draining after the next failure", s.c.WhyDraining(), "1 job has failed (--halt 1)")
 }
 
 // TestStopLeavesRunningJobsOpen checks that a stop finishes at once and leaves running jobs open.
@@ -225,7 +225,7 @@ func TestHaltNowKillsRunningAttempts(t *testing.T) {
 	o := s.ended("a", "1.1", succeeded)
 	want(t, "launched", launchedOn(o, "a"), "")
 	wantContains(t, "killed", formatCommands[Kill](o), "2.1")
-	want(t, "draining", s.c.WhyDraining(), "1 job has succeeded")
+	want(t, "draining", s.c.WhyDraining(), "1 job has succeeded (--halt now,success=1)")
 	want(t, "asked back", formatCommands[Withdraw](o), "{a [3.1]}")
 	wantContains(t, "ended although it was asked back", formatCommands[Kill](s.started("a", "3.1")), "3.1")
 	s.ended("a", "3.1", jobs.Outcome{Signal: "SIGTERM", Stopped: true})

@@ -118,7 +118,7 @@ func (c *Core) whyReady(j *jobs.Job) string {
 	case c.Paused():
 		return "launching is paused"
 	case c.drain != nil:
-		return "nothing more is launched (" + c.drain.Why + ")"
+		return "nothing more is launched: " + c.drain.Why
 	case c.stopped || c.fenced || c.finished:
 		return "this dispatcher has stopped"
 	case c.reconcileUntil > 0 && !c.table.Damaged:

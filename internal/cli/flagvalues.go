@@ -213,13 +213,12 @@ func parseHalt(s string) (h halt.Rule, err error) {
 	number := s
 	if when, rest, ok := strings.Cut(s, ","); ok {
 		what, n, _ := strings.Cut(rest, "=")
-		of, known := map[string]halt.Results{"fail": halt.Failures, "success": halt.Successes,
-			"done": halt.All}[what]
-		if !known || when != "now" && when != "soon" {
+		of := slices.Index(halt.ResultWords[:], what)
+		if of < 0 || when != "now" && when != "soon" {
 			return h, text.Errorf("%q is not WHEN,WHAT=N: WHEN is now or soon, WHAT is fail, success or done, "+
 				"such as now,fail=1", text.Shorten(s))
 		}
-		h.Now, h.Of, number = when == "now", of, n
+		h.Now, h.Of, number = when == "now", halt.Results(of), n
 	}
 	if share, ok := strings.CutSuffix(number, "%"); ok {
 		h.Percent, err = strconv.ParseFloat(share, 64)

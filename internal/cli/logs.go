@@ -72,10 +72,11 @@ func (a *app) runLogs(args []string, flags *logsFlags) error {
 	}
 	reported := ""
 	for last := 0; ; {
-		d, err := jobDetail(src, run, id)
+		snap, err := jobSnapshot(src, run, id)
 		if err != nil {
 			return err
 		}
+		d := snap.Detail
 		at, err := flags.chooseAttempt(d)
 		if err != nil {
 			return err
@@ -166,10 +167,11 @@ func (a *app) copyLog(src runview.Source, run *rundir.Run, at *runview.Attempt, 
 			continue
 		case offset >= piece.Size && follow && !piece.Over && at.Ended.IsZero():
 			time.Sleep(logInterval)
-			if d, err := jobDetail(src, run, at.ID.Job); err == nil {
-				if i := slices.IndexFunc(d.Attempts,
-					func(now runview.Attempt) bool { return now.ID == at.ID }); i >= 0 {
-					at = &d.Attempts[i]
+			if snap, err := jobSnapshot(src, run, at.ID.Job); err == nil {
+				attempts := snap.Detail.Attempts
+				i := slices.IndexFunc(attempts, func(now runview.Attempt) bool { return now.ID == at.ID })
+				if i >= 0 {
+					at = &attempts[i]
 				}
 			}
 		case offset >= piece.Size:

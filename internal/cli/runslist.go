@@ -98,8 +98,8 @@ func listedTable(run *rundir.Run, isDispatched bool) (*jobs.Table, error) {
 		}
 	}
 	table, err := replayTable(run)
-	if err == nil && isIdle && isOwn(run) && table.Ended && table.Closed.How == jobs.ClosedDone &&
-		table.Closed.Epoch == table.Epoch { // nothing follows that record
+	if err == nil && isIdle && isOwn(run) && table.Ended &&
+		table.Closed.How == jobs.ClosedDone { // nothing follows that record
 		_ = journal.WriteCounts(run, table) // without them, the journal is replayed again
 	}
 	return table, err

@@ -166,9 +166,11 @@ func (a *app) openTable(args []string) (*rundir.Run, *jobs.Table, error) {
 // statusJSON is what `status --json` prints.
 type statusJSON struct {
 	runJSON
-	Dir       string                `json:"dir"`
-	Created   time.Time             `json:"created"`
-	Owner     *string               `json:"owner"` // null if nobody dispatches the run
+	Dir     string    `json:"dir"`
+	Created time.Time `json:"created"`
+	Owner   *string   `json:"owner"` // null if nobody dispatches the run
+	// How the dispatcher ends or has ended, as in live.json. None if it died.
+	Finish    *live.Finish          `json:"finish,omitempty"`
 	Epoch     int                   `json:"epoch"`
 	Jobs      map[string]int        `json:"jobs"` // by state
 	Total     int                   `json:"total"`
@@ -217,8 +219,10 @@ func (r *runState) json(now time.Time) *statusJSON {
 	if r.IsDispatched() {
 		s.Owner, s.Problem = new(r.Owner.String()), r.Owner.Problem
 		if state := r.State(); state != nil {
-			s.Standby, s.NextSlot = state.Standby, state.NextSlot
+			s.Standby, s.NextSlot, s.Finish = state.Standby, state.NextSlot, state.Finish
 		}
+	} else if c := r.Table.Closed; c.How != "" {
+		s.Finish = &live.Finish{How: c.How, Why: c.Reason}
 	}
 	return s
 }

@@ -74,18 +74,18 @@ func TestSuspendedAttemptsOfAHostAreNamed(t *testing.T) {
 func TestStandbyOfADeadDispatcherIsNamed(t *testing.T) {
 	watched := &live.State{Epoch: 2, Standby: "ws1"}
 	for name, c := range map[string]struct {
-		closed int // epoch of the last dispatcher that ended by itself
+		closed string // how the dispatcher ended
 		last   *live.State
 		want   string
 	}{
-		"died":           {1, watched, "; a standby on ws1 takes the run over when it has heard nothing for 30 s"},
-		"ended":          {2, watched, ""},
-		"no standby":     {1, &live.State{Epoch: 2}, ""},
-		"of another one": {1, &live.State{Epoch: 1, Standby: "ws1"}, ""},
-		"nothing known":  {1, nil, ""},
+		"died":           {"", watched, "; a standby on ws1 takes the run over when it has heard nothing for 30 s"},
+		"ended":          {jobs.ClosedStopped, watched, ""},
+		"no standby":     {"", &live.State{Epoch: 2}, ""},
+		"of another one": {"", &live.State{Epoch: 1, Standby: "ws1"}, ""},
+		"nothing known":  {"", nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			same(t, "text", takeoverText(&jobs.Table{Epoch: 2, Closed: jobs.Closing{Epoch: c.closed}}, c.last), c.want)
+			same(t, "text", takeoverText(&jobs.Table{Epoch: 2, Closed: jobs.Closing{How: c.closed}}, c.last), c.want)
 		})
 	}
 }

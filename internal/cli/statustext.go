@@ -55,7 +55,7 @@ func (r *runState) lines(c *console) []string {
 			lines = append(lines, "standby     on "+text.Line(s.Standby))
 		}
 	case table.Unfinished() > 0:
-		lines = append(lines, "dispatched  by nobody"+takeoverText(table, r.Live))
+		lines = append(lines, "dispatched  by nobody: "+text.Line(p.End)+takeoverText(table, r.Live))
 	}
 	if eta := p.Remaining(c.Glyph("±", "+-")); eta != "" {
 		lines = append(lines, "ETA         "+eta)

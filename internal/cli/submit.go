@@ -389,11 +389,11 @@ func (a *app) printJob(run *rundir.Run, id jobs.ID) error {
 		return err
 	}
 	defer done()
-	d, err := jobDetail(src, run, id)
-	if err != nil || len(d.Attempts) == 0 {
+	snap, err := jobSnapshot(src, run, id)
+	if err != nil || len(snap.Detail.Attempts) == 0 {
 		return err
 	}
-	at := &d.Attempts[len(d.Attempts)-1]
+	at := &snap.Detail.Attempts[len(snap.Detail.Attempts)-1]
 	out := &logWriter{out: a.stdout, tty: isTerminal(a.stdout), quiet: true}
 	errs := &logWriter{out: a.stderr, tty: isTerminal(a.stderr), quiet: true}
 	return cmp.Or(a.copyLog(src, run, at, jobs.FileOut, false, out), a.copyLog(src, run, at, jobs.FileErr, false, errs))

@@ -106,7 +106,7 @@ func (s *summary) headline(code int) string {
 	case s.State == run.Reached:
 		color, mark, msg = green, s.app.con.Glyph("✓", "+"), "ended as --halt asks"
 		if s.Finish.How == sched.Reached {
-			msg += " (" + s.Finish.Why + ")"
+			msg += ": " + s.Finish.Why
 		}
 	case code == exitOK:
 		color, mark, msg = green, s.app.con.Glyph("✓", "+"), "all jobs succeeded"
@@ -129,7 +129,7 @@ func (s *summary) headline(code int) string {
 			msg = cutHeadline(s.Table)
 		}
 		if s.Finish.Why != "" {
-			msg += " (" + s.Finish.Why + ")"
+			msg += ": " + s.Finish.Why
 		}
 	case s.Refused > 0 && s.Table.Counts[jobs.Succeeded] == s.Table.NumJobs():
 		msg = "all accepted jobs succeeded"

@@ -54,7 +54,8 @@ func (a *app) reportUndispatched(r *journal.Reader) error {
 		a.warn("%v", err)
 	}
 	state := run.StateOf(run.FinishOf(table).How, table.Judged(), table.CanceledAll, input.Cut(), keptHalt(dir))
-	left := "jobs are left: " + runview.ProgressOf(table, nil).Counts()
+	progress := runview.ProgressOf(table, r)
+	left := "jobs are left: " + progress.Counts()
 	waiting, err := dir.WaitingRequests(table)
 	if err != nil {
 		a.warn("%v", err)
@@ -64,7 +65,7 @@ func (a *app) reportUndispatched(r *journal.Reader) error {
 	}
 	a.exitCode = exitCode(state)
 	if state == run.Stopped || state == run.NoHosts {
-		a.con.Line("nobody dispatches the run, and " + left)
+		a.con.Line("nobody dispatches the run, and "+left, text.Line(progress.End))
 		a.con.Line("  dcs-tui resume " + refTo(dir) + "  continues it")
 	}
 	return nil

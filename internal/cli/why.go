@@ -107,9 +107,9 @@ func (a *app) openView(run *rundir.Run, o runview.Options) (*runview.View, error
 // maxPublishDelay is the maximum time until readers can see a record of a live dispatcher.
 const maxPublishDelay = 2 * time.Second
 
-// jobDetail returns the details of a job. It waits up to maxPublishDelay for a job that may just
+// jobSnapshot returns a snapshot with the details of a job. It waits up to maxPublishDelay for a job that may just
 // have been added.
-func jobDetail(src runview.Source, run *rundir.Run, id jobs.ID) (*runview.Detail, error) {
+func jobSnapshot(src runview.Source, run *rundir.Run, id jobs.ID) (*runview.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
 	defer cancel()
 	for began := time.Now(); ; time.Sleep(maxPublishDelay / 20) {
@@ -118,7 +118,7 @@ func jobDetail(src runview.Source, run *rundir.Run, id jobs.ID) (*runview.Detail
 		case err != nil:
 			return nil, err
 		case snap.Detail != nil:
-			return snap.Detail, nil
+			return snap, nil
 		case time.Since(began) >= maxPublishDelay:
 			return nil, noJobError(run, id, snap.Total)
 		}
@@ -160,18 +160,19 @@ func (a *app) runWhy(args []string, flags *whyFlags) error {
 		return err
 	}
 	defer v.Close()
-	d, err := jobDetail(v, run, id)
+	snap, err := jobSnapshot(v, run, id)
 	if err != nil {
 		return err
 	}
-	if whyNot != nil {
+	d, isDispatched := snap.Detail, snap.End == ""
+	if whyNot != nil && isDispatched { // it may have ended meanwhile
 		a.warn("%s cannot be asked, so this is what the run directory shows: %v", text.Line(owner.String()), whyNot)
 	}
 	j := whyJSON{runJSON: runJSONOf(run), Job: id, Phase: d.Row.Phase.String(), Why: d.Why, Attempt: d.Row.Attempt}
 	if d.Row.Host != "" {
 		j.Host = &d.Row.Host
 	}
-	if answer != nil {
+	if answer != nil && isDispatched {
 		j.Why, j.Live = answer.Why, answer.Live
 	}
 	if flags.json {
@@ -179,7 +180,7 @@ func (a *app) runWhy(args []string, flags *whyFlags) error {
 	}
 	out := newConsole(a.stdout)
 	out.Line(out.Paint(bold, "job "+strconv.Itoa(int(id)))+"  "+text.Shorten(text.Line(d.Row.Title)), text.Line(j.Why))
-	if owner.Liveness() == journal.Dead && !d.Row.Phase.Terminal() {
+	if !isDispatched && !d.Row.Phase.Terminal() {
 		out.Line("  dcs-tui resume " + refTo(run))
 	}
 	return nil

@@ -37,7 +37,7 @@ func TestDamagedRunCanBeResumed(t *testing.T) {
 				t.Fatalf("seed %d: epoch %d, %+v", seed, j.Epoch(), report)
 			}
 			if live != nil {
-				if live.Epoch = epoch; !equalTables(live, table) {
+				if live.Epoch, live.Closed = epoch, (jobs.Closing{}); !equalTables(live, table) {
 					t.Fatalf("seed %d: epoch %d begins with another state than the last one left; %q", seed,
 						epoch, report.Warnings)
 				}

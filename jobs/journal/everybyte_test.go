@@ -126,7 +126,7 @@ func (e *epochs) check(t *testing.T, what string, lost []jobs.Record, whole bool
 	if next.Epoch() != 4 {
 		t.Fatalf("%s: epoch %d", what, next.Epoch())
 	}
-	if table.Epoch = 4; !equalTables(table, taken) {
+	if table.Epoch, table.Closed = 4, (jobs.Closing{}); !equalTables(table, taken) {
 		t.Fatalf("%s: taken over as another state than is shown", what)
 	}
 	record(t, next, event("on"))

@@ -141,7 +141,7 @@ func takeWithFault(t *testing.T, n int, damage func(*testing.T, *rundir.Run) err
 		t.Fatalf("%s: the next Take: %v", at, err)
 	}
 	want := folded(t, specs, recs)
-	want.Epoch = next.Epoch()
+	want.Epoch, want.Closed = next.Epoch(), jobs.Closing{}
 	if report.Damaged != damaged || table.Damaged != damaged || !damaged && !equalTables(table, want) ||
 		next.Epoch() < 2 {
 		t.Errorf("%s: the next Take gives %+v in epoch %d", at, report, next.Epoch())

@@ -168,7 +168,7 @@ func TestTakeDiesAndTheOlderWrites(t *testing.T) {
 			t.Fatalf("operation %d: it was acted upon: %v, it counts: %v; %+v", n, acted, counts, report)
 		}
 		j, table, report := mustTake(t, r, takeOn("melon3"))
-		seen.Epoch = j.Epoch()
+		seen.Epoch, seen.Closed = j.Epoch(), jobs.Closing{}
 		if !equalTables(seen, table) || report.Damaged {
 			t.Fatalf("operation %d: who takes over has another history; %+v", n, report)
 		}

@@ -231,7 +231,7 @@ func Text(r *jobs.Record) string {
 	case jobs.KindEnded:
 		return "the run is over" + because(r.Reason)
 	case jobs.KindClosed:
-		return "the dispatcher " + closedText(r.Closed()) + because(r.Reason)
+		return closedText(jobs.Closing{How: r.Closed(), Reason: r.Reason})
 	case jobs.KindDamaged:
 		return "records of the journal are missing" + because(r.Reason)
 	case jobs.KindAcked:
@@ -266,19 +266,20 @@ func requestText(r *jobs.Record) string {
 	return "the request is carried out"
 }
 
-// closedText returns how a dispatcher ended, to follow "the dispatcher".
-func closedText(how string) string {
-	switch how {
+// closedText returns how a dispatcher ended, and why.
+func closedText(c jobs.Closing) string {
+	how := "has ended"
+	switch c.How {
 	case jobs.ClosedDrained:
-		return "has drained the run and ended"
+		how = "has drained the run and ended"
 	case jobs.ClosedReached:
-		return "has ended the run, as --halt asks"
+		how = "has ended the run, as --halt asks"
 	case jobs.ClosedStopped:
-		return "was stopped"
+		how = "was stopped"
 	case jobs.ClosedNoHosts:
-		return "gave up because no host could be used"
+		how = "gave up because no host could be used"
 	}
-	return "has ended"
+	return "the dispatcher " + how + because(c.Reason)
 }
 
 // hostText describes what a person asked of a host.

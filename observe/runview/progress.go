@@ -15,6 +15,7 @@ import (
 // words, which are those of its methods.
 type RunProgress struct {
 	Status RunStatus
+	End    string      // why nobody dispatches the run, not cleaned; "" while somebody does
 	Total  int         // accepted jobs
 	More   bool        // more may be added: standard input is open
 	Phases [Phases]int // jobs by phase
@@ -36,7 +37,7 @@ func ProgressOf(t *jobs.Table, r *journal.Reader) *RunProgress {
 	r = cmp.Or(r, new(journal.Reader))
 	p := &RunProgress{Paused: t.Paused && t.Unfinished() > 0}
 	if !r.IsDispatched() {
-		p.Status = endedStatus(t.Unfinished(), t.Closed.How != "" && t.Closed.Epoch == t.Epoch, r.Owner, r.Liveness)
+		p.Status, p.End = endOf(t, t.Unfinished(), r.Owner, r.Liveness)
 	}
 	if s := r.State(); s != nil {
 		p.More, p.Rate, p.ETA, p.Spread, p.Draining, p.Problem = s.More, s.Rate, s.ETA, s.Spread, s.Draining, s.Problem
@@ -56,18 +57,22 @@ func (p *RunProgress) Count(counts [jobs.Skipped + 1]int, idle results.Idle) {
 	p.Phases[Suspended], p.Phases[Sent] = idle.Suspended, idle.Sent
 }
 
-// endedStatus returns the status of a run that nobody dispatches: its number of unfinished jobs,
-// whether its last dispatcher recorded its end, and the owner.
-func endedStatus(left int, isClosed bool, o *journal.Owner, alive journal.Liveness) RunStatus {
+// endOf returns the status of a run that nobody dispatches, and a clause about the end of its last
+// dispatcher. left is the number of unfinished jobs, and o the owner.
+func endOf(t *jobs.Table, left int, o *journal.Owner, alive journal.Liveness) (RunStatus, string) {
+	status, end := StatusStopped, "no dispatcher has started it"
 	switch {
-	case left == 0:
-		return StatusFinished
-	case o == nil || o.Left || isClosed:
-		return StatusStopped
-	case alive == journal.Dead:
-		return StatusCrashed
+	case t.Closed.How != "" || o != nil && o.Left:
+		end = closedText(t.Closed)
+	case o != nil && alive == journal.Dead:
+		status, end = StatusCrashed, o.String()+" has died; the jobs that it started continue"
+	case o != nil:
+		status, end = StatusSilent, o.String()+" sends no heartbeat; the jobs that it started continue"
 	}
-	return StatusSilent
+	if left == 0 {
+		status = StatusFinished
+	}
+	return status, end
 }
 
 // sum returns the number of jobs in some phases.

@@ -1,6 +1,7 @@
 package runview
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -55,7 +56,8 @@ func TestProgressIsALine(t *testing.T) {
 // TestProgressOfARunThatHasEnded checks how a run has ended that nobody dispatches.
 func TestProgressOfARunThatHasEnded(t *testing.T) {
 	left := &jobs.Table{Counts: [jobs.Skipped + 1]int{jobs.Queued: 1}}
-	closed := &jobs.Table{Counts: left.Counts, Epoch: 2, Closed: jobs.Closing{Epoch: 2, How: jobs.ClosedStopped}}
+	closed := &jobs.Table{Counts: left.Counts, Epoch: 2, Closed: jobs.Closing{How: jobs.ClosedStopped,
+		Reason: "asked to stop"}}
 	ended := &jobs.Table{Counts: [jobs.Skipped + 1]int{jobs.Succeeded: 1}}
 	died, silent := &journal.Reader{Owner: &journal.Owner{}, Liveness: journal.Dead},
 		&journal.Reader{Owner: &journal.Owner{}, Liveness: journal.Unsure, Silent: true}
@@ -64,20 +66,22 @@ func TestProgressOfARunThatHasEnded(t *testing.T) {
 		table *jobs.Table
 		r     *journal.Reader
 		want  RunStatus
+		end   string // of the sentence about its end
 	}{
-		{"all jobs are over", ended, died, StatusFinished},
-		{"nobody ever dispatched it", left, nil, StatusStopped},
+		{"all jobs are over", ended, died, StatusFinished, "has died; the jobs that it started continue"},
+		{"nobody ever dispatched it", left, nil, StatusStopped, "no dispatcher has started it"},
 		{"its dispatcher left", left, &journal.Reader{Owner: &journal.Owner{Left: true}, Liveness: journal.Dead},
-			StatusStopped},
-		{"its dispatcher recorded the end", closed, died, StatusStopped},
-		{"its dispatcher died", left, died, StatusCrashed},
-		{"its dispatcher is silent", left, silent, StatusSilent},
+			StatusStopped, "the dispatcher has ended"},
+		{"its dispatcher recorded the end", closed, died, StatusStopped, "the dispatcher was stopped: asked to stop"},
+		{"its dispatcher died", left, died, StatusCrashed, "has died; the jobs that it started continue"},
+		{"its dispatcher is silent", left, silent, StatusSilent, "no heartbeat; the jobs that it started continue"},
 		{"its dispatcher may be alive", left, &journal.Reader{Owner: &journal.Owner{}, Liveness: journal.Unsure},
-			StatusRunning},
+			StatusRunning, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := ProgressOf(c.table, c.r).Status; got != c.want {
-				t.Errorf("got %d, want %d", got, c.want)
+			p := ProgressOf(c.table, c.r)
+			if p.Status != c.want || !strings.HasSuffix(p.End, c.end) || (p.End == "") != p.Status.IsDispatched() {
+				t.Errorf("got %d, %q; want %d, %q", p.Status, p.End, c.want, c.end)
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/results"
 )
 
@@ -344,24 +345,30 @@ func (v *View) attempt(a *jobs.Attempt) Attempt {
 
 // why returns why a job is not running, or what it is doing, as far as the table shows it.
 func (v *View) why(id jobs.ID, j *jobs.Job) string {
-	become := "nobody dispatches the run, so what has become of it is not known: dcs-tui resume asks the host"
-	waits := "nobody dispatches the run: dcs-tui resume continues it"
-	if v.facts.dispatched {
-		who := fmt.Sprintf("the run's dispatcher on %s knows why: run dcs-tui why there", v.facts.owner.Host)
-		become, waits = "the run's dispatcher on "+v.facts.owner.Host+
-			" knows what has become of it: run dcs-tui why there", who
-	}
 	_, a := v.phase(id, j)
+	what, unknown, next := "waits", "", "continues it"
 	switch {
-	case j.State == jobs.Queued:
-		if s := v.state; s != nil && s.NextSlot != nil {
-			waits = s.NextSlot.Text() + "; " + waits
-		}
-		return fmt.Sprintf("Job %d waits; %s.", id, waits)
 	case j.State == jobs.Running && a != nil:
-		return fmt.Sprintf("Job %d was sent to %s; %s.", id, a.Host, become)
+		what, unknown, next = "was sent to "+a.Host, ", so what has become of it is not known", "asks the host"
+		if a.State == jobs.AttemptRunning {
+			what = "was started on " + a.Host
+		}
+	case j.State != jobs.Queued:
+		return fmt.Sprintf("Job %d %s%s.", id, j.State.Clause(), whyEnded(j))
 	}
-	return fmt.Sprintf("Job %d %s%s.", id, j.State.Clause(), whyEnded(j))
+	if !v.facts.dispatched {
+		_, end := v.end()
+		return fmt.Sprintf("Job %d %s; nobody dispatches the run%s: %s. dcs-tui resume %s.", id, what, unknown, end,
+			next)
+	}
+	if s := v.state; s != nil && s.NextSlot != nil && j.State == jobs.Queued {
+		what += "; " + s.NextSlot.Text()
+	}
+	if v.facts.liveness == journal.Alive {
+		return fmt.Sprintf("Job %d %s; the run's dispatcher knows more.", id, what)
+	}
+	return fmt.Sprintf("Job %d %s; the run's dispatcher on %s knows more: run dcs-tui why there.", id, what,
+		v.facts.owner.Host)
 }
 
 // whyEnded continues the sentence that a finished job has failed, was canceled, and so on. The

@@ -101,7 +101,7 @@ func (f *follower) facts(err error, before facts) facts {
 // there was none or the dispatcher has ended by itself. last is what the dispatcher published last, nil
 // if nothing.
 func WatchingStandby(table *jobs.Table, last *live.State) string {
-	if last == nil || last.Epoch != table.Epoch || table.Closed.Epoch == table.Epoch {
+	if last == nil || last.Epoch != table.Epoch || table.Closed.How != "" {
 		return ""
 	}
 	return last.Standby
@@ -122,12 +122,9 @@ func (v *View) orRemoved(err error) error {
 // ended. mu is held.
 func (v *View) status() (RunStatus, string) {
 	f, t := &v.facts, v.table
-	left := t.Unfinished() + max(0, v.stored-t.NumJobs())
-	closed := t.Closed
-	if closed.Epoch != t.Epoch {
-		closed = jobs.Closing{}
-	}
+	left := v.numLeft()
 	if f.dispatched {
+		closed := t.Closed
 		if s := v.state; closed.How == "" && s != nil && s.Finish != nil && s.Finish.How != "fenced" {
 			closed = jobs.Closing{How: s.Finish.How, Reason: s.Finish.Why}
 		}
@@ -137,43 +134,33 @@ func (v *View) status() (RunStatus, string) {
 		case closed.How == jobs.ClosedDone:
 			return StatusFinished, text.Join("; ", "all jobs are over", closed.Reason)
 		case left == 0:
-			return StatusFinished, closingText(closed)
+			return StatusFinished, closedText(closed)
 		}
-		return StatusStopped, closingText(closed)
+		return StatusStopped, closedText(closed)
 	}
-	status, over := endedStatus(left, closed.How != "", f.owner, f.liveness), "some jobs did not succeed"
+	status, over := v.end()
 	switch {
-	case status == StatusCrashed:
-		over = f.owner.String() + " has died; the jobs that it started continue"
-	case status == StatusSilent:
-		over = f.owner.String() + " sends no heartbeat; the jobs that it started continue"
-	case left > 0 && slices.Contains([]string{jobs.ClosedDrained, jobs.ClosedReached, jobs.ClosedNoHosts}, closed.How):
-		over = closingText(closed) + "; " + text.Plural(left, "job") + " left"
 	case left > 0:
-		over = "stopped with " + text.Plural(left, "job") + " left"
+		over += "; " + text.Plural(left, "job") + " left"
 	case v.total() == 0:
 		over = "no job was read"
 	case t.Counts[jobs.Succeeded] == v.total():
 		over = "all jobs succeeded"
 	case t.Counts[jobs.Canceled] > 0:
 		over = "over: " + ProgressOf(t, nil).Counts()
+	default:
+		over = "some jobs did not succeed"
 	}
 	return status, text.Join("; ", over, f.left, f.missing)
 }
 
-func closingText(c jobs.Closing) string {
-	switch c.How {
-	case jobs.ClosedDrained:
-		return "drained" + because(c.Reason)
-	case jobs.ClosedReached:
-		return "ended as --halt asks" + because(c.Reason)
-	case jobs.ClosedStopped:
-		return "stopped" + because(c.Reason)
-	case jobs.ClosedNoHosts:
-		return "no host could be used" + because(c.Reason)
-	}
-	return c.Reason
+// end returns the status and the end of a run that nobody dispatches; see endOf. mu is held.
+func (v *View) end() (RunStatus, string) {
+	return endOf(v.table, v.numLeft(), v.facts.owner, v.facts.liveness)
 }
+
+// numLeft returns the number of unfinished jobs, with those that no dispatcher has accepted. mu is held.
+func (v *View) numLeft() int { return v.table.Unfinished() + max(0, v.stored-v.table.NumJobs()) }
 
 // LeftBehind describes where processes of a finished run may still be alive. A run ends only when
 // every host has been left clean. LeftBehind returns "" if the run has ended or has unfinished
@@ -321,6 +308,9 @@ func (v *View) fill(p *Snapshot) {
 		p.Run.Owner, p.Run.Machine = f.owner.String(), f.owner.Host
 	}
 	p.Status, p.Over = v.status()
+	if !f.dispatched {
+		_, p.End = v.end()
+	}
 	p.Trouble, p.Requests, p.Problem, p.Paused, p.Tries = f.trouble, f.requests, f.problem, v.table.Paused, v.tries()
 	p.Hosts = v.hosts()
 	for i := range p.Hosts {

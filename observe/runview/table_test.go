@@ -237,7 +237,7 @@ func TestATableIsReadOnly(t *testing.T) {
 		!strings.Contains(err.Error(), "looked at") {
 		t.Error(err)
 	}
-	for id, want := range map[jobs.ID]string{3: "was sent to ws01", 4: "nobody dispatches",
+	for id, want := range map[jobs.ID]string{3: "was started on ws01", 4: "nobody dispatches",
 		2: "Job 2 has failed: exit 137 (SIGKILL in its shell) on ws01.",
 		7: "Job 7 was canceled."} {
 		d := lookAt(t, b, Query{Focus: id}).Detail
@@ -260,8 +260,8 @@ func TestATableIsReadOnly(t *testing.T) {
 	// The view does not claim that there is no dispatcher if it has not checked (X7).
 	unasked := boardOf(t, sampleRun())
 	unasked.facts.dispatched, unasked.facts.owner = true, &journal.Owner{Host: "melon4"}
-	for id, want := range map[jobs.ID]string{3: "was sent to ws01; the run's dispatcher on melon4 knows",
-		4: "waits; the run's dispatcher on melon4 knows why"} {
+	for id, want := range map[jobs.ID]string{3: "was started on ws01; the run's dispatcher on melon4 knows more",
+		4: "waits; the run's dispatcher on melon4 knows more"} {
 		if d := lookAt(t, unasked, Query{Focus: id}).Detail; !strings.Contains(d.Why, want) ||
 			strings.Contains(d.Why, "nobody") {
 			t.Errorf("%d: %s", id, d.Why)

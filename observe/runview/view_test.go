@@ -52,7 +52,7 @@ func TestTwoViewsAndATakeover(t *testing.T) {
 		l.stop()
 		both("stopped", func(p *Snapshot) bool {
 			return p.Status == StatusStopped && p.Run.Owner == "" &&
-				strings.HasPrefix(p.Over, "stopped with 6 jobs left") && p.Phases[Away] == 2
+				strings.HasPrefix(p.Over, "the dispatcher was stopped: closed; 6 jobs left") && p.Phases[Away] == 2
 		})
 		for _, v := range []*View{l.v, files} {
 			if _, err := v.run.FileRequest(&action.Request{Do: action.Continue, At: time.Now()}); err != nil {

@@ -5,6 +5,7 @@ package halt
 import (
 	"fmt"
 	"iter"
+	"strconv"
 
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
@@ -28,6 +29,24 @@ const (
 	Successes                // succeeded jobs
 	All                      // all of these
 )
+
+// ResultWords are the words of --halt for Results.
+var ResultWords = [...]string{"fail", "success", "done"}
+
+// String returns the value of --halt for a rule that counts results, in its shortest form.
+func (r Rule) String() string {
+	n := strconv.Itoa(r.Jobs)
+	if r.Jobs == 0 {
+		n = strconv.FormatFloat(r.Percent, 'f', -1, 64) + "%"
+	}
+	switch {
+	case r.Now:
+		return "now," + ResultWords[r.Of] + "=" + n
+	case r.Of != Failures:
+		return "soon," + ResultWords[r.Of] + "=" + n
+	}
+	return n
+}
 
 // maxNotFound is the number of jobs without a command that halt a run in which no attempt has ended
 // otherwise. It is reached on each host before a sweep of thousands of jobs is used up.
@@ -101,13 +120,14 @@ func (r Rule) halts(n, numJobs int) bool {
 // known. It returns "" if they do not.
 func (c *Counter) Reached(numJobs int) string {
 	n, what := c.counted()
-	switch {
-	case !c.Rule.halts(n, numJobs):
+	if !c.Rule.halts(n, numJobs) {
 		return ""
-	case c.Rule.Jobs == 0:
-		return fmt.Sprintf("%d of %d jobs %s %s", n, numJobs, text.Verb(n, "has", "have"), what)
 	}
-	return fmt.Sprintf("%s %s %s", text.Plural(n, "job"), text.Verb(n, "has", "have"), what)
+	which := text.Plural(n, "job")
+	if c.Rule.Jobs == 0 {
+		which = fmt.Sprintf("%d of %d jobs", n, numJobs)
+	}
+	return fmt.Sprintf("%s %s %s (--halt %s)", which, text.Verb(n, "has", "have"), what, c.Rule)
 }
 
 // IsNear reports whether one more result halts a run with this number of jobs; see Reached.

@@ -19,10 +19,13 @@ func TestResultsHaltARun(t *testing.T) {
 		why     string
 	}{
 		{"no rule", Rule{}, []jobs.JobState{failed}, 0, ""},
-		{"failures", Rule{Jobs: 3}, []jobs.JobState{ok, failed, jobs.TimedOut}, 5, "3 jobs have failed"},
-		{"the first success", Rule{Of: Successes, Jobs: 1}, []jobs.JobState{failed, ok}, 2, "1 job has succeeded"},
-		{"all", Rule{Of: All, Jobs: 2}, []jobs.JobState{ok, jobs.Skipped}, 3, "2 jobs have ended"},
-		{"a share of the 40 jobs", Rule{Percent: 12}, []jobs.JobState{failed, ok}, 9, "5 of 40 jobs have failed"},
+		{"failures", Rule{Jobs: 3}, []jobs.JobState{ok, failed, jobs.TimedOut}, 5, "3 jobs have failed (--halt 3)"},
+		{"the first success", Rule{Of: Successes, Jobs: 1}, []jobs.JobState{failed, ok}, 2,
+			"1 job has succeeded (--halt soon,success=1)"},
+		{"all", Rule{Of: All, Jobs: 2, Now: true}, []jobs.JobState{ok, jobs.Skipped}, 3,
+			"2 jobs have ended (--halt now,done=2)"},
+		{"a share of the 40 jobs", Rule{Percent: 12}, []jobs.JobState{failed, ok}, 9,
+			"5 of 40 jobs have failed (--halt 12%)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var results [jobs.Skipped + 1]int
