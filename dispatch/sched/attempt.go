@@ -119,7 +119,7 @@ func (c *Core) untrack(f *inFlight) {
 	c.addPoolUse(f, -1)
 	c.chargeEnded(f)
 	if f.isStraggler {
-		c.numStragglers--
+		c.numStragglers.Add(f.kind, -1)
 	}
 	h.addUse(f, -1)
 }

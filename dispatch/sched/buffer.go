@@ -166,16 +166,14 @@ func (c *Core) withdrawSurplus() {
 		return
 	}
 	c.summarize()
-	free := c.total.free - c.total.withdrawing
-	for free > 0 {
+	for withdrawing := c.total.withdrawing; withdrawing < c.total.free; {
 		h := c.hostWithLargestSurplus()
 		if h == nil {
 			return
 		}
-		n := 0
-		quota := min(free, h.surplus())
-		for f := h.newest; f != nil && n < quota; f = f.prevOnHost {
-			if !f.isWaiting() || !f.isPlain() || !c.hasRoomElsewhere(f) {
+		n, surplus := 0, h.surplus()
+		for f := h.newest; f != nil && n < surplus; f = f.prevOnHost {
+			if !f.isWaiting() || !f.isPlain() || withdrawing+n >= c.numFreeSlots(f.kind) || !c.hasRoomElsewhere(f) {
 				continue
 			}
 			if at := f.launchedAt + minBufferedTime; at > c.now.Mono {
@@ -190,7 +188,7 @@ func (c *Core) withdrawSurplus() {
 		if n == 0 {
 			return
 		}
-		free -= n
+		withdrawing += n
 	}
 }
 

@@ -97,6 +97,28 @@ func TestSurplusStaysIfNotRunnableElsewhere(t *testing.T) {
 	want(t, "asked back", formatCommands[Withdraw](append(s.up("b"), s.wait(time.Second, "a", "b")...)), "")
 }
 
+// TestSurplusStaysForRestingHosts checks that as many buffered jobs are withdrawn as other hosts can start
+// now. A host on trial can start one at most, and none while it rests.
+func TestSurplusStaysForRestingHosts(t *testing.T) {
+	for rest, n := range map[time.Duration]int{time.Hour: 1, 0: 2} {
+		s := newStage(t, Config{}, testHost("a", 1), testHost("b", 1), testHost("bad", 8))
+		s.up("a")
+		s.submitPlain(40)
+		s.started("a", "1.1")
+		s.ended("a", "1.1", s.quickOutcome())
+		s.started("a", "2.1")
+		for id := jobs.ID(6); id <= 40; id++ {
+			s.step(Cancel{Jobs: []jobs.ID{id}})
+		}
+		s.up("bad")
+		s.letRest("bad", rest)
+		s.up("b")
+		s.wait(time.Second, "a", "b", "bad")
+		got := s.c.hosts[0].numInFlight(func(f *inFlight) bool { return f.withdrawn })
+		want(t, fmt.Sprintf("withdrawn if the trial rests for %v", rest), got, n)
+	}
+}
+
 // TestBufferedJobMovesToAFreeSlot checks that at the end of the queue a buffered job moves to a
 // host with a free slot, and that the move is not charged.
 func TestBufferedJobMovesToAFreeSlot(t *testing.T) {

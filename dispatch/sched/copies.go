@@ -88,7 +88,7 @@ type copyCandidate struct {
 // hasWaitingCopies reports whether a straggler waits for a free slot while jobs are queued. Hosts
 // then get nothing ahead of need, or no slot would become free.
 func (c *Core) hasWaitingCopies() bool {
-	return c.cfg.Copies >= 2 && c.numStragglers > 0 && c.queue.ready > 0 && c.now.Mono >= c.copyCheckAt
+	return c.cfg.Copies >= 2 && c.numStragglers.Set != 0 && c.queue.ready > 0 && c.now.Mono >= c.copyCheckAt
 }
 
 // launchCopies launches copies on free slots. While jobs wait in the queue, only stragglers get a
@@ -99,7 +99,7 @@ func (c *Core) launchCopies() {
 		return
 	}
 	queued := c.queue.ready > 0
-	if queued && c.numStragglers == 0 || !queued && c.hasBacklog() {
+	if queued && c.nodes[1].open&c.numStragglers.Set == 0 || !queued && c.hasBacklog() {
 		return
 	}
 	c.copyCheckAt = c.now.Mono + copyInterval
@@ -161,7 +161,8 @@ func (c *Core) copySubmitted() {
 	}
 	for _, id := range c.submitted {
 		j := c.table.Job(id)
-		if c.numFreeSlots() < c.cfg.Copies*j.Spec.SlotCount() {
+		kind, need := c.kinds.KindOf(j.Spec), c.cfg.Copies*j.Spec.SlotCount()
+		if c.numFreeSlots(kind) < need || c.slots.limit >= 0 && c.slots.limit-c.slots.used < need {
 			continue
 		}
 		for n := 1; n < c.cfg.Copies && c.mayCopy(j) && c.hasFreeSlot() && !c.hasLaunchedMost(); n++ {
@@ -170,15 +171,6 @@ func (c *Core) copySubmitted() {
 			}
 		}
 	}
-}
-
-// numFreeSlots returns how many slots are free, within --max-slots.
-func (c *Core) numFreeSlots() int {
-	c.summarize()
-	if c.slots.limit < 0 {
-		return c.total.free
-	}
-	return min(c.total.free, c.slots.limit-c.slots.used)
 }
 
 // hasBacklog reports whether a job waits on a host that has no slot for it. Moving it to another

@@ -111,6 +111,23 @@ func TestStragglerIsCopiedBeforeWaitingJobsStart(t *testing.T) {
 	want(t, "job 1", s.history(1), "running: a running, b launching")
 }
 
+// TestStragglerIsCopiedWhileAHostRests checks that a straggler gets the next slot on another host although
+// jobs wait and a host on trial, which rests, has free slots: they are free for no job.
+func TestStragglerIsCopiedWhileAHostRests(t *testing.T) {
+	s := newStage(t, Config{Copies: 2}, testHost("a", 1), testHost("b", 1), testHost("bad", 4))
+	s.up("a", "b", "bad")
+	s.letRest("bad", time.Hour)
+	s.submitPlain(500)
+	s.started("a", "1.1")
+	for n := 0; n < 100 && len(s.job(1).Attempts) == 1; n++ {
+		s.started("b", s.attemptsOn("b")[0].String())
+		s.wait(time.Second, "a", "b", "bad")
+		s.endAfter("b", s.attemptsOn("b")[0].String(), time.Second)
+	}
+	want(t, "free slots of the host that rests", s.c.byName["bad"].freeSlots(), 4)
+	want(t, "hosts of the straggler", s.hostsOf(1), "a b")
+}
+
 // TestOrderOfCopies checks the order in which jobs are copied: first the jobs of a host that
 // does not answer, then stragglers, then others. The run does not wait for the host once it has all
 // results (D3, D4).
@@ -184,6 +201,34 @@ func TestCopiesAtSubmit(t *testing.T) {
 			for i, hosts := range tt.want {
 				want(t, fmt.Sprintf("later, hosts of job %d", i+1), s.hostsOf(jobs.ID(i+1)), hosts)
 			}
+		})
+	}
+}
+
+// TestSlotsOfHostsOnTrialAreNotIdle checks that with CopyAtSubmit a host on trial has at most one idle slot,
+// and none while it rests.
+func TestSlotsOfHostsOnTrialAreNotIdle(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		b    int // slots of b
+		rest time.Duration
+		want string // the hosts of the job
+	}{
+		{"one slot is idle", 1, time.Hour, "a"},
+		{"two slots are idle", 2, time.Hour, "b a"},
+		{"the job is that of the trial, and one slot is idle", 0, 0, "bad"},
+		{"the job is that of the trial, and two slots are idle", 1, 0, "bad a"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := Config{Copies: 2, CopyAt: CopyAtSubmit}
+			s := newStage(t, cfg, testHost("a", 1), testHost("b", tt.b), testHost("bad", 4))
+			s.up("a", "bad")
+			if tt.b > 0 {
+				s.up("b")
+			}
+			s.letRest("bad", tt.rest)
+			s.submitPlain(1)
+			want(t, "hosts", s.hostsOf(1), tt.want)
 		})
 	}
 }

@@ -32,8 +32,9 @@ type fleet struct {
 	clockGap   time.Duration // wall clock less Time.Mono in the last Step
 
 	total     hostTotals
-	nodes     []hostSummary // a tree: the children of node i are 2i and 2i+1, and the hosts are its leaves
-	firstLeaf int           // index of the first leaf
+	closed    blame.KindCounts // free slots of total that jobs of a kind cannot get now, because of trials
+	nodes     []hostSummary    // a tree: the children of node i are 2i and 2i+1, and the hosts are its leaves
+	firstLeaf int              // index of the first leaf
 }
 
 // fleetState is the part of a host that its fleet owns.
@@ -42,6 +43,8 @@ type fleetState struct {
 	touchedIn                   int    // number of the last Step in which it was touched
 	isVisiting, isStale, isHeld bool   // it is in fleet.visiting, in fleet.stale, in fleet.held
 	counted                     hostTotals
+	limited                     blame.Kinds // kinds of jobs that cannot get numClosed slots of counted.free
+	numClosed                   int
 }
 
 // policyInputs are what the policies of hosts depend on beyond the host itself. If it changes, all
@@ -55,7 +58,7 @@ type policyInputs struct {
 // hostTotals are sums over hosts.
 type hostTotals struct {
 	slots, ahead int // of hosts that accept jobs: limits, and jobs beyond them
-	free         int // free slots of hosts that accept jobs and are not reserved
+	free         int // free slots of hosts that accept jobs and are not reserved, for jobs of some kind
 	answering    int // hosts that answer and are not removed
 	progressing  int // hosts with attempts that may progress
 	withdrawing  int // attempts of linked hosts that are being withdrawn
@@ -134,7 +137,7 @@ func (f *fleet) rebuild() {
 		f.firstLeaf *= 2
 	}
 	f.nodes = slices.Repeat([]hostSummary{noHosts}, 2*f.firstLeaf)
-	f.visiting, f.stale, f.held, f.total = nil, nil, nil, hostTotals{}
+	f.visiting, f.stale, f.held, f.total, f.closed = nil, nil, nil, hostTotals{}, blame.KindCounts{}
 	for _, h := range f.hosts {
 		h.fleetState = fleetState{fleet: f}
 		h.touch()
@@ -287,14 +290,22 @@ func (c *Core) summarize() {
 	f := &c.fleet
 	for _, h := range f.stale {
 		h.isStale = false
-		now := h.totals()
-		f.total.add(h.counted, -1)
-		f.total.add(now, 1)
-		h.counted = now
+		f.count(h, -1)
+		h.counted, h.limited = c.totalsOf(h), h.probation.limited()
+		h.numClosed = max(0, h.counted.free-c.openSlots(h, h.limited))
+		f.count(h, 1)
 		f.nodes[f.firstLeaf+h.index] = c.summaryOf(h)
 		f.updateParents(h.index)
 	}
 	f.stale = f.stale[:0]
+}
+
+// count adds what is counted of a host to the sums. n is 1 to add it, or -1 to remove it.
+func (f *fleet) count(h *host, n int) {
+	f.total.add(h.counted, n)
+	for rest := h.limited; h.numClosed > 0 && rest != 0; rest &= rest - 1 {
+		f.closed.Add(rest&-rest, n*h.numClosed)
+	}
 }
 
 func (f *fleet) updateParents(index int) {
@@ -315,12 +326,12 @@ func (t *hostTotals) add(o hostTotals, n int) {
 	t.withdrawing += n * o.withdrawing
 }
 
-// totals returns what the host adds to the totals.
-func (h *host) totals() (t hostTotals) {
+// totalsOf returns what the host adds to the totals.
+func (c *Core) totalsOf(h *host) (t hostTotals) {
 	if h.acceptsJobs() {
 		t.slots, t.ahead = h.limit, max(0, -h.freeSlots())
 		if h.reserved == nil {
-			t.free = max(0, h.freeSlots())
+			t.free = c.openSlots(h, ^blame.Kinds(0))
 		}
 	}
 	if h.isAnswering() && !h.removed {

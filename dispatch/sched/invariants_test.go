@@ -54,13 +54,24 @@ func Inconsistency(c *Core) string {
 	}
 	total := hostTotals{}
 	for _, h := range c.hosts {
-		if total.add(h.totals(), 1); c.nodes[c.firstLeaf+h.index] != c.summaryOf(h) {
+		if total.add(c.totalsOf(h), 1); c.nodes[c.firstLeaf+h.index] != c.summaryOf(h) {
 			return fmt.Sprintf("the summary of %s is %+v, and should be %+v", h.spec.Name, c.nodes[c.firstLeaf+h.index],
 				c.summaryOf(h))
 		}
 	}
 	if total != c.total {
 		return fmt.Sprintf("the totals of the hosts are %+v, and should be %+v", c.total, total)
+	}
+	for i := range min(len(c.kinds), 64) {
+		free := 0
+		for _, h := range c.hosts {
+			if h.acceptsJobs() && h.reserved == nil {
+				free += c.openSlots(h, 1<<i)
+			}
+		}
+		if n := c.numFreeSlots(1 << i); n != free {
+			return fmt.Sprintf("%d slots are free for jobs of kind %d, and should be %d", n, i, free)
+		}
 	}
 	waiting, avoiding, tried := map[queueState]int{}, 0, 0
 	queued := map[*queueStats][2]int{} // jobs and their slots

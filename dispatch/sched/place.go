@@ -3,6 +3,7 @@ package sched
 import (
 	"iter"
 
+	"dcs-tui/dispatch/sched/blame"
 	"dcs-tui/jobs"
 )
 
@@ -89,19 +90,25 @@ func (c *Core) isLaunchingClosed() bool {
 		len(c.requests) > 0 || c.hardness.IsPending()
 }
 
-// hasFreeSlot reports whether any slot is free.
+// hasFreeSlot reports whether a slot is free on a host that does not rest from all kinds of jobs.
 func (c *Core) hasFreeSlot() bool {
 	if c.slots.used >= c.slots.limit && c.isSlotLimitBinding() || c.isLaunchDelayed() {
 		return false
 	}
 	c.summarize()
-	return c.nodes[1].space > 0
+	return c.nodes[1].open|c.nodes[1].openAgain != 0
 }
 
 // hasSlotForReady reports whether a slot is free on a host that does not rest from all kinds of the ready
 // jobs. Most Steps end here.
 func (c *Core) hasSlotForReady() bool {
 	return c.hasFreeSlot() && (c.nodes[1].open|c.nodes[1].openAgain)&c.queue.kinds.Set != 0
+}
+
+// numFreeSlots returns how many free slots jobs of a kind could get now.
+func (c *Core) numFreeSlots(kind blame.Kinds) int {
+	c.summarize()
+	return c.total.free - c.closed.Of(kind)
 }
 
 // HasUsableSlot reports whether a slot that may be used is idle.

@@ -338,6 +338,19 @@ func (c *Core) restingKinds(h *host, again bool) blame.Kinds {
 	return 0
 }
 
+// openSlots returns how many free slots of the host jobs of some kinds could get now: one at most if it limits
+// all these kinds, and none while it rests from them.
+func (c *Core) openSlots(h *host, kinds blame.Kinds) int {
+	free := max(0, h.freeSlots())
+	switch limited := h.probation.limited(); {
+	case limited == 0 || kinds&^limited != 0:
+		return free
+	case c.restingKinds(h, false) != 0:
+		return 0
+	}
+	return min(free, 1)
+}
+
 // isBeingTried reports whether a host on trial has its one job: an attempt that has not run for
 // longer than those that failed there.
 func (c *Core) isBeingTried(h *host) bool {

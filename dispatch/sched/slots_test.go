@@ -299,7 +299,7 @@ func TestNothingStartsWhileTheOwnerIsPresent(t *testing.T) {
 	want(t, "host", s.c.Hosts()[0].Reason, "starts nothing: alice uses the screen; jobs there are suspended")
 	want(t, "suspended", s.c.Hosts()[0].Suspended, 1)
 	want(t, "limit", fmt.Sprint(s.c.byName["a"].limit), "0")
-	want(t, "stragglers", fmt.Sprint(s.c.numStragglers), "0")
+	want(t, "stragglers", fmt.Sprint(s.c.numStragglers.Of(1)), "0")
 	if f := s.c.inFlight[first]; f.age(s.at) > 2*HeartbeatInterval {
 		t.Errorf("its age is %v after %v, all of them suspended", f.age(s.at), total)
 	}

@@ -5,15 +5,16 @@ import (
 	"slices"
 	"time"
 
+	"dcs-tui/dispatch/sched/blame"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
 // stragglers holds when running jobs are checked.
 type stragglers struct {
-	stragglerCheckAt time.Duration // next check for stragglers
-	copyCheckAt      time.Duration // next check for copies
-	numStragglers    int           // number of attempts that are stragglers
+	stragglerCheckAt time.Duration    // next check for stragglers
+	copyCheckAt      time.Duration    // next check for copies
+	numStragglers    blame.KindCounts // number of attempts that are stragglers
 }
 
 // A straggler has run for more than twice the time that jobs of its queue take, or another multiple
@@ -80,7 +81,7 @@ func (c *Core) checkStraggler(f *inFlight, age time.Duration) {
 		return
 	}
 	f.isStraggler = true
-	c.numStragglers++
+	c.numStragglers.Add(f.kind, 1)
 	than := "jobs of its queue take " + text.Span(expected) + " at most, as a rule"
 	if f.spec.Estimate > 0 {
 		than = "it was estimated at " + text.Span(expected)

@@ -81,11 +81,11 @@ func checkFlaggedOnce(t *testing.T, cfg Config, finished []int, wantAt int) {
 	if at < wantAt || at > wantAt+4 || (wantAt == 0) != (at == 0) {
 		t.Errorf("%v: a straggler after %d s, want %d", finished, at, wantAt)
 	}
-	if n := len(s.eventsAbout("straggler")); n > 1 || n != s.c.numStragglers {
-		t.Errorf("%v: said %q, %d of them", finished, s.eventsAbout("straggler"), s.c.numStragglers)
+	if n := len(s.eventsAbout("straggler")); n > 1 || n != s.c.numStragglers.Of(1) {
+		t.Errorf("%v: said %q, %d of them", finished, s.eventsAbout("straggler"), s.c.numStragglers.Of(1))
 	}
 	s.ended("a", fmt.Sprintf("%d.1", id), succeeded)
-	want(t, "stragglers when it is over", s.c.numStragglers, 0)
+	want(t, "stragglers when it is over", s.c.numStragglers.Of(1), 0)
 	want(t, "a straggler", s.isStraggler(id), false)
 }
 
@@ -128,7 +128,7 @@ func TestRunningJobsNeverCountAsShort(t *testing.T) {
 			s.started("a", fmt.Sprintf("%d.1", tt.finished+i+1))
 		}
 		s.wait(10*time.Minute, "a")
-		if got := s.c.numStragglers; got != map[bool]int{true: tt.long}[tt.flagged] {
+		if got := s.c.numStragglers.Of(1); got != map[bool]int{true: tt.long}[tt.flagged] {
 			t.Errorf("%d finished, %d long: %d stragglers", tt.finished, tt.long, got)
 		}
 		if e := s.c.estimate(jobs.ID(tt.finished + tt.long)); tt.long > 1 && e < 20*time.Second {

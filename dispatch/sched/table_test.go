@@ -176,6 +176,13 @@ func (s *stage) endAllAfter(name string, n int, d time.Duration) {
 	}
 }
 
+// letRest puts a host on which no job has succeeded on trial. It rests for d.
+func (s *stage) letRest(name string, d time.Duration) {
+	h := s.c.byName[name]
+	h.probation.onTrial, h.probation.since, h.probation.restsUntil = true, s.at, s.at+d
+	h.touch()
+}
+
 // attemptsOn returns the attempts that are in flight on a host, the oldest first.
 func (s *stage) attemptsOn(name string) (all []jobs.AttemptID) {
 	for f := s.c.byName[name].oldest; f != nil; f = f.nextOnHost {

@@ -75,6 +75,9 @@ func (c *KindCounts) Add(k Kinds, n int) {
 	}
 }
 
+// Of returns the count of a kind.
+func (c *KindCounts) Of(k Kinds) int { return c.n[bits.TrailingZeros64(uint64(k))] }
+
 const maxRemembered = 100 // number of failures of a streak that are remembered
 
 // AddFailure adds a failure. Several failures of one job count as one.
