@@ -213,9 +213,12 @@ func (c *Core) WhyStuck() string {
 	}
 	var wrong, asked []string
 	for h := range c.everyHost() {
+		accepts := h.acceptsJobs() && h.hold == jobs.NotHeld
 		switch {
+		case accepts && h.probation.isResting(c.queue.kinds.Set, c.now.Mono) && !c.isBeingTried(h):
+			wrong = append(wrong, h.spec.Name+" "+c.whyOnTrial(h))
 		// It may accept jobs soon.
-		case h.acceptsJobs() && h.hold == jobs.NotHeld, h.state == jobs.HostConnecting && !h.wasUsed:
+		case accepts, h.state == jobs.HostConnecting && !h.wasUsed:
 			return ""
 		case h.linked && (h.isDrained() || h.removed || h.nextSpec != nil):
 			asked = append(asked, h.spec.Name+" "+h.status().Clause())

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
@@ -50,6 +51,32 @@ func TestReasonWhyNoHostAcceptsJobs(t *testing.T) {
 	want(t, "reason", s.c.Hosts()[1].Reason, "its key has changed")
 	s.step(Pause{true})
 	want(t, "paused", s.c.WhyStuck(), "")
+}
+
+// TestReasonWhyAllHostsRest checks that the reason is reported when all hosts that accept jobs are on trial
+// and rest from the ready jobs. One that is tried with a job, or may be, is no reason.
+func TestReasonWhyAllHostsRest(t *testing.T) {
+	const slowed = "has been slowed down for 0 s: its first 0 jobs failed at once; " +
+		"it gets one job at a time until one succeeds"
+	for _, tt := range []struct {
+		name  string
+		rests map[string]time.Duration
+		want  string
+	}{
+		{"one accepts jobs", map[string]time.Duration{"a": time.Hour}, ""},
+		{"both rest", map[string]time.Duration{"a": time.Hour, "b": time.Hour},
+			"a " + slowed + "; b " + slowed},
+		{"one gets a job", map[string]time.Duration{"a": time.Hour, "b": 0}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := connectedStage(t, Config{}, testHost("a", 2), testHost("b", 2))
+			for name, d := range tt.rests {
+				s.letRest(name, d)
+			}
+			s.submitPlain(5)
+			want(t, "stuck", s.c.WhyStuck(), tt.want)
+		})
+	}
 }
 
 // TestWordingForASingleHost checks the wording for a single host (X7).

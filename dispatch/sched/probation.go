@@ -52,9 +52,9 @@ func (r *probation) limited() blame.Kinds {
 	return r.kinds & r.all.FailedKinds()
 }
 
-// isResting reports whether a host on trial waits for its next job of a kind.
-func (r *probation) isResting(kind blame.Kinds, now time.Duration) bool {
-	return now < r.restsUntil && r.limited()&kind != 0
+// isResting reports whether a host on trial waits for its next job of some kinds.
+func (r *probation) isResting(kinds blame.Kinds, now time.Duration) bool {
+	return now < r.restsUntil && kinds&^r.limited() == 0
 }
 
 // isOnProbationFor reports whether the host is on probation because of jobs of a kind.
