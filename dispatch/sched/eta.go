@@ -83,7 +83,7 @@ func (c *Core) remainingWork(now Time) (*forecast.Workload, bool) {
 		runTimes = append(runTimes, &st.RunTimes)
 	}
 	for h := range c.everyHost() {
-		w.Slots += float64(h.limit)
+		w.Slots += float64(c.slotsFor(h, c.queue.kinds.Set))
 	}
 	if n := float64(c.cfg.MaxSlots); n > 0 {
 		w.Slots = min(w.Slots, n)

@@ -124,6 +124,21 @@ func TestSuspendedJobsDoNotProgress(t *testing.T) {
 	}
 }
 
+// TestHostsOnTrialAreFewSlots checks that the forecast counts one slot of a host on trial, and none while it
+// rests.
+func TestHostsOnTrialAreFewSlots(t *testing.T) {
+	s := connectedStage(t, Config{}, testHost("a", 1), testHost("bad", 9))
+	s.letRest("bad", time.Hour)
+	s.submitPlain(25)
+	s.endAllAfter("a", 5, 10*time.Second)
+	s.at += etaInterval
+	s.wantETA("it rests", 180*time.Second, 220*time.Second)
+	s.letRest("bad", 0)
+	s.step(Tick{})
+	s.at += etaInterval
+	s.wantETA("it gets a job", 90*time.Second, 120*time.Second)
+}
+
 // TestETAOfLimitedJobs checks that the forecast respects tokens and --queue-slots, which let fewer
 // jobs run at a time than there are slots (T7).
 func TestETAOfLimitedJobs(t *testing.T) {

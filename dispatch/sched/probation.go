@@ -351,6 +351,11 @@ func (c *Core) openSlots(h *host, kinds blame.Kinds) int {
 	return min(free, 1)
 }
 
+// slotsFor returns how many slots of the host jobs occupy, or jobs of some kinds could get now.
+func (c *Core) slotsFor(h *host, kinds blame.Kinds) int {
+	return min(h.limit, h.occupiedSlots) + c.openSlots(h, kinds)
+}
+
 // isBeingTried reports whether a host on trial has its one job: an attempt that has not run for
 // longer than those that failed there.
 func (c *Core) isBeingTried(h *host) bool {

@@ -368,8 +368,9 @@ func (c *Core) slotsNeeded(p *provider) int {
 	for h := range c.everyHost() {
 		switch {
 		case h.acceptsJobs():
-			slots += h.limit
-			free += float64(h.limit) * horizon
+			n := c.slotsFor(h, c.queue.kinds.Set)
+			slots += n
+			free += float64(n) * horizon
 		case h.isFirstDial() && h.instance == nil && c.now.Mono < firstDialTime:
 			return 0 // its capacity will be known in a moment
 		}
@@ -430,11 +431,12 @@ func (st *queueStats) meanOr(known bool, oldest float64) float64 {
 	return oldest
 }
 
-// hasHostFor reports whether a host that accepts jobs could run the class.
+// hasHostFor reports whether a host that accepts jobs, and is not on probation for them, could run the class.
 func (c *Core) hasHostFor(cl *class) bool {
 	c.updateFits(cl)
 	return c.anyHost(func(h *host) bool {
-		return cl.fits[h.column] && h.acceptsJobs() && c.hasTimeFor(h, cl.key.maxRunTime)
+		return cl.fits[h.column] && h.acceptsJobs() && c.hasTimeFor(h, cl.key.maxRunTime) &&
+			!h.probation.isOnProbationFor(cl.kind)
 	})
 }
 

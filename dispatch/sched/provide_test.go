@@ -105,6 +105,19 @@ func TestInstancesAreCreatedOnlyIfNeeded(t *testing.T) {
 		{"the queue is empty before one is up", testProvider(), Config{}, []*hosts.Host{testHost("a", 2)}, ten(8), 0},
 		{"a few are left", testProvider(), Config{}, []*hosts.Host{testHost("a", 2)}, ten(12), 1},
 		{"many are left", testProvider(), Config{}, []*hosts.Host{testHost("a", 2)}, ten(40), 3},
+		{"a few are left, and the other host rests", testProvider(), Config{},
+			[]*hosts.Host{testHost("a", 2), testHost("b", 8)}, func(s *stage) {
+				s.up("b")
+				s.letRest("b", time.Hour)
+				ten(12)(s)
+			}, 1},
+		{"the only host with the tag is on probation", testProvider(), Config{},
+			[]*hosts.Host{testHost("a", 2), testHost("b", 2, "cloud")}, func(s *stage) {
+				s.up("b")
+				s.letRest("b", time.Hour)
+				s.c.byName["b"].probation.onProbation = true
+				onlyCloud(s)
+			}, 1},
 		{"max slots", testProvider(), Config{MaxSlots: 4}, []*hosts.Host{testHost("a", 2)}, ten(40), 1},
 		{"run times are not known yet", testProvider(), Config{}, []*hosts.Host{testHost("a", 2)},
 			func(s *stage) { s.up("a"); s.submitPlain(40) }, 0},

@@ -27,8 +27,8 @@ type stage struct {
 	nodes       []string      // of an instance; nil if it is a single host
 }
 
-func testHost(name string, slots int) *hosts.Host {
-	return &hosts.Host{Name: name, Slots: hosts.SlotRule{Fixed: slots}, Link: "ssh", GPUs: -1}
+func testHost(name string, slots int, tags ...string) *hosts.Host {
+	return &hosts.Host{Name: name, Slots: hosts.SlotRule{Fixed: slots}, Link: "ssh", GPUs: -1, Tags: tags}
 }
 
 func inventoryOf(hs ...*hosts.Host) *hosts.Inventory { return &hosts.Inventory{Hosts: hs} }
