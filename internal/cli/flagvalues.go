@@ -52,6 +52,9 @@ func (v *flagValue[T]) String() string {
 	return fmt.Sprint(*v.to)
 }
 func (v *flagValue[T]) Type() string { return v.kind }
+
+// takesSeveral reports whether each value adds to those before.
+func (v *flagValue[T]) takesSeveral() bool { return v.isList }
 func (v *flagValue[T]) Set(s string) error {
 	t, err := v.parse(s)
 	if err != nil {
@@ -67,10 +70,12 @@ func (v *flagValue[T]) Set(s string) error {
 // newListFlag returns the value of a flag that may be given several times. It stores what parse
 // returns for each value.
 func newListFlag[T any](to *[]T, parse func(string) (T, error)) *flagValue[[]T] {
-	return newFlag(to, "stringArray", func(s string) ([]T, error) {
+	v := newFlag(to, "stringArray", func(s string) ([]T, error) {
 		t, err := parse(s)
 		return append(*to, t), err
 	})
+	v.isList = true
+	return v
 }
 
 // newCommaFlag is newListFlag for a flag whose values may be lists with commas, like those of
@@ -103,39 +108,64 @@ func appending[T any](parse func(string) (T, error)) func([]T, string) ([]T, err
 	return func(list []T, word string) ([]T, error) { t, err := parse(word); return append(list, t), err }
 }
 
-// plainFlag refuses a text with characters that are not what they look like; see jobs.AmbiguousWord.
-type plainFlag struct {
+// checkedFlag refuses a second value, and a text with characters that are not what they look like; see
+// jobs.AmbiguousWord.
+type checkedFlag struct {
 	pflag.Value
-	name string
+	name  string
+	given *string // nil: not given yet
 }
 
 // notPlain are flags with a command or a regular expression, which may contain every character.
 var notPlain = []string{"setup", "on-done", "ask", "shell", "result"}
 
-// checkTextOf makes a flag refuse texts with characters that are not what they look like.
-func checkTextOf(f *pflag.Flag) {
-	if kind := f.Value.Type(); kind != "bool" && kind != "count" && !slices.Contains(notPlain, f.Name) {
-		f.Value = &plainFlag{f.Value, f.Name}
+// lastCounts are flags of one value of which the last counts, as in GNU parallel. So an alias can give
+// them, and a command line replace them. The Python client gives output-max in this way.
+var lastCounts = []string{"jobs", "delay", "timeout", "tries", "halt", "joblog", "cwd", "output-max"}
+
+// checkValuesOf makes a flag with values a checkedFlag.
+func checkValuesOf(f *pflag.Flag) {
+	if kind := f.Value.Type(); kind != "bool" && kind != "count" {
+		f.Value = &checkedFlag{Value: f.Value, name: f.Name}
 		if f.DefValue == "[]" {
 			f.DefValue = "" // the help shows the default of a type that it does not know
 		}
 	}
 }
 
-func (p *plainFlag) Set(s string) error {
+// Set implements pflag.Value.
+func (c *checkedFlag) Set(s string) error {
+	if c.given != nil && *c.given != s && c.takesOne() {
+		return text.Errorf("given twice, as %q and as %q", text.Shorten(*c.given), text.Shorten(s)).
+			WithAdvice("give it once: it has one value")
+	}
+	if err := c.checkText(s); err != nil {
+		return err
+	}
+	c.given = &s
+	return c.Value.Set(s)
+}
+
+func (c *checkedFlag) takesOne() bool {
+	_, isSlice := c.Value.(pflag.SliceValue)
+	own, isOwn := c.Value.(interface{ takesSeveral() bool })
+	return !isSlice && !(isOwn && own.takesSeveral()) && !slices.Contains(lastCounts, c.name)
+}
+
+func (c *checkedFlag) checkText(s string) error {
 	why := jobs.AmbiguousWord(s)
-	switch p.name {
+	switch c.name {
 	case "where", "retry-on", "no-retry-on":
 		_, why = jobs.Ambiguous(s) // queries have quotes
 	}
-	if why == "" {
-		return p.Value.Set(s)
+	if why == "" || slices.Contains(notPlain, c.name) {
+		return nil
 	}
 	if _, err := os.Lstat(s); err == nil {
-		return p.Value.Set(s) // the name of a file
+		return nil // the name of a file
 	}
 	refused := text.Errorf("%s", why)
-	if p.name == "env" {
+	if c.name == "env" {
 		return refused.WithAdvice("if that is intended, export the variable, and give --env NAME")
 	}
 	return refused
@@ -270,7 +300,7 @@ func newChoice(to *string, words ...string) *flagValue[string] {
 
 // newPerQueue returns the value of a flag QUEUE=N that may be given several times.
 func newPerQueue(to *map[string]int, low, high int) *flagValue[map[string]int] {
-	return newFlag(to, "QUEUE=N", func(s string) (map[string]int, error) {
+	v := newFlag(to, "QUEUE=N", func(s string) (map[string]int, error) {
 		i := strings.LastIndexByte(s, '=')
 		if i < 0 {
 			return nil, text.Errorf("%q is not QUEUE=N", text.Shorten(s))
@@ -285,6 +315,8 @@ func newPerQueue(to *map[string]int, low, high int) *flagValue[map[string]int] {
 		(*to)[s[:i]] = n
 		return *to, nil
 	})
+	v.isList = true
+	return v
 }
 
 // addToken adds NAME=N to tokens, in place of an earlier one of this name.

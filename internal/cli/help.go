@@ -87,10 +87,26 @@ func unknownFlagAdvice(cmd *cobra.Command, err error) string {
 	if len(name) < 2 {
 		return ""
 	}
-	var names []string
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	var names, longer, others []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		names = append(names, f.Name)
+		if strings.HasPrefix(f.Name, name) {
+			longer = append(longer, "--"+f.Name)
+		}
+	})
 	if near := text.Nearest(name, names); near != "" {
 		return "did you mean --" + near + "?"
+	}
+	if longer != nil {
+		return "did you mean " + strings.Join(longer, " or ") + "?"
+	}
+	forEachCommand(cmd.Root(), func(c *cobra.Command) {
+		if f := c.Flags().Lookup(name); f != nil && !f.Hidden {
+			others = append(others, c.CommandPath())
+		}
+	})
+	if others != nil {
+		return "it is a flag of " + text.List(others, 3)
 	}
 	return ""
 }

@@ -89,7 +89,8 @@ var parallelAdvice = []struct{ names, advice string }{
 	{"cleanup", "files that were copied to hosts are removed at the end, unless --keep-files is given"},
 	{"rsync-opts", "--send and --return copy files without rsync"},
 	// Output and results.
-	{"results result res", "the output of each job is kept in the run directory: dcs-tui logs RUN JOB"},
+	{"results result res", "the output of each job is kept in the run directory: dcs-tui logs RUN JOB; " +
+		"dcs-tui results --result finds metrics in it"},
 	{"files output-as-files tmpdir tempdir compress compress-program use-compress-program decompress-program " +
 		"use-decompress-program", "the outputs of jobs are files of the run directory: dcs-tui logs RUN JOB"},
 	{"sql sql-master sql-worker sql-and-worker", "dcs-tui results --format csv prints the values and results of a run"},

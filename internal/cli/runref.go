@@ -241,7 +241,7 @@ func setUpArguments(cmd *cobra.Command) {
 		} else if complete := shared[f.Name]; complete != nil {
 			cmd.RegisterFlagCompletionFunc(f.Name, complete)
 		}
-		checkTextOf(f)
+		checkValuesOf(f)
 	})
 }
 
