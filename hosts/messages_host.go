@@ -83,7 +83,7 @@ type Heartbeat struct {
 	Busy     float64 // cores busy, all users, since the last heartbeat
 	Ours     float64 // cores busy with our jobs, since the last heartbeat
 	MemFree  int64   // bytes available; -1: unknown
-	DiskFree int64   // bytes, on the fullest disk that the run writes to; -1: not known in time
+	DiskFree int64   // bytes, on the fullest disk of attempts and work_dir; -1: not known in time
 	FSDelay  time.Duration
 	// ZoneSeconds is that of the hello at this time; nil: it is unchanged.
 	ZoneSeconds *int `json:",omitempty"`

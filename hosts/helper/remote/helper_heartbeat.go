@@ -146,16 +146,17 @@ func (f *fsState) current() (free int64, delay time.Duration) {
 	return free, delay
 }
 
-// watchFiles checks that the file systems of the attempts, work_dir, and the spool respond,
-// and looks for newer epochs in work_dir. It may hang, which heartbeats report. It returns
-// when a newer dispatcher owns the run.
+// watchFiles checks that the file systems of the attempts, work_dir, and the spool respond, looks for
+// newer epochs in work_dir, and measures the space for what jobs write: the spool has only small files, and
+// a launch that finds no space there is refused. It may hang, which heartbeats report. It returns when a
+// newer dispatcher owns the run.
 func (h *helper) watchFiles() error {
 	h.fs.freeBytes.Store(-1)
 	for {
 		began := uptime()
 		h.fs.checkBegan.Store(int64(began))
 		free := int64(-1)
-		for _, dir := range []string{h.dir, h.workDir, h.spool.dir} {
+		for _, dir := range []string{h.dir, h.workDir} {
 			n, err := freeBytes(dir)
 			if err != nil {
 				free = -1
