@@ -83,7 +83,7 @@ func TestWhyAnswersFromAnotherMachine(t *testing.T) {
 // reason and the content of the run directory, and never claims that the run has no dispatcher. It
 // passes nothing to ssh that is not a host name.
 func TestWhyWithoutAnAnswer(t *testing.T) {
-	const noAnswer = "Job 2 waits; the run's dispatcher on melon4 knows why"
+	const noAnswer = "Job 2 waits; the run's dispatcher on melon4 knows more"
 	for _, c := range []struct {
 		name, host, socket, ssh string
 		local                   bool
