@@ -137,11 +137,16 @@ func FormatForPeople(c *Column, v query.Value) string {
 	return FormatDigits(c, v)
 }
 
-// FormatDigits formats a number as a job wrote it, or with at most six digits if it was computed.
+// FormatDigits formats a number as a job wrote it. If it was computed, it has six digits, or more if its
+// integer part has more.
 func FormatDigits(c *Column, v query.Value) string {
 	msg := v.String()
 	if (c.Role == Stat || c.Type == query.DurationType) && len(msg) > 7 {
-		if short := strconv.FormatFloat(v.Number, 'g', 6, 64); len(short) < len(msg) {
+		short := strconv.FormatFloat(v.Number, 'g', 6, 64)
+		if math.Abs(v.Number) >= 1e6 {
+			short = strconv.FormatFloat(v.Number, 'f', 0, 64)
+		}
+		if len(short) < len(msg) {
 			return short
 		}
 	}
@@ -163,6 +168,15 @@ func (t *writer) numericColumns() []bool {
 	return numbers
 }
 
+// cell returns a cell for other programs: a number that was computed without the noise of its last digits.
+func (t *writer) cell(row, column int) string {
+	v, c := t.s.At(row, column), &t.s.Columns[column]
+	if c.Role == Stat && v.Kind == query.Number {
+		return FormatDigits(c, v)
+	}
+	return v.Text
+}
+
 // raw calls write with the cells of the heading and of each row for other programs, with special
 // characters escaped.
 func (t *writer) raw(escapes *strings.Replacer, write func(cells []string)) {
@@ -171,7 +185,7 @@ func (t *writer) raw(escapes *strings.Replacer, write func(cells []string)) {
 		for i, c := range t.columns {
 			cells[i] = t.s.Columns[c].Name
 			if row >= 0 {
-				cells[i] = t.s.At(row, c).Text
+				cells[i] = t.cell(row, c)
 			}
 			cells[i] = escapes.Replace(cells[i])
 			if t.o.Terminal {

@@ -260,3 +260,14 @@ func TestEveryColumnIsOnOnePage(t *testing.T) {
 		}
 	}
 }
+
+// TestComputedNumbersLoseNoIntegerPart checks that a computed number has six digits, or as many as its
+// integer part, and that a number of a job is what the job wrote.
+func TestComputedNumbersLoseNoIntegerPart(t *testing.T) {
+	mean, own := &Column{Role: Stat}, &Column{Role: Metric}
+	for n, want := range map[float64]string{0.1 + 0.2: "0.3", 1.0 / 3: "0.333333", 1e9 / 7: "142857143",
+		12345678: "12345678", 1e-9 / 3: "3.33333e-10", 2e200 / 3: "6.666666666666667e+199"} {
+		same(t, "mean", FormatDigits(mean, query.NumberValue(n)), want)
+		same(t, "metric", FormatDigits(own, query.NumberValue(n)), query.NumberValue(n).String())
+	}
+}
