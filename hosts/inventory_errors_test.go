@@ -89,7 +89,8 @@ func TestErrorsNameFileAndLine(t *testing.T) {
 		{"[[host]]\nname='n[1-3]'\n[[host]]\nname='n3'\n", "f:4: the host n3 is given twice, first on line 2"},
 		{"[[host]]\nname='n[1,1]'\n", "f:2: the host n1 is given twice"},
 		{"[[host]]\nname='n[1-3]'\naddress='x[1-2]'\n",
-			"f:3: address: x[1-2] stands for 2 addresses, but the name n[1-3] for 3 hosts"},
+			"f:3: address: x[1-2] stands for 2 addresses, but the name n[1-3] for 3 hosts; " +
+				"give one address for each host, or one for all"},
 		{"[[host]]\nname='a'\naddress='b:22'\n", "f:3: address: \"b:22\": the port goes into `port`"},
 		{"[[host]]\nname='a'\naddress='[fe80::1]:22'\n", "f:3: address: "},
 		{"[[host]]\nname='a'\naddress='me@b'\n", "f:3: address: \"me@b\": the user goes into `user`"},

@@ -350,8 +350,8 @@ func (r *inventoryReader) addresses(h Host, own *draft, names []string, n int) (
 			}
 			expanded = slices.Repeat(expanded, len(names))
 		case len(expanded) != len(names):
-			r.addProblem(line, "address: %s stands for %d addresses, but the name %s for %d hosts", a, len(expanded),
-				own.name, len(names))
+			r.addProblem(line, "address: %s stands for %d addresses, but the name %s for %d hosts; "+
+				"give one address for each host, or one for all", a, len(expanded), own.name, len(names))
 			return nil, false
 		}
 		for i := range names {

@@ -144,7 +144,8 @@ func (p *Provider) Instance(name, address string, port int) (*Host, error) {
 	if address != "" {
 		expanded, err := expandAddress(address)
 		if err == nil && len(expanded) > 1 {
-			err = fmt.Errorf("%q stands for %d addresses", address, len(expanded))
+			err = fmt.Errorf("%q stands for %d addresses, but an instance has one: "+
+				"the list command must print a line for each instance", address, len(expanded))
 		}
 		if err != nil {
 			return nil, err
