@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -91,7 +90,9 @@ const maxInPack = 4096
 // sentinel count: a claim without one, and a tombstone, guard against launches and stay. After any
 // error, and after a loss of power at any point, each file is in its directory or in a whole pack.
 func (p *Packer) Pack(shard string) (packed int, err error) {
-	l := listShard(rundir.WithoutPacks(p.Disk), p.Dir, shard)
+	d, release := rundir.HoldDir(rundir.WithoutPacks(p.Disk), filepath.Join(p.Dir, rundir.AttemptsDir, shard))
+	defer release()
+	l := listShard(d, p.Dir, shard)
 	var ids []jobs.AttemptID
 	for _, id := range l.startedAttempts(shard) {
 		if p.May(id) {
@@ -137,7 +138,7 @@ func (p *Packer) pack(l *listing, shard string, ids []jobs.AttemptID) (packed in
 	if temp == "" {
 		temp, mode = p.temp(shard), os.O_EXCL
 	}
-	files, packed, err := p.write(l, temp, mode, ids)
+	w, packed, err := p.write(l, temp, mode, ids)
 	if err != nil || packed < max(p.Least, 1) {
 		return 0, errors.Join(err, p.discard(l.d, temp))
 	}
@@ -146,15 +147,15 @@ func (p *Packer) pack(l *listing, shard string, ids []jobs.AttemptID) (packed in
 		err = l.d.SyncDir(dir)
 	}
 	if err == nil {
-		if err = verify(l.d, name, files); err != nil {
+		if err = verify(l.d, name, w); err != nil {
 			_ = l.d.Remove(name) // otherwise readers report it
 		}
 	}
 	if err != nil {
 		return 0, fmt.Errorf("packing the files of %s: %w", filepath.Join(dir, shard), err)
 	}
-	for _, f := range files {
-		if rerr := l.d.Remove(filepath.Join(dir, shard, f.name)); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
+	for _, file := range w.files {
+		if rerr := l.d.Remove(filepath.Join(dir, shard, file)); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
 			err = errors.Join(err, rerr)
 		}
 	}
@@ -199,21 +200,27 @@ func SweepPacks(d rundir.Disk, dir string, now time.Time) error {
 	return err
 }
 
-// filed is a file in a new pack.
-type filed struct {
-	name string
+// written describes a new pack.
+type written struct {
+	files []string // names, in the order of their removal: the status file, which shows that an attempt has
+	// run, follows its outputs
 	size int64
-	sum  uint32
+	sum  uint32 // IEEE
 }
 
-// write writes a pack with the files of attempts, and makes its content durable. The files of an
-// attempt are in their order of removal: its status file, which shows that it has run, is the last.
-func (p *Packer) write(l *listing, path string, mode int, ids []jobs.AttemptID) (files []filed, packed int, err error) {
+// Write adds to size and sum what follows in the pack.
+func (w *written) Write(b []byte) (int, error) {
+	w.size, w.sum = w.size+int64(len(b)), crc32.Update(w.sum, crc32.IEEETable, b)
+	return len(b), nil
+}
+
+// write writes a pack with the files of attempts, and makes its content durable.
+func (p *Packer) write(l *listing, path string, mode int, ids []jobs.AttemptID) (w written, packed int, err error) {
 	f, err := l.d.OpenFile(path, os.O_WRONLY|os.O_CREATE|mode, 0o600)
 	if err != nil {
-		return nil, 0, err
+		return w, 0, err
 	}
-	out := bufio.NewWriterSize(io.NewOffsetWriter(f, 0), 1<<20)
+	out := bufio.NewWriterSize(io.MultiWriter(io.NewOffsetWriter(f, 0), &w), 1<<20)
 	z := zip.NewWriter(out)
 	for _, id := range ids {
 		contents, ok := p.read(l, id)
@@ -222,16 +229,16 @@ func (p *Packer) write(l *listing, path string, mode int, ids []jobs.AttemptID) 
 		}
 		packed++
 		for _, c := range contents {
-			sum := crc32.ChecksumIEEE(c.data)
-			w, err := z.CreateRaw(&zip.FileHeader{Name: c.name, Method: zip.Store, Modified: c.modified, CRC32: sum,
+			entry, err := z.CreateRaw(&zip.FileHeader{Name: c.name, Method: zip.Store, Modified: c.modified,
+				CRC32:            crc32.ChecksumIEEE(c.data),
 				CompressedSize64: uint64(len(c.data)), UncompressedSize64: uint64(len(c.data))})
 			if err == nil {
-				_, err = w.Write(c.data)
+				_, err = entry.Write(c.data)
 			}
 			if err != nil {
-				return nil, 0, errors.Join(err, f.Close())
+				return w, 0, errors.Join(err, f.Close())
 			}
-			files = append(files, filed{c.name, int64(len(c.data)), sum})
+			w.files = append(w.files, c.name)
 		}
 	}
 	err = z.Close()
@@ -241,7 +248,7 @@ func (p *Packer) write(l *listing, path string, mode int, ids []jobs.AttemptID) 
 	if err == nil {
 		err = f.Sync()
 	}
-	return files, packed, errors.Join(err, f.Close())
+	return w, packed, errors.Join(err, f.Close())
 }
 
 // content is a file of an attempt.
@@ -261,12 +268,16 @@ func (p *Packer) read(l *listing, id jobs.AttemptID) (all []content, ok bool) {
 		}
 		path := jobs.AttemptFile(p.Dir, id, kind)
 		info, err := l.d.Lstat(path)
-		if err != nil || info.Size() > maxPackedFile {
+		if err != nil || !info.Mode().IsRegular() || info.Size() > maxPackedFile {
 			return nil, false
 		}
-		data, size, err := rundir.ReadPart(l.d, path, 0, maxPackedFile)
-		if err != nil || int64(len(data)) != size {
-			return nil, false
+		var data []byte
+		if info.Size() > 0 {
+			whole, size, err := rundir.ReadPart(l.d, path, 0, maxPackedFile)
+			if err != nil || int64(len(whole)) != size {
+				return nil, false
+			}
+			data = whole
 		}
 		if f := Decode(data, p.Run, id); kind == jobs.FileStatus && (f.State != Finished || f.Damaged ||
 			p.Host != "" && p.Host != f.Host) {
@@ -277,33 +288,17 @@ func (p *Packer) read(l *listing, id jobs.AttemptID) (all []content, ok bool) {
 	return append(all[1:], all[0]), true
 }
 
-// verify reads a pack again, and compares it with what was to be written.
-func verify(d rundir.Disk, path string, files []filed) error {
+// verify reads a pack again, and compares it with what was written.
+func verify(d rundir.Disk, path string, w written) error {
 	f, err := d.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	size, err := f.Size()
-	if err != nil {
-		return err
+	var read written
+	_, err = io.CopyBuffer(&read, io.NewSectionReader(f, 0, w.size+1), make([]byte, 1<<20))
+	if err == nil && (read.size != w.size || read.sum != w.sum) {
+		err = fmt.Errorf("%s has another content than was written", path)
 	}
-	r, err := zip.NewReader(f, size)
-	if err != nil {
-		return err
-	}
-	if len(r.File) != len(files) {
-		return fmt.Errorf("%s has %d files instead of %d", path, len(r.File), len(files))
-	}
-	for i, e := range r.File {
-		in, err := e.Open()
-		if err != nil {
-			return err
-		}
-		n, err := io.Copy(io.Discard, in) // checks the checksum
-		if err != nil || e.Name != files[i].name || n != files[i].size || e.CRC32 != files[i].sum {
-			return errors.Join(fmt.Errorf("%s is damaged at %s", path, strconv.Quote(e.Name)), err)
-		}
-	}
-	return nil
+	return err
 }

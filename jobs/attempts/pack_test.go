@@ -772,3 +772,38 @@ func TestDamagedPackIsAlwaysReported(t *testing.T) {
 		})
 	}
 }
+
+// alteringDisk changes a byte of each write.
+type alteringDisk struct{ rundir.Disk }
+
+type alteringFile struct{ rundir.File }
+
+func (d alteringDisk) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File, error) {
+	f, err := d.Disk.OpenFile(path, flag, perm)
+	return alteringFile{f}, err
+}
+
+func (f alteringFile) WriteAt(b []byte, at int64) (int, error) {
+	b = bytes.Clone(b)
+	b[len(b)/2] ^= 1
+	return f.File.WriteAt(b, at)
+}
+
+// TestPackIsReadAgain checks that no file is removed, and no pack stays, if the pack has another content
+// than was written.
+func TestPackIsReadAgain(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	makeDirs(t, rundir.OS, dir)
+	fill(t, rundir.OS, dir)
+	before := seen(t, rundir.OS, dir)
+	p := &attempts.Packer{Disk: alteringDisk{rundir.WithoutPacks(rundir.OS)}, Dir: dir, Run: run, May: all}
+	if n, err := p.Pack("000"); n != 0 || err == nil || !strings.Contains(err.Error(), "another content") {
+		t.Errorf("packed %d attempts, %v", n, err)
+	}
+	if got := seen(t, rundir.OS, dir); got != before {
+		t.Errorf("before:\n%s\nafter:\n%s", before, got)
+	}
+	if packs, _ := filepath.Glob(filepath.Join(dir, "attempts", "*.zip")); len(packs) > 0 {
+		t.Errorf("packs that are left: %v", packs)
+	}
+}

@@ -90,6 +90,48 @@ func TestNoLinkLeadsOutOfTheRun(t *testing.T) {
 	}
 }
 
+// TestHeldDirectory checks that the disk of HoldDir reads and removes the files of the directory that was
+// held, wherever its name leads meanwhile, follows no link in it, and reaches all others as before.
+func TestHeldDirectory(t *testing.T) {
+	r, err := CreateAt(filepath.Join(t.TempDir(), "r"), "", Settings{Cwd: "/"})
+	must(t, err)
+	dir, outside := r.Path(AttemptsDir, "000"), t.TempDir()
+	must(t, os.MkdirAll(dir, 0o700))
+	must(t, os.WriteFile(filepath.Join(outside, "f"), []byte("outside"), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "f"), []byte("ours"), 0o600))
+	must(t, os.Symlink(filepath.Join(outside, "f"), filepath.Join(dir, "link")))
+	held, release := HoldDir(WithoutPacks(r.Disk), dir)
+	defer release()
+	var is *LinkError
+	link := filepath.Join(dir, "link")
+	if _, err := ReadFile(held, link); !errors.As(err, &is) || is.Path != link {
+		t.Errorf("a link: %v", err)
+	}
+	must(t, os.Rename(dir, dir+"old"))
+	must(t, os.Symlink(outside, dir))
+	if b, err := ReadFile(held, filepath.Join(dir, "f")); err != nil || string(b) != "ours" {
+		t.Errorf("got %q, %v", b, err)
+	}
+	if info, err := held.Lstat(filepath.Join(dir, "f")); err != nil || info.Size() != 4 {
+		t.Errorf("got %v, %v", info, err)
+	}
+	must(t, held.Remove(filepath.Join(dir, "f")))
+	if _, err := os.Stat(filepath.Join(dir+"old", "f")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the file is not removed: %v", err)
+	}
+	if _, err := held.Names(dir); !errors.As(err, &is) {
+		t.Errorf("a link in the place of the directory: %v", err)
+	}
+	if b, err := ReadFile(held, r.Path(SettingsFile)); err != nil || len(b) == 0 {
+		t.Errorf("a file elsewhere: %q, %v", b, err)
+	}
+	absent, _ := HoldDir(WithoutPacks(r.Disk), r.Path(AttemptsDir, "001"))
+	must(t, os.Mkdir(r.Path(AttemptsDir, "001"), 0o700))
+	if err := WriteNew(absent, r.Path(AttemptsDir, "001", "f"), nil); err != nil {
+		t.Errorf("a directory that did not exist: %v", err)
+	}
+}
+
 // BenchmarkOpen measures opening and reading a file of attempts in a run directory.
 func BenchmarkOpen(b *testing.B) {
 	dir := b.TempDir()
