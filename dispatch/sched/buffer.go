@@ -73,13 +73,16 @@ func (c *Core) fillBuffers() {
 	}
 	// No host with a larger minPart or minHigh gets a job.
 	partPerSlot := float64(left) / float64(slots*divisor) * (1 + 1e-9)
-	if c.nodes[1].minPart > partPerSlot || math.IsInf(c.nodes[1].minHigh, 1) {
+	if c.nodes[1].minPart > partPerSlot || math.IsInf(c.nodes[1].minHigh, 1) ||
+		c.nodes[1].ahead&c.queue.kinds.Set == 0 {
 		return
 	}
 	l := c.candidates(true)
 	for i := 0; c.first(l) != nil && !c.hasLaunchedMost(); i++ {
 		high := float64(c.maxHighPerSlot(l))
-		i = c.next(i, func(s *hostSummary) bool { return s.minPart <= partPerSlot && s.minHigh <= high })
+		i = c.next(i, func(s *hostSummary) bool {
+			return s.minPart <= partPerSlot && s.minHigh <= high && s.ahead&c.queue.kinds.Set != 0
+		})
 		if i < 0 {
 			return
 		}
@@ -89,10 +92,10 @@ func (c *Core) fillBuffers() {
 	}
 }
 
-// mayBuffer reports whether the host, which has no free slot, may get jobs ahead of need.
+// mayBuffer reports whether the host, which has no free slot, may get jobs ahead of need, but for the kinds
+// that it limits.
 func (h *host) mayBuffer() bool {
-	return h.acceptsJobs() && h.limit > 0 && h.numSpecial == 0 && h.reserved == nil && !h.keepsSlots() &&
-		!h.probation.onTrial
+	return h.acceptsJobs() && h.limit > 0 && h.numSpecial == 0 && h.reserved == nil && !h.keepsSlots()
 }
 
 // maxHighPerSlot returns the largest high-water mark of the candidates, per slot.
@@ -116,7 +119,7 @@ func (c *Core) fillBuffer(h *host, l candidates, part int) {
 	for want < 0 || -h.freeSlots() < want && !c.hasLaunchedMost() {
 		cl := c.firstFor(h, l, func(cl *class) bool {
 			c.updateFits(cl)
-			return c.canRunOn(h, cl, cl.isAvoidingHosts(c))
+			return h.probation.limited()&cl.kind == 0 && c.canRunOn(h, cl, cl.isAvoidingHosts(c))
 		})
 		if cl == nil || want < 0 && c.isAwaitedBefore(h, cl) {
 			return
@@ -133,23 +136,31 @@ func (c *Core) fillBuffer(h *host, l candidates, part int) {
 	}
 }
 
-// isAwaitedBefore reports whether a job that goes before those of a class, and that cannot be buffered,
-// waits only for a slot of the host. If buffers were filled, buffered jobs would take each slot.
+// isAwaitedBefore reports whether a job that goes before those of a class, and that cannot be buffered
+// there, waits only for a slot of the host. If buffers were filled, buffered jobs would take each slot.
 func (c *Core) isAwaitedBefore(h *host, cl *class) bool {
 	for _, st := range c.queues {
-		c.sortLine(&st.others)
-		for _, o := range st.others.sorted {
-			if !o.before(cl) {
-				break
-			}
-			c.queue.numClassVisits++
-			c.updateFits(o)
-			if o.isWide() || c.waitsForPool(o) || !c.canRunOn(h, o, o.isAvoidingHosts(c)) {
-				continue
-			}
-			if _, why := c.spaceOn(h, o); why == passedSlots {
-				return true
-			}
+		if c.isAwaitedOf(&st.others, h, cl) || h.probation.limited() != 0 && c.isAwaitedOf(&st.bufferable, h, cl) {
+			return true
+		}
+	}
+	return false
+}
+
+// isAwaitedOf is isAwaitedBefore for the jobs of a line.
+func (c *Core) isAwaitedOf(l *line, h *host, cl *class) bool {
+	c.sortLine(l)
+	for _, o := range l.sorted {
+		if !o.before(cl) {
+			break
+		}
+		c.queue.numClassVisits++
+		c.updateFits(o)
+		if o.isWide() || c.waitsForPool(o) || !c.canRunOn(h, o, o.isAvoidingHosts(c)) {
+			continue
+		}
+		if _, why := c.spaceOn(h, o); why == passedSlots {
+			return true
 		}
 	}
 	return false

@@ -119,6 +119,71 @@ func TestSurplusStaysForRestingHosts(t *testing.T) {
 	}
 }
 
+// trialStage returns a stage with a host of one slot, which runs job 3 of queue good. It is on trial because a
+// job of queue bad has failed there, and rests from those for d. Ten jobs of each of some queues wait.
+func trialStage(t *testing.T, d time.Duration, queues ...string) *stage {
+	s := connectedStage(t, Config{}, testHost("a", 1))
+	s.submit(false, &jobs.Options{Queue: "bad"}, &jobs.Options{Queue: "good"}, &jobs.Options{Queue: "good"})
+	s.endFirst("a", s.quickOutcome())
+	s.endFirst("a", s.quickOutcome())
+	s.started("a", "3.1")
+	s.letRestFrom("a", 1, d)
+	var waiting []*jobs.Options
+	for _, q := range queues {
+		waiting = append(waiting, repeatOptions(10, &jobs.Options{Queue: q})...)
+	}
+	s.submit(false, waiting...)
+	return s
+}
+
+// TestTrialHostsGetOtherJobsAhead checks that a host on trial gets jobs ahead of need, but none of the kinds of
+// which it gets one at a time.
+func TestTrialHostsGetOtherJobsAhead(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		queues []string // of the jobs that wait
+		rest   time.Duration
+		want   string
+	}{
+		{"other jobs", []string{"good"}, time.Hour, "4.1 5.1 6.1"},
+		{"jobs of the kind that fails", []string{"bad"}, time.Hour, ""},
+		{"other jobs while it rests", []string{"bad", "good"}, time.Hour, "14.1 15.1 16.1"},
+		{"one job at a time", []string{"bad", "bad"}, 0, "4.1"},
+		{"other jobs behind one of the trial", []string{"bad", "good"}, 0, "4.1 14.1 15.1 16.1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := trialStage(t, tt.rest, tt.queues...)
+			s.ended("a", "3.1", s.quickOutcome())
+			want(t, "on the host", strings.Trim(fmt.Sprint(s.attemptsOn("a")), "[]"), tt.want)
+		})
+	}
+}
+
+// TestJobOfATrialGetsASlot checks that a host on trial gets nothing ahead while a job of the trial, which goes
+// first, waits for a slot there.
+func TestJobOfATrialGetsASlot(t *testing.T) {
+	s := trialStage(t, time.Hour, "bad", "good")
+	s.ended("a", "3.1", s.quickOutcome())
+	s.letRest("a", 0)
+	var launched []string
+	for range 4 {
+		s.started("a", s.attemptsOn("a")[0].String())
+		s.endFirst("a", s.quickOutcome())
+		launched = append(launched, launchedOn(s.commands, "a"))
+	}
+	want(t, "launched", strings.Join(launched, "; "), "; ; 4.1 17.1 18.1 19.1; ")
+}
+
+// TestBufferIsWithdrawnForATrial checks that jobs that were sent ahead of need are withdrawn once the trial of
+// their host concerns their kind, too.
+func TestBufferIsWithdrawnForATrial(t *testing.T) {
+	s := trialStage(t, time.Hour, "good")
+	s.ended("a", "3.1", s.quickOutcome())
+	s.c.hosts[0].probation.kinds |= s.c.kinds.KindOf(s.job(4).Spec) // jobs of this kind have failed before
+	s.started("a", "4.1")
+	want(t, "withdrawn", formatCommands[Withdraw](s.ended("a", "4.1", exit1)), "{a [5.1 6.1]}")
+}
+
 // TestBufferedJobMovesToAFreeSlot checks that at the end of the queue a buffered job moves to a
 // host with a free slot, and that the move is not charged.
 func TestBufferedJobMovesToAFreeSlot(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"dcs-tui/dispatch/sched/blame"
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 )
@@ -248,8 +249,13 @@ func (h *host) withdraw(f *inFlight) {
 }
 
 // withdrawAll withdraws everything that has not started.
-func (h *host) withdrawAll() {
+func (h *host) withdrawAll() { h.withdrawKinds(^blame.Kinds(0)) }
+
+// withdrawKinds withdraws the jobs of some kinds that have not started.
+func (h *host) withdrawKinds(kinds blame.Kinds) {
 	for f := h.oldest; f != nil; f = f.nextOnHost {
-		h.withdraw(f)
+		if f.kind&kinds != 0 {
+			h.withdraw(f)
+		}
 	}
 }

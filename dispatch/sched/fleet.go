@@ -70,6 +70,7 @@ type hostSummary struct {
 	// The kinds of jobs that a host with free slots takes now: of jobs that have not failed on other
 	// hosts, and of those that have.
 	open, openAgain blame.Kinds
+	ahead           blame.Kinds // the kinds of jobs that a host without free slots gets ahead of need
 	// A host gets jobs ahead of need only if its part of the remaining jobs is at least minPart per
 	// slot, and its high-water mark at least minHigh per slot. Infinity: it gets none.
 	minPart, minHigh float64
@@ -311,7 +312,7 @@ func (f *fleet) count(h *host, n int) {
 func (f *fleet) updateParents(index int) {
 	for i := (f.firstLeaf + index) / 2; i > 0; i /= 2 {
 		a, b := &f.nodes[2*i], &f.nodes[2*i+1]
-		f.nodes[i] = hostSummary{max(a.space, b.space), a.open | b.open, a.openAgain | b.openAgain,
+		f.nodes[i] = hostSummary{max(a.space, b.space), a.open | b.open, a.openAgain | b.openAgain, a.ahead | b.ahead,
 			min(a.minPart, b.minPart), min(a.minHigh, b.minHigh), max(a.surplus, b.surplus),
 			min(a.wakeAt, b.wakeAt), min(a.visitAt, b.visitAt)}
 	}
@@ -352,6 +353,7 @@ func (c *Core) summaryOf(h *host) hostSummary {
 		s.space = float64(free) * weight(h)
 		s.open, s.openAgain = ^c.restingKinds(h, false), ^c.restingKinds(h, true)
 	} else if h.mayBuffer() {
+		s.ahead = ^h.probation.limited()
 		ahead := float64(-free)
 		s.minPart = (ahead + 1) / float64(h.limit)
 		if high := 2*ahead + 1; c.cfg.Buffer > 0 || high <= maxBuffered {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"dcs-tui/dispatch/sched/blame"
 	"dcs-tui/hosts"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
@@ -181,6 +182,16 @@ func (s *stage) letRest(name string, d time.Duration) {
 	h := s.c.byName[name]
 	h.probation.onTrial, h.probation.since, h.probation.restsUntil = true, s.at, s.at+d
 	h.touch()
+}
+
+// letRestFrom puts a host on which jobs have succeeded on trial because a job of a queue has failed there. It
+// rests from those for d.
+func (s *stage) letRestFrom(name string, id jobs.ID, d time.Duration) {
+	h, kind := s.c.byName[name], s.c.kinds.KindOf(s.job(id).Spec)
+	h.probation.all.Succeeded++
+	h.probation.all.AddFailure(blame.Failure{ID: jobs.AttemptID{Job: id, N: 1}, Kind: kind, Took: time.Millisecond})
+	h.probation.kinds = kind
+	s.letRest(name, d)
 }
 
 // attemptsOn returns the attempts that are in flight on a host, the oldest first.
