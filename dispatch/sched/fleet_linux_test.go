@@ -14,17 +14,19 @@ import (
 
 // BenchmarkFleet measures the events of large fleets, each with the Next that follows a Step: all
 // hosts come up, a job starts, a job ends and its slot is refilled, and a heartbeat comes. The jobs
-// have the given number of different requirements. step-max-ms is the longest Step. The unit is CPU
-// time of the thread, so that other processes do not matter.
+// have the given number of different requirements, and all of them succeed or all fail. step-max-ms is
+// the longest Step. The unit is CPU time of the thread, so that other processes do not matter.
 func BenchmarkFleet(b *testing.B) {
-	for _, size := range []struct{ hosts, slots, shapes int }{
-		{10, 4, 1}, {1000, 4, 1}, {5000, 4, 1}, {5000, 64, 1}, {1000, 4, 1000}, {5000, 4, 1000},
+	for _, size := range []struct{ hosts, slots, shapes, exit int }{
+		{10, 4, 1, 0}, {1000, 4, 1, 0}, {5000, 4, 1, 0}, {5000, 64, 1, 0}, {1000, 4, 1000, 0}, {5000, 4, 1000, 0},
+		{10, 4, 1, 1}, {1000, 4, 1, 1}, {1000, 4, 1000, 1},
 	} {
-		b.Run(fmt.Sprintf("%dx%d-shapes=%d", size.hosts, size.slots, size.shapes), func(b *testing.B) {
-			for b.Loop() {
-				measureFleet(b, size.hosts, size.slots, size.shapes)
-			}
-		})
+		b.Run(fmt.Sprintf("%dx%d-shapes=%d-exit=%d", size.hosts, size.slots, size.shapes, size.exit),
+			func(b *testing.B) {
+				for b.Loop() {
+					measureFleet(b, size.hosts, size.slots, size.shapes, size.exit)
+				}
+			})
 	}
 }
 
@@ -37,7 +39,7 @@ func threadTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-func measureFleet(b *testing.B, numHosts, slots, shapes int) {
+func measureFleet(b *testing.B, numHosts, slots, shapes, exit int) {
 	const events, warmUp = 2000, 200 // the first end shows how long jobs take, so that buffers are filled
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -103,7 +105,7 @@ func measureFleet(b *testing.B, numHosts, slots, shapes int) {
 		name, id := list[i].Name, running[i][0]
 		running[i] = running[i][1:]
 		ends += step(AttemptsEnded{name, &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: id, Slot: 1,
-			Outcome: jobs.Outcome{Started: now.Wall - 1e9, Ended: now.Wall}}}}})
+			Outcome: jobs.Outcome{Exit: exit, Started: now.Wall - 1e9, Ended: now.Wall}}}}})
 		last := running[i][min(slots, len(running[i]))-1]
 		starts += step(AttemptsStarted{name,
 			&hosts.Started{Jobs: []hosts.StartedJob{{Attempt: last, Slot: 1, At: now.Wall}}}})
