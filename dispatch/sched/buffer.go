@@ -249,7 +249,7 @@ func (c *Core) hasRoomElsewhere(f *inFlight) bool {
 	cl, excluded := c.sharedClassOf(c.table.Job(f.id.Job))
 	for h := range c.withSpace(cl) {
 		free, _ := h.freeFor(cl.key.queue, cl.key.gpus)
-		if h != f.host && free > 0 && c.canRunOn(h, cl, cl.avoid != nil) && !slices.Contains(excluded, h.spec.Name) {
+		if h != f.host && free > 0 && c.canRunOn(h, cl, cl.key.avoid != "") && !slices.Contains(excluded, h.spec.Name) {
 			return true
 		}
 	}

@@ -13,18 +13,32 @@ import (
 	"dcs-tui/jobs"
 )
 
-// classKey holds the properties of a job that determine where and when it can run.
-type classKey struct {
-	queue        string
-	estimateStep int    // of the user's estimate; 0: none, or without effect (hybrid.go)
-	tags         string // sorted, joined by newlines
-	gpus         jobs.GPUs
-	slots        int
-	tokens       string
-	mem          int64
+// needs are the properties of a job that decide which hosts could run it, whatever became of its attempts.
+type needs struct {
+	queue  string
+	tags   string // sorted, joined by newlines
+	gpus   jobs.GPUs
+	slots  int
+	tokens string
+	mem    int64
 	// Longest run time by timeout and estimate; 0: not known, or without effect (slurm_allocation.go).
 	maxRunTime time.Duration
-	avoid      string // hosts that the job avoids because it failed there, joined by newlines
+}
+
+// fits holds which hosts could run the jobs with the same needs, as far as is known.
+type fits struct {
+	version       fitsVersion // of the following; epoch -1: not computed
+	canRun        []bool      // by column of the host: whether it has what the jobs need
+	numCanRun     int         // number of hosts in canRun
+	exceeds       string      // why they need more than a pool has; "": they do not
+	unsatisfiable string      // why no host of the inventory can ever run them; "": one can
+}
+
+// classKey holds the properties of a job that determine where and when it can run.
+type classKey struct {
+	needs
+	estimateStep int    // of the user's estimate; 0: none, or without effect (hybrid.go)
+	avoid        string // hosts that the job avoids because it failed there, joined by newlines
 	// Hosts where an attempt of it runs, or may still run although it was given up.
 	excluded string
 }
@@ -46,13 +60,8 @@ type class struct {
 	firstRank   rank
 	isMisplaced bool // it is in line.changed
 
-	version       fitsVersion // of the following; epoch -1: not computed
-	canRun        []bool      // by column of the host: whether it has what the class needs
-	numCanRun     int         // number of hosts in canRun
-	fits          []bool      // by column: canRun without the excluded hosts
-	avoid         []bool      // by column; nil: none
-	exceeds       string      // why it needs more than a pool has; "": it does not
-	unsatisfiable string      // why no host of the inventory can ever run it; "": one can
+	*fits                    // that of all classes with its needs
+	avoid, excluded []string // the hosts of the key
 
 	stuckSince time.Duration // since when its next job has fit on no host; 0: it fits
 }
@@ -64,12 +73,14 @@ func (k classKey) isBufferable() bool {
 }
 
 // classOf returns the class of a queued job.
-func (c *Core) classOf(j *jobs.Job) *class {
-	q := &c.queue
-	cl := q.classes[c.keyOf(j)]
+func (c *Core) classOf(j *jobs.Job) *class { return c.classWith(c.keyOf(j), j) }
+
+// classWith returns the class with a key for a job.
+func (c *Core) classWith(key classKey, j *jobs.Job) *class {
+	cl := c.queue.classes[key]
 	if cl == nil {
-		cl = c.newClass(j)
-		q.classes[cl.key] = cl
+		cl = c.newClass(key, j)
+		c.queue.classes[key] = cl
 	}
 	c.updateFits(cl)
 	return cl
@@ -81,25 +92,17 @@ func (c *Core) sharedClassOf(j *jobs.Job) (cl *class, excluded []string) {
 	key := c.keyOf(j)
 	excluded = strings.Split(key.excluded, "\n")
 	key.excluded = ""
-	cl = c.queue.classes[key]
-	if cl == nil {
-		cl = c.newClass(j)
-		cl.key = key
-		c.queue.classes[key] = cl
-	}
-	c.updateFits(cl)
-	return cl, excluded
+	return c.classWith(key, j), excluded
 }
 
 func (c *Core) keyOf(j *jobs.Job) classKey {
 	q := &c.queue
 	if q.lastOpts != j.Spec.Options {
 		q.lastOpts = j.Spec.Options
-		q.lastKey = classKey{
-			queue: j.Spec.Queue, estimateStep: c.estimateStep(j.Spec),
-			tags: strings.Join(j.Spec.Tags, "\n"), gpus: j.Spec.GPUs, slots: j.Spec.SlotCount(),
+		q.lastKey = classKey{estimateStep: c.estimateStep(j.Spec), needs: needs{
+			queue: j.Spec.Queue, tags: strings.Join(j.Spec.Tags, "\n"), gpus: j.Spec.GPUs, slots: j.Spec.SlotCount(),
 			tokens: j.Spec.TokenText(), mem: j.Spec.MemBytes, maxRunTime: c.roundedMaxRunTime(j.Spec),
-		}
+		}}
 	}
 	key := q.lastKey
 	if j.Failures > 0 {
@@ -113,17 +116,49 @@ func (c *Core) keyOf(j *jobs.Job) classKey {
 	return key
 }
 
-// newClass returns an empty class for the job. It does not add the class to the queue.
-func (c *Core) newClass(j *jobs.Job) *class {
-	key, stats := c.keyOf(j), c.statsOf(j.Spec)
+// ownClassOf returns the class of a job that is not queued, outside the queue.
+func (c *Core) ownClassOf(j *jobs.Job) *class {
+	cl := c.newClass(c.keyOf(j), j)
+	c.updateFits(cl)
+	return cl
+}
+
+// newClass returns an empty class with the key for a job. It does not add the class to the queue.
+func (c *Core) newClass(key classKey, j *jobs.Job) *class {
+	stats := c.statsOf(j.Spec)
 	line := &stats.others
 	if key.isBufferable() {
 		line = &stats.bufferable
 	}
 	return &class{key: key, stats: stats, spec: &jobs.Spec{Options: j.Spec.Options}, tags: j.Spec.Tags,
 		kind: c.kinds.KindOf(j.Spec), ranks: make(map[rank]*bucket), listIndex: -1, line: line,
-		version: fitsVersion{epoch: -1}}
+		fits: c.queue.fitsFor(key.needs), avoid: strings.Split(key.avoid, "\n"),
+		excluded: strings.Split(key.excluded, "\n")}
 }
+
+// maxUnusedFits is how many fits are kept beyond twice the number of classes. Most of more are unused.
+const maxUnusedFits = 1024
+
+// fitsFor returns the fits of jobs with these needs.
+func (q *queue) fitsFor(n needs) *fits {
+	f := q.fits[n]
+	if f == nil {
+		if len(q.fits) >= 2*len(q.classes)+maxUnusedFits {
+			clear(q.fits) // classes keep theirs
+		}
+		f = &fits{version: fitsVersion{epoch: -1}}
+		q.fits[n] = f
+	}
+	return f
+}
+
+// fitsOn reports whether jobs of the class could run on the host, and are not excluded there.
+func (cl *class) fitsOn(h *host) bool {
+	return cl.canRun[h.column] && !slices.Contains(cl.excluded, h.spec.Name)
+}
+
+// avoids reports whether jobs of the class have failed on the host.
+func (cl *class) avoids(h *host) bool { return slices.Contains(cl.avoid, h.spec.Name) }
 
 // excludedHosts returns the hosts that the job avoids, and those where an attempt of it is open or
 // orphaned (excluded). Avoided are those where it has failed in this round, or else those where it
@@ -151,16 +186,14 @@ func (c *Core) excludedHosts(j *jobs.Job) (avoid, excluded string) {
 	return strings.Join(failed, "\n"), strings.Join(lost, "\n")
 }
 
-// orphanHosts returns the hosts where a lost attempt of the job may still run, sorted and joined by
-// newlines.
-func (c *Core) orphanHosts(j *jobs.Job) string {
-	var names []string
+// orphanHosts returns the hosts where a lost attempt of the job may still run.
+func (c *Core) orphanHosts(j *jobs.Job) (names []string) {
 	for _, a := range j.Attempts {
 		if c.isOrphanThere(a) {
-			names = insertSorted(names, a.Host)
+			names = append(names, a.Host)
 		}
 	}
-	return strings.Join(names, "\n")
+	return names
 }
 
 // isOrphanThere reports whether the attempt was given up and may still run on the host of its name.
@@ -241,20 +274,23 @@ func (cl *class) findHead(c *Core) (jobs.ID, rank) {
 }
 
 // updateFits computes on which hosts the class could run, as far as is known, and whether it can
-// never run on any. It only visits the hosts whose capacities have changed since the last call.
+// never run on any. It only visits the hosts whose capacities have changed since the last call for a class
+// with the same needs.
 func (c *Core) updateFits(cl *class) {
 	q := &c.queue
 	now := q.fitsVersion()
 	if cl.version == now {
 		return
 	}
+	cl.canRun = append(cl.canRun, make([]bool, len(q.columns)-len(cl.canRun))...)
 	if cl.version.epoch >= 0 && cl.version.numChanges >= q.firstChange {
-		cl.addColumns(len(q.columns))
 		for _, column := range q.changed[cl.version.numChanges-q.firstChange:] {
 			q.updateFit(cl, column)
 		}
 	} else {
-		q.resetFits(cl)
+		for column := range q.columns {
+			q.updateFit(cl, column)
+		}
 	}
 	if cl.version.epoch != now.epoch {
 		cl.exceeds = c.whyExceedsPools(cl)
@@ -272,33 +308,7 @@ func (c *Core) updateFits(cl *class) {
 	default:
 		cl.unsatisfiable = c.whyUnsatisfiable(cl, c.hosts[0].whyCannotRun(cl))
 	}
-	q.noteUnsatisfiable(cl)
-}
-
-// resetFits computes on which hosts the class could run, for all hosts.
-func (q *queue) resetFits(cl *class) {
-	cl.canRun, cl.fits, cl.avoid, cl.numCanRun = nil, nil, nil, 0
-	cl.addColumns(len(q.columns))
-	for column := range q.columns {
-		q.updateFit(cl, column)
-	}
-}
-
-// addColumns gives the class at least n columns.
-func (cl *class) addColumns(n int) {
-	more := n - len(cl.canRun)
-	if more <= 0 {
-		return
-	}
-	cl.canRun = append(cl.canRun, make([]bool, more)...)
-	if cl.key.avoid != "" {
-		cl.avoid = append(cl.avoid, make([]bool, more)...)
-	}
-	if cl.key.excluded == "" {
-		cl.fits = cl.canRun
-	} else {
-		cl.fits = append(cl.fits, make([]bool, more)...)
-	}
+	q.hasUnsatisfiable = q.hasUnsatisfiable || cl.unsatisfiable != ""
 }
 
 // updateFit computes whether the class could run on the host of a column.
@@ -313,12 +323,6 @@ func (q *queue) updateFit(cl *class, column int) {
 	case !can && *is:
 		*is = false
 		cl.numCanRun--
-	}
-	if cl.key.avoid != "" {
-		cl.avoid[column] = h != nil && slices.Contains(strings.Split(cl.key.avoid, "\n"), h.spec.Name)
-	}
-	if cl.key.excluded != "" {
-		cl.fits[column] = can && !slices.Contains(strings.Split(cl.key.excluded, "\n"), h.spec.Name)
 	}
 }
 
@@ -427,11 +431,11 @@ func (c *Core) whyUnsatisfiable(cl *class, first string) string {
 	switch {
 	case len(cl.tags) > 1 && all(&class{tags: cl.tags}):
 		return "no host has all of the tags " + strings.Join(cl.tags, ", ")
-	case all(&class{key: classKey{slots: k.slots}}):
+	case all(&class{key: classKey{needs: needs{slots: k.slots}}}):
 		return "no host has " + text.Plural(k.slots, "slot")
-	case all(&class{key: classKey{gpus: k.gpus}}):
+	case all(&class{key: classKey{needs: needs{gpus: k.gpus}}}):
 		return "no host has " + k.gpus.Text()
-	case all(&class{key: classKey{mem: k.mem}}):
+	case all(&class{key: classKey{needs: needs{mem: k.mem}}}):
 		return "no host has " + text.Size(k.mem) + " of memory"
 	}
 	return "no host has all that it asks for; for example, " + first

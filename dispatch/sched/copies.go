@@ -134,12 +134,10 @@ func (c *Core) launchCopies() {
 // launchCopy launches another attempt of a job if a host has space for it, and reports whether one
 // has.
 func (c *Core) launchCopy(j *jobs.Job, why string) bool {
-	cl := c.newClass(j)
-	c.updateFits(cl)
+	cl := c.ownClassOf(j)
 	h := c.chooseHost(cl)
 	if h == nil && c.cfg.CopyOn == CopyOnAny && cl.key.excluded != "" {
-		cl.key.excluded = c.orphanHosts(j)
-		c.queue.resetFits(cl)
+		cl.excluded = c.orphanHosts(j)
 		h = c.chooseHost(cl)
 	}
 	if h == nil {

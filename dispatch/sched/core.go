@@ -152,6 +152,7 @@ func New(cfg Config, t *jobs.Table, inv *hosts.Inventory) *Core {
 		},
 		queue: queue{
 			classes:       make(map[classKey]*class),
+			fits:          make(map[needs]*fits),
 			timerAt:       make(map[jobs.ID]time.Duration),
 			avoidanceOver: make(map[jobs.ID]bool),
 			tried:         make(map[jobs.ID]bool),

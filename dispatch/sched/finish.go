@@ -157,7 +157,7 @@ func (c *Core) isAnythingPossible() bool {
 		}
 		c.updateFits(cl)
 		for h := range c.everyHost() {
-			if cl.fits[h.column] && h.isAnswering() && !h.removed && !h.retiring && !h.isUnfit() {
+			if cl.fitsOn(h) && h.isAnswering() && !h.removed && !h.retiring && !h.isUnfit() {
 				return true
 			}
 		}

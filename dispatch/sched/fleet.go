@@ -385,7 +385,7 @@ func (c *Core) withSpace(cl *class) iter.Seq[*host] {
 
 // hasSpaceFor returns the condition that a host has free slots and does not rest from the class.
 func hasSpaceFor(cl *class) func(*hostSummary) bool {
-	if cl.avoid != nil {
+	if cl.key.avoid != "" {
 		return func(s *hostSummary) bool { return s.space > 0 && s.openAgain&cl.kind != 0 }
 	}
 	return func(s *hostSummary) bool { return s.space > 0 && s.open&cl.kind != 0 }

@@ -224,10 +224,9 @@ func VisitAllHosts(c *Core) string {
 	return ""
 }
 
-// TestFitsAreComputedPerHost checks that whether a class of jobs could run on a host is computed at
-// most twice until the host is up, and again only after a change of this host. The number of
-// computations is thus proportional to classes times hosts, and an event about one host costs one per
-// class.
+// TestFitsAreComputedPerHost checks that whether jobs with the same needs could run on a host is computed
+// at most twice until the host is up, and again only after a change of this host. The number of
+// computations is thus proportional to needs times hosts, and an event about one host costs one per needs.
 func TestFitsAreComputedPerHost(t *testing.T) {
 	for _, n := range []int{8, 64} {
 		var list []*hosts.Host
@@ -244,7 +243,7 @@ func TestFitsAreComputedPerHost(t *testing.T) {
 			do()
 			s.step(Tick{})
 			s.c.Next()
-			wantBetween(t, fmt.Sprintf("computations with %d hosts and classes: %s", n, what), s.c.queue.numFitChecks,
+			wantBetween(t, fmt.Sprintf("computations with %d hosts and needs: %s", n, what), s.c.queue.numFitChecks,
 				least, most)
 		}
 		checks("submit, and connect all hosts", n*n, 2*n*n, func() {
@@ -262,6 +261,18 @@ func TestFitsAreComputedPerHost(t *testing.T) {
 			s.started("h3", id.String())
 			s.ended("h3", id.String(), succeeded)
 		})
+		fails := func(name string, on ...string) func() {
+			return func() {
+				id := s.attemptsOn(name)[0]
+				s.ended(name, id.String(), exit1)
+				for _, o := range on {
+					s.ended(o, s.attemptsOn(o)[0].String(), succeeded)
+				}
+				want(t, "attempts of the job", len(s.job(id.Job).Attempts), 2)
+			}
+		}
+		checks("the first job with its needs fails, and runs on another host", 0, n, fails("h4", "h6", "h7"))
+		checks("a job with the same needs fails, and runs on another host", 0, 0, fails("h5", "h6", "h7"))
 		checks("a heartbeat", 0, 0, func() {
 			s.step(HostHeartbeat{Host: "h1", Heartbeat: &hosts.Heartbeat{MemFree: -1}})
 		})
@@ -273,5 +284,15 @@ func TestFitsAreComputedPerHost(t *testing.T) {
 			s.step(setHosts(list...))
 			s.connectAs("new", "new")
 		})
+	}
+}
+
+// TestUnusedFitsAreForgotten checks that few fits are kept for jobs that are gone, and that jobs with the same
+// needs share theirs.
+func TestUnusedFitsAreForgotten(t *testing.T) {
+	q := &queue{fits: make(map[needs]*fits)}
+	for i := range int64(3 * maxUnusedFits) {
+		want(t, "shared", q.fitsFor(needs{mem: i}) == q.fitsFor(needs{mem: i}), true)
+		wantBetween(t, "kept fits", len(q.fits), 1, maxUnusedFits)
 	}
 }

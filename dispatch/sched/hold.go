@@ -175,6 +175,6 @@ func (c *Core) isHoldUnreported(h *host) bool {
 func (c *Core) hasReadyJobFor(h *host) bool {
 	return slices.ContainsFunc(c.queue.list, func(cl *class) bool {
 		c.updateFits(cl)
-		return cl.fits[h.column]
+		return cl.fitsOn(h)
 	})
 }

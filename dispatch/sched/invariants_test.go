@@ -93,7 +93,7 @@ func Inconsistency(c *Core) string {
 		if state == stateReady && len(j.Attempts) > 0 {
 			tried++
 		}
-		if state == stateReady && c.classOf(j).avoid != nil {
+		if state == stateReady && c.classOf(j).key.avoid != "" {
 			avoiding++
 		}
 		isEnding := j.State == jobs.Running && (c.isCancelPending(id) || c.hardness.IsTooHard(j))
@@ -139,12 +139,11 @@ func Inconsistency(c *Core) string {
 			}
 			fits = fits && !slices.Contains(excluded, h.spec.Name)
 			avoids := slices.Contains(avoided, h.spec.Name)
-			if avoids != (cl.avoid != nil && cl.avoid[h.column]) {
+			if avoids != cl.avoids(h) {
 				return fmt.Sprintf("%+v avoids %s: %v, want %v", cl.key, h.spec.Name, !avoids, avoids)
 			}
-			if c.queue.columns[h.column] != h || cl.fits[h.column] != fits {
-				return fmt.Sprintf("%s in column %d fits %+v: %v, want %v", h.spec.Name, h.column, cl.key,
-					cl.fits[h.column], fits)
+			if c.queue.columns[h.column] != h || cl.fitsOn(h) != fits {
+				return fmt.Sprintf("%s in column %d fits %+v: %v, want %v", h.spec.Name, h.column, cl.key, !fits, fits)
 			}
 		}
 		if can != cl.numCanRun {

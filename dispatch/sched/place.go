@@ -157,7 +157,7 @@ func (c *Core) placementOf(cl *class, among iter.Seq[*host]) (p placement) {
 			p.passed[why].n++
 			continue
 		}
-		s, isProven := float64(free)*weight(h), cl.avoid != nil && h.records[cl.stats].IsProven(0)
+		s, isProven := float64(free)*weight(h), cl.key.avoid != "" && h.records[cl.stats].IsProven(0)
 		if p.host == nil || isProven && !proven || isProven == proven && s > score {
 			p.host, score, proven = h, s, isProven
 		}
@@ -171,7 +171,7 @@ func (c *Core) chooseHost(cl *class) *host {
 	if c.waitsForPool(cl) {
 		return nil
 	}
-	if cl.avoid != nil {
+	if cl.key.avoid != "" {
 		return c.placementOf(cl, c.withSpace(cl)).host
 	}
 	c.summarize()
@@ -219,7 +219,7 @@ func (c *Core) spaceOn(h *host, cl *class) (slots int, why passReason) {
 // whyClosedTo returns why the host takes no job of the class for now, or notPassed.
 func (h *host) whyClosedTo(cl *class) passReason {
 	switch {
-	case !cl.fits[h.column]:
+	case !cl.fitsOn(h):
 		return passedUnfit
 	case !h.acceptsJobs():
 		return passedClosed
@@ -230,13 +230,13 @@ func (h *host) whyClosedTo(cl *class) passReason {
 // whyBarredFrom returns why the class is kept from the host even if there is space, or notPassed.
 func (c *Core) whyBarredFrom(h *host, cl *class, picky bool) passReason {
 	switch {
-	case picky && cl.avoid[h.column]:
+	case picky && cl.avoids(h):
 		return passedAvoided
 	case !c.hasTimeFor(h, cl.key.maxRunTime):
 		return passedTime
 	case c.isReservedFrom(h, cl):
 		return passedReserved
-	case c.restingKinds(h, cl.avoid != nil)&cl.kind != 0:
+	case c.restingKinds(h, cl.key.avoid != "")&cl.kind != 0:
 		return passedTrial
 	}
 	return notPassed
@@ -249,13 +249,12 @@ func (c *Core) canRunOn(h *host, cl *class, picky bool) bool {
 
 // isAvoidingHosts reports whether jobs of the class avoid the hosts where they failed. They do
 // while another host could run them. Jobs that may return after avoidanceTime are in another class.
-func (cl *class) isAvoidingHosts(c *Core) bool { return cl.avoid != nil && cl.hasUntriedHost(c) }
+func (cl *class) isAvoidingHosts(c *Core) bool { return cl.key.avoid != "" && cl.hasUntriedHost(c) }
 
 // hasUsableHost reports whether a host other than but could start a job of the class now or as soon
 // as a slot is free, and has not failed any of its jobs.
 func (cl *class) hasUsableHost(c *Core, but *host) bool {
 	return c.anyHost(func(h *host) bool {
-		avoids := cl.avoid != nil && cl.avoid[h.column]
-		return h != but && h.acceptsJobs() && h.limit > 0 && cl.fits[h.column] && !avoids
+		return h != but && h.acceptsJobs() && h.limit > 0 && cl.fitsOn(h) && !cl.avoids(h)
 	})
 }

@@ -283,10 +283,8 @@ func (c *Core) isSuspect(h *host) bool {
 			return false
 		}
 		if cl == nil {
-			cl = c.newClass(j)
-			cl.addColumns(len(c.queue.columns))
+			cl = c.ownClassOf(j)
 		}
-		c.queue.updateFit(cl, o.column)
 		return c.canTry(o, cl)
 	})
 }

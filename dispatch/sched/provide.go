@@ -435,7 +435,7 @@ func (st *queueStats) meanOr(known bool, oldest float64) float64 {
 func (c *Core) hasHostFor(cl *class) bool {
 	c.updateFits(cl)
 	return c.anyHost(func(h *host) bool {
-		return cl.fits[h.column] && h.acceptsJobs() && c.hasTimeFor(h, cl.key.maxRunTime) &&
+		return cl.fitsOn(h) && h.acceptsJobs() && c.hasTimeFor(h, cl.key.maxRunTime) &&
 			!h.probation.isOnProbationFor(cl.kind)
 	})
 }

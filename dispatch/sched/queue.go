@@ -29,14 +29,15 @@ type queue struct {
 	states  []queueState // by job id - 1
 	ready   int          // number of ready jobs
 	classes map[classKey]*class
-	list    []*class // classes with ready jobs, in no meaningful order
+	fits    map[needs]*fits // of the classes, and of some that were dropped
+	list    []*class        // classes with ready jobs, in no meaningful order
 	// Memory of Core.candidates.
 	candidates     candidates
 	numClassVisits int // number of visited classes, for tests
 	// Version of what all classes depend on besides hosts: pools, providers, whether jobs wait for hosts.
 	epoch            int
 	checked          fitsVersion      // of the last refuseUnsatisfiable
-	hasUnsatisfiable bool             // a class of the list may be unsatisfiable
+	hasUnsatisfiable bool             // a class of the list may be unsatisfiable: refuseUnsatisfiable looks
 	kinds            blame.KindCounts // of the classes of the list
 	numWide          int              // number of classes of the list whose jobs need several slots or GPUs
 	// The hosts, each in a column of its own that it keeps as long as it is in the inventory. nil: free.
@@ -78,7 +79,7 @@ func (q *queue) addToList(cl *class) {
 	cl.listIndex = len(q.list)
 	q.list = append(q.list, cl)
 	q.countInList(cl, 1)
-	q.noteUnsatisfiable(cl)
+	q.hasUnsatisfiable = q.hasUnsatisfiable || cl.unsatisfiable != ""
 }
 
 // removeFromList removes a class that has no ready jobs any more.
@@ -97,13 +98,6 @@ func (q *queue) countInList(cl *class, n int) {
 		q.numWide += n
 	}
 	q.kinds.Add(cl.kind, n)
-}
-
-// noteUnsatisfiable makes refuseUnsatisfiable look at a class of the list if it is unsatisfiable.
-func (q *queue) noteUnsatisfiable(cl *class) {
-	if cl.listIndex >= 0 && cl.unsatisfiable != "" {
-		q.hasUnsatisfiable = true
-	}
 }
 
 // addColumn gives a host that has none a column.
@@ -191,7 +185,7 @@ func (c *Core) makeReady(id jobs.ID, j *jobs.Job) {
 	if len(j.Attempts) > 0 {
 		q.tried[id] = true
 	}
-	if cl.avoid != nil {
+	if cl.key.avoid != "" {
 		q.setTimer(id, c.now.Mono+c.avoidanceTime(j))
 	}
 }

@@ -90,7 +90,7 @@ func (h *host) limitFor(cl *class) int {
 // isWantedBefore reports whether one of the classes before could use the host.
 func (c *Core) isWantedBefore(h *host, before []*class) bool {
 	return slices.ContainsFunc(before, func(cl *class) bool {
-		return cl.numReady > 0 && cl.fits[h.column] && !c.waitsForPool(cl)
+		return cl.numReady > 0 && cl.fitsOn(h) && !c.waitsForPool(cl)
 	})
 }
 

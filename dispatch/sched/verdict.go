@@ -110,8 +110,7 @@ func (c *Core) isCharged(h *host, j *jobs.Job, o *jobs.Outcome) bool {
 // untriedHosts yields the hosts that can run the job, where it has not failed in this round, and
 // that accept jobs, or will without a person's doing. but, which may be nil, is left out.
 func (c *Core) untriedHosts(j *jobs.Job, but *host) iter.Seq[*host] {
-	cl := c.newClass(j)
-	c.updateFits(cl)
+	cl := c.ownClassOf(j)
 	return func(yield func(*host) bool) {
 		for h := range c.everyHost() {
 			if h != but && c.canTry(h, cl) && !c.hasFailedOn(j, h) && !yield(h) {
@@ -146,7 +145,7 @@ func (c *Core) hasFailedOnGoodHost(j *jobs.Job, but *host) bool {
 // canTry reports whether the host can run the class, and accepts jobs, or will without a person's
 // doing.
 func (c *Core) canTry(h *host, cl *class) bool {
-	if !cl.fits[h.column] || !c.hasTimeFor(h, cl.key.maxRunTime) {
+	if !cl.fitsOn(h) || !c.hasTimeFor(h, cl.key.maxRunTime) {
 		return false
 	}
 	switch {
@@ -178,7 +177,7 @@ func (c *Core) isExpected(h *host) bool {
 // hasUntriedHost reports whether jobs of the class can be tried on a host that they do not avoid.
 func (cl *class) hasUntriedHost(c *Core) bool {
 	return c.anyHost(func(h *host) bool {
-		return !(cl.avoid != nil && cl.avoid[h.column]) && c.canTry(h, cl)
+		return !cl.avoids(h) && c.canTry(h, cl)
 	})
 }
 
@@ -229,8 +228,7 @@ func (c *Core) judge(j *jobs.Job, last int) verdict {
 	if numFailures >= c.maxFailures(j) || numProven >= max(c.maxTries(j), minHosts) || c.isIncriminated(j) {
 		return atFault
 	}
-	cl := c.newClass(j)
-	c.updateFits(cl)
+	cl := c.ownClassOf(j)
 	v := atFault
 	enough := len(tried)-numUseless >= max(c.maxTries(j), minHosts) || c.areJobsAtFault(st)
 	for h := range c.everyHost() {
