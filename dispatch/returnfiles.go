@@ -446,10 +446,7 @@ func (a *agent) reportRepeats(id jobs.AttemptID, m files.Manifest) {
 	}
 	r.mu.Unlock()
 	if n > 0 {
-		more := ""
-		if n > 1 {
-			more = fmt.Sprintf(" and %d more", n-1)
-		}
+		more := text.If(n > 1, fmt.Sprintf(" and %d more", n-1))
 		a.sendJobNotice(id.Job, fmt.Sprintf("jobs %d and %d both return %q%s: the file of job %d is replaced; "+
 			"let each job return a file with its own name", by, id.Job, first, more, by))
 	}
@@ -458,10 +455,7 @@ func (a *agent) reportRepeats(id jobs.AttemptID, m files.Manifest) {
 // describeReturns describes the return of files from the host; "": none are returned now.
 func (a *agent) describeReturns() string {
 	n, progress := a.transfers.Progress()
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf("returns files of %s: %s", text.Plural(n, "job"), progress)
+	return text.If(n != 0, fmt.Sprintf("returns files of %s: %s", text.Plural(n, "job"), progress))
 }
 
 // releaseFiles notifies hosts that these results and their files are durable here.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"dcs-tui/grid/search"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -55,10 +56,7 @@ func (s *Search) Best() string {
 
 // Line returns the @search line. It has no number of trials and no metric if they are not given.
 func (s *Search) Line() string {
-	b := "@search " + s.Method
-	if s.Trials != 0 {
-		b += fmt.Sprintf(" trials %d", s.Trials)
-	}
+	b := "@search " + s.Method + text.If(s.Trials != 0, fmt.Sprintf(" trials %d", s.Trials))
 	if s.Metric != "" {
 		goal := " minimize "
 		if s.Maximize {
@@ -67,13 +65,8 @@ func (s *Search) Line() string {
 		b += goal + quoteValue(s.Metric)
 	}
 	b += fmt.Sprintf(" seed %d", cmp.Or(s.Seed, 1))
-	if s.Method == search.Halving {
-		b += fmt.Sprintf(" from %d factor %d", cmp.Or(s.First, 1), cmp.Or(s.Factor, 3))
-	}
-	if s.Command != "" {
-		b += " command: " + s.Command
-	}
-	return b
+	b += text.If(s.Method == search.Halving, fmt.Sprintf(" from %d factor %d", cmp.Or(s.First, 1), cmp.Or(s.Factor, 3)))
+	return b + text.If(s.Command != "", " command: "+s.Command)
 }
 
 // isSearch reports whether a line is an @search line.

@@ -176,10 +176,7 @@ func boundedText(s string) string { return text.ShortenBytes(s, maxText) }
 
 // boundedPath returns "" for what is too long for a path.
 func boundedPath(s string) string {
-	if len(s) > maxPath {
-		return ""
-	}
-	return s
+	return text.If(len(s) <= maxPath, s)
 }
 
 func boundedSlot(n int) int {

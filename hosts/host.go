@@ -276,14 +276,8 @@ type KeptPart struct {
 
 // String returns k as it is written in the inventory.
 func (k KeptPart) String() string {
-	s := k.Queue
-	if k.Slots > 0 {
-		s += fmt.Sprintf(" slots=%d", k.Slots)
-	}
-	if k.GPUs > 0 {
-		s += fmt.Sprintf(" gpus=%d", k.GPUs)
-	}
-	return s
+	s := k.Queue + text.If(k.Slots > 0, fmt.Sprintf(" slots=%d", k.Slots))
+	return s + text.If(k.GPUs > 0, fmt.Sprintf(" gpus=%d", k.GPUs))
 }
 
 // checkQueues returns an error if more is kept than the host is known to have.

@@ -126,10 +126,7 @@ func (p *Provider) run(ctx context.Context, what, command, prefix, name string, 
 	if errors.Is(err, exec.ErrWaitDelay) {
 		err = nil // the command has succeeded
 	}
-	subject := fmt.Sprintf("provider %s: the %s command", p.Name, what)
-	if name != "" {
-		subject += " of " + name
-	}
+	subject := fmt.Sprintf("provider %s: the %s command", p.Name, what) + text.If(name != "", " of "+name)
 	switch {
 	case ctx.Err() != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded):
 		return nil, fmt.Errorf("%s has not ended within %s and was killed", subject, timeout)

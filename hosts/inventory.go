@@ -224,19 +224,11 @@ func (inv *Inventory) TOML() string {
 	}
 	var b strings.Builder
 	for _, h := range inv.Hosts {
-		options := "link=" + h.Link
-		if h.Slots.Fixed > 0 {
-			options += fmt.Sprintf(" slots=%d", h.Slots.Fixed)
-		}
+		options := "link=" + h.Link + text.If(h.Slots.Fixed > 0, fmt.Sprintf(" slots=%d", h.Slots.Fixed))
 		if len(h.Addresses) == 1 && h.Addresses[0] != h.Name {
 			options += " address=" + h.Addresses[0]
 		}
-		if h.User != "" {
-			options += " user=" + h.User
-		}
-		if h.Port > 0 {
-			options += fmt.Sprintf(" port=%d", h.Port)
-		}
+		options += text.If(h.User != "", " user="+h.User) + text.If(h.Port > 0, fmt.Sprintf(" port=%d", h.Port))
 		b.WriteString(AddedText(h.Name, options))
 	}
 	return b.String()

@@ -269,18 +269,12 @@ func (s *Sharing) Text() string {
 	var users []string
 	for _, u := range s.Users {
 		use := u.Name + " " + text.Plural(u.Slots, "slot")
-		if u.Want > u.Slots {
-			use += fmt.Sprintf(" of %d wanted", u.Want)
-		}
-		if u.Memory > 0 {
-			use += ", " + text.Size(u.Memory)
-		}
+		use += text.If(u.Want > u.Slots, fmt.Sprintf(" of %d wanted", u.Want))
+		use += text.If(u.Memory > 0, ", "+text.Size(u.Memory))
 		for _, n := range u.GPUs {
 			use += fmt.Sprintf(", GPU %d", n)
 		}
-		if len(u.Runs) > 0 {
-			use += " (" + strings.Join(u.Runs, ", ") + ")"
-		}
+		use += text.If(len(u.Runs) > 0, " ("+strings.Join(u.Runs, ", ")+")")
 		users = append(users, use)
 	}
 	return strings.Join(users, "; ")

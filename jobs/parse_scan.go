@@ -310,13 +310,8 @@ type ParseError struct {
 
 // Error returns FILE:LINE:COLUMN: TEXT without what is not known, on one line.
 func (e *ParseError) Error() string {
-	where := e.File
-	if e.Line > 0 {
-		where += fmt.Sprintf(":%d", e.Line)
-	}
-	if e.Column > 0 {
-		where += fmt.Sprintf(":%d", e.Column)
-	}
+	where := e.File + text.If(e.Line > 0, fmt.Sprintf(":%d", e.Line))
+	where += text.If(e.Column > 0, fmt.Sprintf(":%d", e.Column))
 	return text.Clean(where+": "+e.Err.Error(), 0)
 }
 

@@ -389,9 +389,7 @@ func (l ProcessLimit) Text() string {
 	switch l.Kind {
 	case LimitPids:
 		name = "pids.max"
-		if l.Path != "" {
-			name += " of " + l.Path
-		}
+		name += text.If(l.Path != "", " of "+l.Path)
 	case LimitUser:
 		name = "RLIMIT_NPROC (ulimit -u)"
 	case LimitSystem:
@@ -493,10 +491,7 @@ func (a Hardness) Compare(b Hardness) int {
 func TooHardReason(by *Spec, after time.Duration) string {
 	why := fmt.Sprintf("it is at least as hard as job %d, which timed out after %s",
 		by.ID, after.Round(time.Millisecond))
-	if by.Name != "" {
-		why += ": " + text.Clean(by.Name, 80)
-	}
-	return why
+	return why + text.If(by.Name != "", ": "+text.Clean(by.Name, 80))
 }
 
 // Avoided reports whether the job was not run, or not to its end, because a job that is no harder

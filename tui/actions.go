@@ -26,7 +26,7 @@ func (m *model) jobKeys() []binding {
 	return withGroup("Jobs", shell,
 		key("undo", "undo", "undo the cancel, for ten seconds", (*model).undoCancel).
 			onlyIf((*model).canUndo).thatActs(),
-		key("cancel", textIf(m.hasEffect(action.Cancel), "cancel"), "cancel: a queued job at once, else it asks first",
+		key("cancel", text.If(m.hasEffect(action.Cancel), "cancel"), "cancel: a queued job at once, else it asks first",
 			(*model).cancelSelected).onlyIf(onJobs).orSay(noJobs).thatActs(),
 		key("requeue", "requeue", "run finished jobs again", (*model).requeueSelected).
 			onlyIf(onJobs).orSay(noJobs).thatActs(),
@@ -50,7 +50,7 @@ func (m *model) runKeys() []binding {
 	}
 	return withGroup("Run",
 		key("command", "cmd", "a command, tab completes it", func(m *model) tea.Cmd { return m.openCommand("") }),
-		key("pause", textIf(m.hasEffect(action.Pause), pause), help, (*model).togglePause).thatActs(),
+		key("pause", text.If(m.hasEffect(action.Pause), pause), help, (*model).togglePause).thatActs(),
 		key("undo", "", "", func(m *model) tea.Cmd { m.showMessage("there is nothing to undo"); return nil }),
 	)
 }

@@ -121,10 +121,7 @@ func (l *leaveModal) draw(m *model, w, h int) []string {
 		wide = max(wide, len(b.label))
 	}
 	for _, b := range l.keys(m) {
-		help := b.help
-		if b.label == "detach" {
-			help += "; dcs-tui attach " + name + " comes back"
-		}
+		help := b.help + text.If(b.label == "detach", "; dcs-tui attach "+name+" comes back")
 		if width(help) > w-7-wide { // too long: use the short form
 			help = shortLeaveHelp[b.label]
 		}
@@ -339,9 +336,9 @@ func describeCost(cost runview.Cost) string {
 	if cost.Running > 0 {
 		s = fmt.Sprintf("%s running, %s of run time lost", text.Thousands(cost.Running), text.Span(cost.Lost))
 	}
-	return s + textIf(cost.Sent > 0, "; "+text.Thousands(cost.Sent)+" sent, not known to have started") +
-		textIf(cost.Queued > 0, "; "+text.Thousands(cost.Queued)+" queued") +
-		textIf(cost.Over > 0, "; "+text.Thousands(cost.Over)+" over already, which stay as they are")
+	return s + text.If(cost.Sent > 0, "; "+text.Thousands(cost.Sent)+" sent, not known to have started") +
+		text.If(cost.Queued > 0, "; "+text.Thousands(cost.Queued)+" queued") +
+		text.If(cost.Over > 0, "; "+text.Thousands(cost.Over)+" over already, which stay as they are")
 }
 
 // withDetail requests the details of a job, and then calls then with them.

@@ -48,12 +48,8 @@ func (p *detailPane) onSnapshot(m *model) {
 
 func (p *detailPane) title(m *model) string {
 	s := fmt.Sprintf("job %d", p.job)
-	if p.row.ID == p.job {
-		s += " " + m.glyphs.dot + " " + m.sign(p.row.Phase) + " " + p.row.Phase.String()
-	}
-	if len(p.lines) > p.h && p.h > 0 {
-		s += fmt.Sprintf(" %s line %d of %d", m.glyphs.dot, p.top+1, len(p.lines))
-	}
+	s += text.If(p.row.ID == p.job, " "+m.glyphs.dot+" "+m.sign(p.row.Phase)+" "+p.row.Phase.String())
+	s += text.If(len(p.lines) > p.h && p.h > 0, fmt.Sprintf(" %s line %d of %d", m.glyphs.dot, p.top+1, len(p.lines)))
 	return s + m.otherJobSuffix(p.job)
 }
 
@@ -145,42 +141,42 @@ func (m *model) stateLine(r *runview.Row) string {
 	if r.Copies == 1 {
 		copies = "1 copy"
 	}
-	progress := textIf(r.Said != "", "it reports: "+m.clean(r.Said))
+	progress := text.If(r.Said != "", "it reports: "+m.clean(r.Said))
 	if r.Progress >= 0 {
 		progress = fmt.Sprintf("%d%% done, as it reports", int(r.Progress*100))
 	}
-	return strings.Join(nonEmpty(
-		s+textIf(r.Host != "", " on "+m.clean(r.Host)),
-		textIf(r.Copies > 0, copies),
+	return text.Join(", ",
+		s+text.If(r.Host != "", " on "+m.clean(r.Host)),
+		text.If(r.Copies > 0, copies),
 		tries,
-		textIf(r.Phase == runview.Retry && !r.Retry.IsZero(),
+		text.If(r.Phase == runview.Retry && !r.Retry.IsZero(),
 			"next one in "+text.Clock(r.Retry.Sub(m.dispatcherNow()))),
-		textIf(r.Phase == runview.Queued && r.Place >= 0, text.Thousands(r.Place)+" before it in the queue"),
-		textIf(r.Round > 1, fmt.Sprintf("round %d", r.Round)),
+		text.If(r.Phase == runview.Queued && r.Place >= 0, text.Thousands(r.Place)+" before it in the queue"),
+		text.If(r.Round > 1, fmt.Sprintf("round %d", r.Round)),
 		progress,
-	), ", ")
+	)
 }
 
 // requirementsText describes the job's requirements on a host.
 func requirementsText(detail *runview.Detail) string {
-	return strings.Join(nonEmpty(
+	return text.Join(", ",
 		text.Plural(detail.SlotCount(), "slot"),
-		textIf(detail.GPUs > 0, detail.GPUs.Text()),
-		textIf(detail.MemBytes > 0, text.Size(detail.MemBytes)+" memory"),
-		textIf(len(detail.Tags) > 0, "tags "+strings.Join(detail.Tags, " ")),
-		textIf(len(detail.Tokens) > 0, "tokens "+detail.TokenText()),
-	), ", ")
+		text.If(detail.GPUs > 0, detail.GPUs.Text()),
+		text.If(detail.MemBytes > 0, text.Size(detail.MemBytes)+" memory"),
+		text.If(len(detail.Tags) > 0, "tags "+strings.Join(detail.Tags, " ")),
+		text.If(len(detail.Tokens) > 0, "tokens "+detail.TokenText()),
+	)
 }
 
 // limitsText describes the queue, the priority, and the times of a job.
 func (m *model) limitsText(detail *runview.Detail) string {
-	return strings.Join(nonEmpty(
-		textIf(detail.Row.Queue != "", "queue "+detail.Row.Queue),
-		textIf(detail.Row.Priority != 0, fmt.Sprintf("priority %d", detail.Row.Priority)),
-		textIf(detail.Timeout > 0, "timeout "+text.Span(detail.Timeout)),
-		textIf(!detail.Deadline.IsZero(), "deadline "+m.formatTime(detail.Deadline)),
-		textIf(detail.Estimate > 0, "expected to take "+text.Span(detail.Estimate)),
-	), ", ")
+	return text.Join(", ",
+		text.If(detail.Row.Queue != "", "queue "+detail.Row.Queue),
+		text.If(detail.Row.Priority != 0, fmt.Sprintf("priority %d", detail.Row.Priority)),
+		text.If(detail.Timeout > 0, "timeout "+text.Span(detail.Timeout)),
+		text.If(!detail.Deadline.IsZero(), "deadline "+m.formatTime(detail.Deadline)),
+		text.If(detail.Estimate > 0, "expected to take "+text.Span(detail.Estimate)),
+	)
 }
 
 // prefix returns the first n bytes of a text.
@@ -197,17 +193,16 @@ func (m *model) attemptLines(a *runview.Attempt, w int) []string {
 		style = styleBad
 	}
 	head := styleBold.Render(a.ID.String()) + " " + style.Render(m.clean(cmp.Or(a.Result, a.State))) + " on " +
-		m.clean(a.Host) +
-		textIf(a.Slot > 0, fmt.Sprintf(" slot %d", a.Slot)) + textIf(a.Round > 1, fmt.Sprintf(", round %d", a.Round)) +
-		textIf(a.Charged, ", a try that failed")
+		m.clean(a.Host) + text.If(a.Slot > 0, fmt.Sprintf(" slot %d", a.Slot)) +
+		text.If(a.Round > 1, fmt.Sprintf(", round %d", a.Round)) + text.If(a.Charged, ", a try that failed")
 	out := m.wrap(head, w)
 	add := func(label, text string) { out = append(out, m.labeled("  "+label, text, w)...) }
 	add("time", m.attemptTimes(a))
-	add("used", textIf(a.CPU > 0 || a.MaxRSS > 0, fmt.Sprintf("%s of CPU time, %s of memory at most",
+	add("used", text.If(a.CPU > 0 || a.MaxRSS > 0, fmt.Sprintf("%s of CPU time, %s of memory at most",
 		formatElapsed(a.CPU), formatPeak(a.MaxRSS, text.Size))))
 	add("reason", m.clean(a.Reason))
 	add("stderr", m.cleanRow([]byte(a.Last)))
-	add("output", textIf(!a.Started.IsZero() || a.Result != "", m.logsCommand(a.ID, jobs.FileOut)))
+	add("output", text.If(!a.Started.IsZero() || a.Result != "", m.logsCommand(a.ID, jobs.FileOut)))
 	add("only in", m.clean(a.Far))
 	return out
 }

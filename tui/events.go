@@ -33,16 +33,14 @@ func (p *eventsPane) filterAndOrder(m *model) string {
 	if p.showsAll {
 		s = "all records"
 	}
-	if p.filter != "" {
-		s += "  /" + m.cutCell(p.filter, 24)
-	}
+	s += text.If(p.filter != "", "  /"+m.cutCell(p.filter, 24))
 	if events := p.loadedEvents(m); p.cursor == 0 || events == nil {
 		s += "  following"
 	} else {
 		s += "  " + text.Thousands(len(events.Lines)-1-max(0, p.cursorPosition(events))) + " newer: G follows"
 	}
 	older := p.olderHint(m)
-	return s + textIf(older != "", " "+older)
+	return s + text.If(older != "", " "+older)
 }
 
 // olderHint names the command that shows the events that are not kept here. It returns "" if all

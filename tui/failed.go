@@ -206,10 +206,7 @@ func (p *failedPane) lineText(m *model, l failedLine, w int) string {
 			m.keyFor("list"))
 	case l.row != nil:
 		r := l.row
-		when := ""
-		if !r.Ended.IsZero() {
-			when = text.Span(m.dispatcherNow().Sub(r.Ended)) + " ago"
-		}
+		when := text.If(!r.Ended.IsZero(), text.Span(m.dispatcherNow().Sub(r.Ended))+" ago")
 		return m.cut(fmt.Sprintf("%12d %s %s  %d/%d  %-8s %s", r.ID, phaseInfoOf(r.Phase).style.Render(m.sign(r.Phase)),
 			m.fit(m.clean(r.Host), 8), r.Failures, r.Tries, when, m.clean(r.Title)), w)
 	}

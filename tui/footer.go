@@ -121,9 +121,9 @@ func (m *model) summaryRows() []string {
 		}
 	}
 	left := m.snap.NumLeft()
-	parts = nonEmpty(append(parts, styleWarn.Render(textIf(left > 0, m.sign(runview.Queued)+" "+text.Thousands(left)+
-		" left")), textIf(m.snap.Total == 0, "there were no jobs"),
-		styleFaint.Render(textIf(!m.snap.Run.Created.IsZero(), "begun "+m.snap.Run.Created.Format("Jan 2 15:04"))))...)
+	parts = nonEmpty(append(parts, styleWarn.Render(text.If(left > 0, m.sign(runview.Queued)+" "+text.Thousands(left)+
+		" left")), text.If(m.snap.Total == 0, "there were no jobs"),
+		styleFaint.Render(text.If(!m.snap.Run.Created.IsZero(), "begun "+m.snap.Run.Created.Format("Jan 2 15:04"))))...)
 	out := []string{m.rule("Summary", m.w, false), " " + m.joinFitting(parts, "   ", m.w-1)}
 	trouble := m.hostTroubleLines(max(1, m.h/3-6))
 	// room is the number of rows for causes. The summary takes at most a third of the screen.
@@ -147,8 +147,8 @@ func (m *model) summaryRows() []string {
 			next = append(next, styleBold.Render(b.firstKey())+" "+b.label)
 		}
 	}
-	next = nonEmpty(append(next, textIf(m.snap.NumFailed() > 0, styleBold.Render(m.keyFor("failed"))+" failures"),
-		textIf(m.tab != tabJobs, styleBold.Render(m.keyFor("jobs"))+" the jobs"),
+	next = nonEmpty(append(next, text.If(m.snap.NumFailed() > 0, styleBold.Render(m.keyFor("failed"))+" failures"),
+		text.If(m.tab != tabJobs, styleBold.Render(m.keyFor("jobs"))+" the jobs"),
 		styleBold.Render(m.keyFor("back"))+" hides this", styleBold.Render(m.keyFor("leave"))+" leave")...)
 	return append(out, " "+m.joinFitting(next, "   ", m.w-1), m.rule("", m.w, false))
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/live"
@@ -304,7 +305,7 @@ func TestMemoryThatCannotBeToldApart(t *testing.T) {
 			got, _ := memoryCell(m, &runview.Row{MaxRSS: c.bytes}, 5)
 			equal(t, got, c.cell, "the cell")
 			lines := plainText(strings.Join(m.attemptLines(&runview.Attempt{MaxRSS: c.bytes}, 80), "\n"))
-			want := textIf(c.bytes > 0, " "+c.detail+" of memory at most")
+			want := text.If(c.bytes > 0, " "+c.detail+" of memory at most")
 			if !strings.Contains(lines, want) || c.bytes == 0 && strings.Contains(lines, "memory") {
 				t.Errorf("the details are %q", lines)
 			}

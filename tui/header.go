@@ -44,14 +44,14 @@ func (m *model) runRow() string {
 	numbers := nonEmpty(
 		styleBusy.Render(m.snap.RunningText()), m.snap.QueuedText(), styleGood.Render(m.snap.SucceededText()),
 		m.failuresText(),
-		styleWarn.Render(textIf(retry > 0, m.sign(runview.Retry)+" "+text.Thousands(retry))),
-		styleWarn.Render(textIf(m.snap.Stragglers > 0 && !m.isUndispatched(), m.glyphs.warn+" "+
+		styleWarn.Render(text.If(retry > 0, m.sign(runview.Retry)+" "+text.Thousands(retry))),
+		styleWarn.Render(text.If(m.snap.Stragglers > 0 && !m.isUndispatched(), m.glyphs.warn+" "+
 			text.Thousands(m.snap.Stragglers)+" slow")),
-		styleWarn.Render(textIf(away > 0 && !m.isUndispatched(), m.sign(runview.Away)+" "+text.Thousands(away)+
+		styleWarn.Render(text.If(away > 0 && !m.isUndispatched(), m.sign(runview.Away)+" "+text.Thousands(away)+
 			" away")),
-		styleFaint.Render(textIf(m.snap.NumCanceled() > 0, m.sign(runview.Canceled)+" "+
+		styleFaint.Render(text.If(m.snap.NumCanceled() > 0, m.sign(runview.Canceled)+" "+
 			text.Thousands(m.snap.NumCanceled()))),
-		styleFaint.Render(textIf(standby != "" && !m.isUndispatched(), "standby "+standby)),
+		styleFaint.Render(text.If(standby != "" && !m.isUndispatched(), "standby "+standby)),
 	)
 	// If space is short, drop the laboratory first, then the wide gaps, the name, and the finished
 	// jobs.
@@ -114,7 +114,7 @@ func (m *model) progressRow() string {
 	}
 	over := m.snap.NumOver()
 	if m.snap.Total == 0 {
-		return " " + m.drawShares(0, 0, 0, 0, m.w/2) + "  " + "no jobs yet" + textIf(m.snap.More, ", more may come")
+		return " " + m.drawShares(0, 0, 0, 0, m.w/2) + "  " + "no jobs yet" + text.If(m.snap.More, ", more may come")
 	}
 	said := []string{formatPercent(over, m.snap.Total)}
 	if m.isUndispatched() {
@@ -264,7 +264,7 @@ func (m *model) tabTitles() (left, right string) {
 	}
 	left = " " + strings.Join(full, "  ")
 	right = m.panes[m.tab].filterAndOrder(m)
-	right += textIf(right != "", " ")
+	right += text.If(right != "", " ")
 	for _, tight := range []string{" " + strings.Join(short, "  "), strings.Join(short, " ")} {
 		if width(left)+2+width(right) > m.w {
 			left = tight
@@ -460,5 +460,5 @@ func (m *model) othersLoadText() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return "on " + text.List(names, 3) + textIf(!m.isSmall(), ": jobs start there as these become free")
+	return "on " + text.List(names, 3) + text.If(!m.isSmall(), ": jobs start there as these become free")
 }

@@ -196,9 +196,7 @@ func (p *resultsPane) heatTitle(m *model, w int) string {
 	left := " " + styleBold.Render(m.cutCell(heat.Metric, 40)) + ": " +
 		m.cutCell(heat.Down, 30) + " down, " + m.cutCell(heat.Across, 30) + " across"
 	for _, c := range p.table.Columns {
-		if c.Vary && c.Name != heat.Down && c.Name != heat.Across {
-			left += ", over " + m.cutCell(c.Name, 30)
-		}
+		left += text.If(c.Vary && c.Name != heat.Down && c.Name != heat.Across, ", over "+m.cutCell(c.Name, 30))
 	}
 	if slices.ContainsFunc(heat.Basis, func(row []string) bool {
 		return slices.ContainsFunc(row, func(b string) bool { return b != "" })
@@ -245,17 +243,12 @@ func (p *resultsPane) heatVisibleText(columns int) string {
 			return
 		}
 		s := fmt.Sprintf("%s %d to %d of %s", what, first+1, first+min(shown, here), text.Thousands(here+more))
-		if more > 0 {
-			s += fmt.Sprintf(" (the first %d can be shown)", here)
-		}
+		s += text.If(more > 0, fmt.Sprintf(" (the first %d can be shown)", here))
 		rest = append(rest, s)
 	}
 	add(v.top, v.h, len(heat.Rows), heat.MoreRows, "rows")
 	add(v.leftColumn, columns, len(heat.Columns), heat.MoreColumns, "columns")
-	if len(rest) == 0 {
-		return ""
-	}
-	return styleFaint.Render(" " + strings.Join(rest, ", "))
+	return text.If(len(rest) != 0, styleFaint.Render(" "+strings.Join(rest, ", ")))
 }
 
 func (p *resultsPane) heatKeys() []binding {

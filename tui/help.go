@@ -6,6 +6,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
 	"dcs-tui/observe/runview"
@@ -75,7 +76,7 @@ func (m *model) helpKeys() []helpRow {
 		for _, b := range all {
 			if b.group == group {
 				out = append(out, helpRow{m.keyName(strings.Join(b.keys, " ")),
-					b.help + textIf(!b.isOffered(m), " (not now)")})
+					b.help + text.If(!b.isOffered(m), " (not now)")})
 			}
 		}
 		all = slices.DeleteFunc(all, func(b binding) bool { return b.group == group })

@@ -76,7 +76,7 @@ func (m *model) hostCharts(h *live.Host, d *runview.HostDetail, w int) (out []st
 		}
 		now := "-"
 		if !math.IsNaN(x.now) && canRunJobs(h) {
-			now = x.format(x.now) + textIf(x.of != "", " of "+x.of)
+			now = x.format(x.now) + text.If(x.of != "", " of "+x.of)
 			low, high = min(low, x.now), max(high, x.now) // the samples are means of 30 s
 		}
 		out = append(out, styleFaint.Render(m.fit(x.name, factNameWidth))+
@@ -164,7 +164,7 @@ func (m *model) slotTimeline(h *live.Host, d *runview.HostDetail, w int) (out []
 		for _, c := range cells {
 			seen[c.phase] = seen[c.phase] || c.isBusy
 		}
-		share := textIf(end.After(begin), formatWholePercent(busyTime(runs, begin, end), end.Sub(begin))+" in use")
+		share := text.If(end.After(begin), formatWholePercent(busyTime(runs, begin, end), end.Sub(begin))+" in use")
 		out = append(out, styleFaint.Render(m.fit(name, factNameWidth))+m.drawTimeline(cells)+" "+
 			m.cut(share, max(1, w-factNameWidth-1-n)))
 	}

@@ -184,18 +184,18 @@ func (m *model) hostLines(name string, w int) []string {
 	}
 	charts := m.hostCharts(h, past, w)
 	out = append(out, charts...)
-	add("load", textIf(charts == nil && isKnown, fmt.Sprintf("%s %s %s over 1, 5 and 15 minutes", oneDigit(h.Load[0]),
+	add("load", text.If(charts == nil && isKnown, fmt.Sprintf("%s %s %s over 1, 5 and 15 minutes", oneDigit(h.Load[0]),
 		oneDigit(h.Load[1]), oneDigit(h.Load[2]))))
-	add("cores", textIf(h.Cores > 0, fmt.Sprintf("%d; %s busy, %s of them by our jobs", h.Cores, oneDigit(h.Busy),
+	add("cores", text.If(h.Cores > 0, fmt.Sprintf("%d; %s busy, %s of them by our jobs", h.Cores, oneDigit(h.Busy),
 		oneDigit(h.Ours))))
 	add("users", m.clean(h.Users))
-	add("GPUs", textIf(h.GPUs > 0 && charts == nil, itoa(h.GPUs)))
-	add("memory", textIf(h.MemBytes > 0 && h.MemFree >= 0 &&
+	add("GPUs", text.If(h.GPUs > 0 && charts == nil, itoa(h.GPUs)))
+	add("memory", text.If(h.MemBytes > 0 && h.MemFree >= 0 &&
 		charts == nil, text.Size(h.MemFree)+" free of "+text.Size(h.MemBytes)))
-	add("disk", textIf(h.DiskFree >= 0, text.Size(h.DiskFree)+" free"))
+	add("disk", text.If(h.DiskFree >= 0, text.Size(h.DiskFree)+" free"))
 	add("files", m.clean(h.Files))
-	add("delay", textIf(isKnown, "link "+formatLatency(h.Delay)+", its file system "+formatLatency(h.FSDelay)))
-	add("last sign", textIf(h.Heartbeat > 0, text.Span(h.Heartbeat+m.snapshotAge())+" ago"))
+	add("delay", text.If(isKnown, "link "+formatLatency(h.Delay)+", its file system "+formatLatency(h.FSDelay)))
+	add("last sign", text.If(h.Heartbeat > 0, text.Span(h.Heartbeat+m.snapshotAge())+" ago"))
 	add("attempts", fmt.Sprintf("%s succeeded there, %s failed; canceled ones count as neither", text.Thousands(h.Done),
 		text.Thousands(h.Failed)))
 	if lines := m.slotTimeline(h, past, w); lines != nil {

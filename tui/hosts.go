@@ -166,15 +166,15 @@ func (p *hostsPane) drawHost(m *model, l *rowBuilder, h *live.Host, cols []hostC
 func (m *model) downText(h *live.Host, w int) string {
 	if h.State == jobs.HostUnknown && m.isUndispatched() { // the reason is in the header
 		return text.Thousands(h.Done) + " succeeded there, " + text.Thousands(h.Failed) + " failed" +
-			textIf(h.Running > 0, ", "+text.Plural(h.Running, "slot")+" may be in use")
+			text.If(h.Running > 0, ", "+text.Plural(h.Running, "slot")+" may be in use")
 	}
 	reason, wait := m.clean(h.Reason), m.describeRetry(h)
-	text := strings.Join(nonEmpty(reason, textIf(h.Down > 0, "down "+text.Clock(h.Down+m.snapshotAge())), wait,
-		textIf(h.Running > 0, text.Plural(h.Running, "job")+" there")), ", ")
-	if wait != "" && width(text) > w {
+	all := text.Join(", ", reason, text.If(h.Down > 0, "down "+text.Clock(h.Down+m.snapshotAge())), wait,
+		text.If(h.Running > 0, text.Plural(h.Running, "job")+" there"))
+	if wait != "" && width(all) > w {
 		return wait + ": " + reason
 	}
-	return text
+	return all
 }
 
 func (p *hostsPane) keys() []binding {

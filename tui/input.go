@@ -384,10 +384,7 @@ func (l *jobList) setFilter(text string) { l.filter = strings.TrimSpace(text) }
 
 // currentFilterError returns the error of the filter if the list is still that of another filter.
 func (l *jobList) currentFilterError() string {
-	if l.filterErrorOf == l.fullFilter() && (l.page == nil || !l.isCurrentPage(l.page)) {
-		return l.filterError
-	}
-	return ""
+	return text.If(l.filterErrorOf == l.fullFilter() && (l.page == nil || !l.isCurrentPage(l.page)), l.filterError)
 }
 
 // parenthesize returns a filter that can be combined with others: if it contains an `or`, it is put

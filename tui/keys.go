@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
+
+	"dcs-tui/internal/text"
 )
 
 // binding defines what a key does in a view. Its action, the footer, and the help come from it
@@ -152,14 +154,11 @@ func (m *model) generalKeys() []binding {
 		key("previous-view", "", "the previous one", func(m *model) tea.Cmd { return m.focusNext(-1) }),
 	}
 	for i := range numTabs {
-		help := tabNames[i]
-		if m.isWide() {
-			help += "; again: with the whole width, and back"
-		}
+		help := tabNames[i] + text.If(m.isWide(), "; again: with the whole width, and back")
 		views = append(views, key(viewNames()[i], "", help, screenAction(func() { m.openOrWiden(i) })))
 	}
 	return slices.Concat(
-		withGroup("Views", key("zoom", textIf(zoomed, "zoom"),
+		withGroup("Views", key("zoom", text.If(zoomed, "zoom"),
 			"this pane alone on the screen, over the whole width, and back", (*model).zoom)),
 		m.jobKeys(), m.runKeys(), m.outsideKeys(), withGroup("Views", views...),
 		withGroup("List", key("columns", "", "choose the columns of the list",

@@ -279,8 +279,8 @@ func (m *model) describeList(filter, order string, page *runview.Page) string {
 	if page != nil {
 		age = page.Settled
 	}
-	return strings.Join(nonEmpty(textIf(filter != "", m.cut("/"+m.clean(filter), 30)), order,
-		textIf(age >= oldOrderAge, text.Span(age)+" ago")), "  ")
+	return text.Join("  ", text.If(filter != "", m.cut("/"+m.clean(filter), 30)), order,
+		text.If(age >= oldOrderAge, text.Span(age)+" ago"))
 }
 
 func (l *jobList) filterAndOrder(m *model) string {

@@ -95,13 +95,9 @@ func (p *outputPane) title(m *model) string {
 		s = fmt.Sprintf("%d.%d %s %s attempt %d of %d", p.job, p.source.id.N, name, m.glyphs.dot, p.source.id.N,
 			max(n, p.source.id.N))
 	}
-	if p.leftCells > 0 && !p.wrap {
-		s += " " + m.glyphs.dot + " from column " + text.Thousands(p.leftCells+1)
-	}
+	s += text.If(p.leftCells > 0 && !p.wrap, " "+m.glyphs.dot+" from column "+text.Thousands(p.leftCells+1))
 	s += " " + m.glyphs.dot + " " + p.positionText()
-	if p.shrunk > 0 {
-		s += " " + m.glyphs.dot + " shrunk from " + text.Size(p.shrunk) + ": the job truncated it"
-	}
+	s += text.If(p.shrunk > 0, " "+m.glyphs.dot+" shrunk from "+text.Size(p.shrunk)+": the job truncated it")
 	if p.stays {
 		s += m.otherJobSuffix(p.job)
 	}

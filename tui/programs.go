@@ -55,7 +55,7 @@ func (m *model) copyCurrent() tea.Cmd {
 // logsCommand returns the command that prints an output of an attempt. Unlike the path of its file, it
 // stays valid when the file goes into a pack.
 func (m *model) logsCommand(id jobs.AttemptID, f jobs.File) string {
-	return "dcs-tui logs " + textIf(f == jobs.FileErr, "--err ") + text.ShellWord(m.clean(m.snap.Run.Dir)) + " " +
+	return "dcs-tui logs " + text.If(f == jobs.FileErr, "--err ") + text.ShellWord(m.clean(m.snap.Run.Dir)) + " " +
 		id.String()
 }
 

@@ -254,7 +254,7 @@ func nextWord(words []string, now string) string {
 
 func (p *resultsPane) filterAndOrder(m *model) string {
 	sorted := func(by string, reverse bool) string {
-		return textIf(by != "", "sort:"+m.cutCell(by, 20)+" "+m.orderArrow(reverse))
+		return text.If(by != "", "sort:"+m.cutCell(by, 20)+" "+m.orderArrow(reverse))
 	}
 	switch g := &p.groups; {
 	case !p.hasTable:
@@ -262,8 +262,8 @@ func (p *resultsPane) filterAndOrder(m *model) string {
 	case p.heat.isShown:
 		return m.describeList(p.filter, "heat map", nil)
 	case g.isShown:
-		return m.describeList(p.filter, strings.Join(nonEmpty(m.cut("by "+m.clean(strings.Join(g.by, ",")), 30),
-			sorted(g.sort, g.reverse)), "  "), nil)
+		return m.describeList(p.filter, text.Join("  ", m.cut("by "+m.clean(strings.Join(g.by, ",")), 30),
+			sorted(g.sort, g.reverse)), nil)
 	}
 	return m.describeList(p.filter, sorted(cmp.Or(p.sortColumn, "job"), p.reverse), p.page)
 }
@@ -288,17 +288,10 @@ func (p *resultsPane) noteLines(m *model, w int) []string {
 		parts = append(parts, styleWarn.Render("read "+text.Thousands(t.Read)+" of "+text.Thousands(t.Jobs)))
 	}
 	if t.Value != "" && !p.heat.isShown && p.best != "" {
-		which := ""
-		if t.Best != 0 {
-			which = " " + jobName(t.Best)
-		}
+		which := text.If(t.Best != 0, " "+jobName(t.Best))
 		msg := "best " + m.clean(p.best) + ":" + which + " " + m.cutCell(t.Value, 30)
-		if t.Ties > 0 {
-			msg += ", and " + text.Thousands(t.Ties) + " more with the same"
-		}
-		if t.BestOf != "" {
-			msg += ", of " + t.BestOf
-		}
+		msg += text.If(t.Ties > 0, ", and "+text.Thousands(t.Ties)+" more with the same")
+		msg += text.If(t.BestOf != "", ", of "+t.BestOf)
 		if len(t.Course) > 1 {
 			msg += "  " + m.sparkline(t.Course, 1, len(t.Course))
 		}

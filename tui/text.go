@@ -136,14 +136,6 @@ func (m *model) maxTextWidth(most int, texts ...string) (w int) {
 // plainText removes the styles from a text.
 func plainText(s string) string { return ansi.Strip(s) }
 
-// textIf returns a text, or "".
-func textIf(is bool, text string) string {
-	if is {
-		return text
-	}
-	return ""
-}
-
 func nonEmpty(texts ...string) []string {
 	return slices.DeleteFunc(texts, func(s string) bool { return s == "" })
 }

@@ -201,9 +201,7 @@ func (a *attempt) loginRefusedError() error {
 		problem = "there is no key to offer for " + account
 		advice = "name one (identity), or start ssh-agent; ssh-keygen makes one"
 	}
-	if len(a.offer.leftOut) > 0 {
-		problem += "; left out: " + strings.Join(a.offer.leftOut, "; ")
-	}
+	problem += text.If(len(a.offer.leftOut) > 0, "; left out: "+strings.Join(a.offer.leftOut, "; "))
 	if len(tried) >= 6 {
 		advice = "that is more keys than most servers try: name the right one (identity, IdentitiesOnly)"
 	}

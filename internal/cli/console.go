@@ -297,10 +297,7 @@ func jobLogLine(run *rundir.Run, r *results.Result) string {
 		return ""
 	}
 	line := "        log: " + logsCommand(run, r.Attempt, jobs.FileErr)
-	if r.Name != "" {
-		line += "  of " + text.Clean(r.Command, maxTitle)
-	}
-	return line
+	return line + text.If(r.Name != "", "  of "+text.Clean(r.Command, maxTitle))
 }
 
 // titleLimits returns how many runes of a job's title, and of the last line of its stderr, fit into
@@ -355,10 +352,7 @@ func (c *console) NoticeLine(n dispatch.Notice) string {
 		}
 		return c.Paint(yellow, mark+" "+job) + "  " + host + text.WithoutSubject(line, job)
 	}
-	at := ""
-	if !n.At.IsZero() {
-		at = n.At.Format("15:04:05") + "  "
-	}
+	at := text.If(!n.At.IsZero(), n.At.Format("15:04:05")+"  ")
 	return c.Paint(dim, mark+" "+at) + hostPart(n.Host) + line
 }
 
@@ -371,8 +365,5 @@ func namesHost(line, host string) bool {
 }
 
 func hostPart(host string) string {
-	if host == "" {
-		return ""
-	}
-	return text.Line(host) + "  "
+	return text.If(host != "", text.Line(host)+"  ")
 }

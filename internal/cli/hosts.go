@@ -71,12 +71,8 @@ dcs-tui hosts list --now ws01 ws02`,
 					what = fmt.Sprintf("%s of Slurm, %s for %s", text.Plural(p.Max, "allocation"),
 						text.Plural(s.Nodes, "node"), text.Duration(s.Time))
 				}
-				if p.Min > 0 {
-					what += fmt.Sprintf(", at least %d", p.Min)
-				}
-				if p.Rule != hosts.ByWork {
-					what += ", by the rule " + p.Rule.String()
-				}
+				what += text.If(p.Min > 0, fmt.Sprintf(", at least %d", p.Min))
+				what += text.If(p.Rule != hosts.ByWork, ", by the rule "+p.Rule.String())
 				fmt.Fprintf(a.stdout, "provider %s: at most %s, each as %s, %s; "+
 					"startup about %s, terminated after %s without work\n", p.Name,
 					what, text.Line(p.Host.Route()), text.Line(p.Host.Limits()), text.Duration(p.Startup),

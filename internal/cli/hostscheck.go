@@ -271,12 +271,8 @@ func usableLines(out *console, result *hosts.CheckResult, width int) []string {
 		msg += " (" + rule.String() + ")"
 	}
 	msg += fmt.Sprintf(" of %s, %.1f busy, load %.2f", text.Plural(h.Cores, "core"), b.Busy, b.Load[0])
-	if b.MemFree >= 0 {
-		msg += fmt.Sprintf(", memory %s of %s free", text.Size(b.MemFree), text.Size(h.MemBytes))
-	}
-	if b.DiskFree >= 0 {
-		msg += ", disk " + text.Size(b.DiskFree) + " free"
-	}
+	msg += text.If(b.MemFree >= 0, fmt.Sprintf(", memory %s of %s free", text.Size(b.MemFree), text.Size(h.MemBytes)))
+	msg += text.If(b.DiskFree >= 0, ", disk "+text.Size(b.DiskFree)+" free")
 	switch {
 	case h.CwdError != "":
 		msg += ", no such directory"
@@ -285,10 +281,7 @@ func usableLines(out *console, result *hosts.CheckResult, width int) []string {
 	default:
 		msg += ", own directory"
 	}
-	msg += ", answered in " + text.Duration(result.Connect)
-	if h.GPUs > 0 {
-		msg += ", " + text.Plural(h.GPUs, "GPU")
-	}
+	msg += ", answered in " + text.Duration(result.Connect) + text.If(h.GPUs > 0, ", "+text.Plural(h.GPUs, "GPU"))
 	lines := []string{out.Paint(green, out.Glyph("✓", "+")+" "+name+"  up ") + "  " + msg}
 	for _, l := range h.Limits {
 		lines = append(lines, "limit: "+l.String())

@@ -122,11 +122,7 @@ func (f *logsFlags) chooseAttempt(d *runview.Detail) (*runview.Attempt, error) {
 // logsCommand returns the command that prints an output of an attempt. Unlike the path of its file, it
 // stays valid when the file goes into a pack, and for what only a host has.
 func logsCommand(run *rundir.Run, id jobs.AttemptID, f jobs.File) string {
-	command := "dcs-tui logs "
-	if f == jobs.FileErr {
-		command += "--err "
-	}
-	return command + refTo(run) + " " + id.String()
+	return "dcs-tui logs " + text.If(f == jobs.FileErr, "--err ") + refTo(run) + " " + id.String()
 }
 
 // copyLog copies the output of an attempt. With follow, it copies until the attempt has ended.

@@ -196,9 +196,7 @@ func (a *app) resumeInventory(flags *runFlags, run *rundir.Run) (*hosts.Inventor
 		inv, err = now, nil
 	} else if why != nil && noOld == nil {
 		problem, more, _ := strings.Cut(why.Error(), "\n")
-		if more != "" {
-			problem += " (and more)"
-		}
+		problem += text.If(more != "", " (and more)")
 		a.warn("the run keeps its previous inventory, because the file could not be read: %s; "+
 			"correct %s and resume again, or use --hosts FILE",
 			problem, text.Line(text.Path(run.Settings.InventoryFile)))

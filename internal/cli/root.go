@@ -268,9 +268,7 @@ func versionOf(v, commit string, isChanged bool) string {
 	if commit == "" || strings.Contains(v, commit) {
 		return v
 	}
-	if isChanged {
-		commit += ", changed"
-	}
+	commit += text.If(isChanged, ", changed")
 	return v + ", commit " + commit
 }
 

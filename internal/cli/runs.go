@@ -179,9 +179,7 @@ func (a *app) runPrune(args []string, p *pruneFlags) error {
 	if len(runs) == 1 {
 		what = "the run " + text.Line(runs[0].Name())
 	}
-	if p.older > 0 {
-		what += " older than " + text.Duration(p.older)
-	}
+	what += text.If(p.older > 0, " older than "+text.Duration(p.older))
 	if err := a.confirm(p.yes, "prune", "remove "+what+" with the outputs of "+text.Plural(count, "job")); err != nil {
 		return err
 	}

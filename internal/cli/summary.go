@@ -105,14 +105,10 @@ func (s *summary) headline(code int) string {
 		}
 	case s.State == run.Reached:
 		color, mark, msg = green, s.app.con.Glyph("✓", "+"), "ended as --halt asks"
-		if s.Finish.How == sched.Reached {
-			msg += ": " + s.Finish.Why
-		}
+		msg += text.If(s.Finish.How == sched.Reached, ": "+s.Finish.Why)
 	case code == exitOK:
 		color, mark, msg = green, s.app.con.Glyph("✓", "+"), "all jobs succeeded"
-		if s.Table.Counts[jobs.Canceled] > 0 {
-			msg += ", or were ended by the search"
-		}
+		msg += text.If(s.Table.Counts[jobs.Canceled] > 0, ", or were ended by the search")
 		switch {
 		case s.Input.Cut():
 			msg = cutHeadline(s.Table)
@@ -128,9 +124,7 @@ func (s *summary) headline(code int) string {
 		if s.Table.Unfinished() == 0 && s.Input.Cut() {
 			msg = cutHeadline(s.Table)
 		}
-		if s.Finish.Why != "" {
-			msg += ": " + s.Finish.Why
-		}
+		msg += text.If(s.Finish.Why != "", ": "+s.Finish.Why)
 	case s.Refused > 0 && s.Table.Counts[jobs.Succeeded] == s.Table.NumJobs():
 		msg = "all accepted jobs succeeded"
 	default:

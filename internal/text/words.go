@@ -79,6 +79,14 @@ func Each[T any](list []T, f func(T) string) []string {
 	return texts
 }
 
+// If returns a text that is there only under a condition: s or "".
+func If(is bool, s string) string {
+	if is {
+		return s
+	}
+	return ""
+}
+
 // Join joins the texts that are not empty.
 func Join(separator string, texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), separator)

@@ -279,9 +279,7 @@ func (q *Request) Answer(o Outcome) string {
 			msg += fmt.Sprintf(" by %+d", q.Priority)
 		}
 	}
-	if o.EndedItself > 0 {
-		msg += fmt.Sprintf(", %d finished before that", o.EndedItself)
-	}
+	msg += text.If(o.EndedItself > 0, fmt.Sprintf(", %d finished before that", o.EndedItself))
 	if o.Left > 0 {
 		left := a.left
 		if q.Spare != SpareNone {
@@ -382,10 +380,7 @@ func checkEdit(q *Request) string {
 }
 
 func checkPriority(q *Request) string {
-	if int(int32(q.Priority)) != q.Priority {
-		return "its priority is out of range"
-	}
-	return ""
+	return text.If(int(int32(q.Priority)) != q.Priority, "its priority is out of range")
 }
 
 func checkHost(q *Request) string {
@@ -409,10 +404,7 @@ func checkSlots(q *Request) string {
 }
 
 func checkEpoch(q *Request) string {
-	if q.Epoch < 0 {
-		return "its epoch is out of range"
-	}
-	return ""
+	return text.If(q.Epoch < 0, "its epoch is out of range")
 }
 
 // Text describes what is requested and by whom. It is not sanitized.
@@ -424,10 +416,7 @@ func (q *Request) Text() string {
 	if q.By != "" {
 		what = q.By + " asked: " + what
 	}
-	if q.Why != "" {
-		what += " (" + q.Why + ")"
-	}
-	return what
+	return what + text.If(q.Why != "", " ("+q.Why+")")
 }
 
 func constantText(what string) func(*Request) string { return func(*Request) string { return what } }

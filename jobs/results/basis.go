@@ -51,10 +51,7 @@ func (b *Basis) merge(o *Basis) {
 
 // Short returns "2/5" if jobs are missing, and "" otherwise.
 func (b Basis) Short() string {
-	if b.IsComplete() {
-		return ""
-	}
-	return strconv.Itoa(int(b.Used)) + "/" + strconv.Itoa(b.Jobs())
+	return text.If(!b.IsComplete(), strconv.Itoa(int(b.Used))+"/"+strconv.Itoa(b.Jobs()))
 }
 
 // Text returns "12 of 20 jobs: 5 not over, 3 did not succeed", where unit is "job". It returns "" if

@@ -38,10 +38,7 @@ type Column struct {
 // fact returns the name of a fact as in `results --json`, or "" for another column. The column has
 // another name if a parameter or a metric has that of the fact.
 func (c *Column) fact() string {
-	if c.Role != Fact {
-		return ""
-	}
-	return strings.TrimPrefix(c.Name, "dcs.")
+	return text.If(c.Role == Fact, strings.TrimPrefix(c.Name, "dcs."))
 }
 
 // Table holds results in rows and columns. It is immutable.
@@ -110,9 +107,7 @@ func (s *Table) Column(name string) (int, error) {
 	}
 	first, measure, of := strings.Cut(strings.ToLower(name), "_")
 	if fact := onScreen[first]; fact != "" {
-		if of {
-			fact += "_" + measure
-		}
+		fact += text.If(of, "_"+measure)
 		meant = append(meant, fact)
 	}
 	for _, find := range []func(string) int{s.find, s.findFold} {

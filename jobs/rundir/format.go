@@ -63,10 +63,7 @@ type formatError struct {
 }
 
 func (e *formatError) Error() string {
-	program := "a newer dcs-tui"
-	if e.program != "" {
-		program += " (" + e.program + ")"
-	}
+	program := "a newer dcs-tui" + text.If(e.program != "", " ("+e.program+")")
 	return fmt.Sprintf("%s: %s uses the run: it has version %d, and this dcs-tui knows version %d: "+
 		"use the newer one; nothing was changed",
 		e.path, program, e.cause.Found, e.cause.Format.Version)

@@ -161,13 +161,8 @@ func (i Input) Cut() bool { return i.State == InputOpen || i.State == InputBad }
 
 // WriteInput stores durably how far the input was read.
 func (r *Run) WriteInput(i Input) error {
-	msg := string(i.State)
-	if i.IsKeptOpen {
-		msg += " " + keptOpen
-	}
-	if i.Fault != "" {
-		msg += " " + text.Clean(strings.ReplaceAll(i.Fault, "\n", "; "), 0)
-	}
+	msg := string(i.State) + text.If(i.IsKeptOpen, " "+keptOpen)
+	msg += text.If(i.Fault != "", " "+text.Clean(strings.ReplaceAll(i.Fault, "\n", "; "), 0))
 	return Replace(r.Disk, r.Path(InputFile), []byte(msg+"\n"))
 }
 

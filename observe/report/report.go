@@ -192,10 +192,7 @@ func (p *page) setFacts(s *results.Summary, left int) {
 	if s.First != 0 {
 		add("Wall time", text.Duration(s.Wall()), "first start to last end")
 		add("Run time", text.Duration(s.Busy), "of all attempts")
-		use := ""
-		if s.Busy > 0 {
-			use = fmt.Sprintf("%.0f%% of run time", 100*s.CPU.Seconds()/s.Busy.Seconds())
-		}
+		use := text.If(s.Busy > 0, fmt.Sprintf("%.0f%% of run time", 100*s.CPU.Seconds()/s.Busy.Seconds()))
 		add("CPU time", text.Duration(s.CPU), use)
 		if s.LongestJob != 0 {
 			add("Longest job", text.Duration(s.Longest), fmt.Sprintf("job %d", s.LongestJob))

@@ -291,9 +291,7 @@ func hostText(r *jobs.Record) string {
 	case jobs.HostStopped:
 		msg = "is stopped"
 	}
-	if r.Slot > 0 {
-		msg += ", with " + text.Plural(r.Slot, "slot")
-	}
+	msg += text.If(r.Slot > 0, ", with "+text.Plural(r.Slot, "slot"))
 	return fmt.Sprintf("%s %s from now on, as a person asked", r.Host, msg)
 }
 
@@ -304,17 +302,9 @@ func endText(r *jobs.Record, verb, other string) string {
 		return r.Attempt().String() + " " + other + because(r.Reason)
 	}
 	msg := fmt.Sprintf("%s %s on %s", r.Attempt(), verb, cmp.Or(r.Host, "its host"))
-	if o.Started != 0 {
-		msg += " after " + text.Duration(o.Elapsed())
-	}
-	msg += ": " + results.Cause(jobs.Failed, "", o) + ExitMeaning(o)
-	if o.LastLine != "" {
-		msg += ", “" + o.LastLine + "”"
-	}
-	if o.LeftChildren > 0 {
-		msg += ", " + text.Plural(int(o.LeftChildren), "process") + " left behind"
-	}
-	return msg
+	msg += text.If(o.Started != 0, " after "+text.Duration(o.Elapsed()))
+	msg += ": " + results.Cause(jobs.Failed, "", o) + ExitMeaning(o) + text.If(o.LastLine != "", ", “"+o.LastLine+"”")
+	return msg + text.If(o.LeftChildren > 0, ", "+text.Plural(int(o.LeftChildren), "process")+" left behind")
 }
 
 // becameText describes the state that the end of an attempt gave its job.
@@ -331,10 +321,7 @@ func becameText(r *jobs.Record) string {
 	case r.Next != jobs.Queued:
 		return why // its job was over before
 	}
-	msg := "; the job is queued again" + why
-	if r.Charged {
-		msg += ", a try is used up"
-	}
+	msg := "; the job is queued again" + why + text.If(r.Charged, ", a try is used up")
 	if wait := r.Retry.Sub(r.At); r.Retry > 0 && wait > 0 {
 		msg += ", next in " + text.Duration(wait)
 	}
@@ -357,10 +344,7 @@ func stateText(s jobs.JobState) string {
 }
 
 func because(why string) string {
-	if why == "" {
-		return ""
-	}
-	return ": " + why
+	return text.If(why != "", ": "+why)
 }
 
 // ExitMeaning explains the exit codes that a POSIX shell itself returns (sh(1), 2.8.2), such as
