@@ -1,6 +1,10 @@
 package dispatch
 
-import "sync"
+import (
+	"sync"
+
+	"dcs-tui/jobs"
+)
 
 // answers holds the requests whose answers are durable. It is safe for concurrent use.
 type answers struct {
@@ -15,11 +19,8 @@ func (a *answers) add(names []string) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.names == nil {
-		a.names = map[string]bool{}
-	}
 	for _, name := range names {
-		a.names[name] = true
+		jobs.Insert(&a.names, name, true)
 	}
 	close(a.changed)
 	a.changed = make(chan struct{})

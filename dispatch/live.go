@@ -125,10 +125,7 @@ func latestProgress(reports []sched.ProgressView, hosts []live.Host) map[string]
 		if left < 0 || len(list) == live.MaxProgress {
 			break
 		}
-		if list == nil {
-			list = make(map[string]string, min(len(reports), live.MaxProgress))
-		}
-		list[id] = r.Text
+		jobs.Insert(&list, id, r.Text)
 	}
 	return list
 }

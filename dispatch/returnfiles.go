@@ -463,10 +463,7 @@ func (e *engine) releaseFiles(results []*Result) {
 	var of map[string][]jobs.AttemptID
 	for _, r := range results {
 		if r.Outcome != nil && r.Outcome.Files > 0 {
-			if of == nil {
-				of = map[string][]jobs.AttemptID{}
-			}
-			of[r.Host] = append(of[r.Host], r.Attempt)
+			jobs.Insert(&of, r.Host, append(of[r.Host], r.Attempt))
 			e.d.returns.forget(r.Attempt)
 			go files.RemovePlaceRecord(e.d.cfg.Files.RecordDir, r.Attempt.String()) // the disk may hang
 		}

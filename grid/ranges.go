@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -202,17 +203,8 @@ func newSteps(word, stepText string) (part, error) {
 // hasLeadingZeros reports whether an end of a range of whole numbers has leading zeros, as in
 // 01..10.
 func hasLeadingZeros(words ...string) bool {
-	for _, w := range words {
-		if strings.Trim(w, "0123456789") != "" {
-			return false
-		}
-	}
-	for _, w := range words {
-		if len(w) > 1 && w[0] == '0' {
-			return true
-		}
-	}
-	return false
+	return allDigits(strings.Join(words, "")) &&
+		slices.ContainsFunc(words, func(w string) bool { return len(w) > 1 && w[0] == '0' })
 }
 
 // newSpread parses the text after the word lin or log: a..b and xN.

@@ -29,7 +29,9 @@ func (m *model) header() []string {
 	}
 	rows := append([]string{m.runRow(), m.progressRow(), m.slotsRow()}, m.banner()...)
 	m.tabsAt = len(rows)
-	return append(append(rows, m.tabsRow()), m.summaryRows()...)
+	left, right := m.tabTitles()
+	tabs := m.justify(left, m.cut(right, max(0, m.w-width(left)-2)), m.w)
+	return append(append(rows, tabs), m.summaryRows()...)
 }
 
 // runRow returns the row with the name of the run, the age of the snapshot, and the numbers of
@@ -237,13 +239,6 @@ func (m *model) cutWords(s string, w int) string {
 		w = width(kept[:text.WordEnd(kept, s[len(kept):])]) + width(m.glyphs.ellipsis)
 	}
 	return m.cut(s, w)
-}
-
-// tabsRow names the views with their counts and, at the right, the filter and order of the list of
-// jobs.
-func (m *model) tabsRow() string {
-	left, right := m.tabTitles()
-	return m.justify(left, m.cut(right, max(0, m.w-width(left)-2)), m.w)
 }
 
 // tabTitles returns the titles of the views, shortened if space is short, and the filter and order

@@ -18,14 +18,10 @@ type helpRow struct{ name, text string }
 // openHelp shows, over the whole screen, the keys that work where the focus was, the
 // commands of the command line, and the language of the filter.
 func (m *model) openHelp() tea.Cmd {
-	rows := m.helpRows()
+	rows := slices.Concat(m.helpKeys(), helpCommands(), m.helpSigns(), helpFilter)
 	m.modal = &textModal{fullScreen: true, openedBy: m.pressedKey,
 		viewer: viewer{title: "Help", text: func(m *model, w int) []string { return m.helpLines(rows, w-2) }}}
 	return nil
-}
-
-func (m *model) helpRows() []helpRow {
-	return slices.Concat(m.helpKeys(), helpCommands(), m.helpSigns(), helpFilter)
 }
 
 // helpLines formats the rows in w cells. The meanings are beside the names, whose column is as wide

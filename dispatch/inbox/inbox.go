@@ -251,11 +251,6 @@ func (b *Inbox) prepare(q *action.Request) {
 	}
 }
 
-// endsInput reports whether no more jobs will follow because of the request.
-func (b *Inbox) endsInput(q *action.Request) bool {
-	return q.Do == action.EndInput && (q.Epoch == 0 || q.Epoch == b.Dispatcher.Epoch())
-}
-
 // poll handles new requests and removes those whose answers are durable.
 func (b *Inbox) poll() {
 	b.mu.Lock()
@@ -333,7 +328,7 @@ func (b *Inbox) submitToCore(name string, q *action.Request) (given bool) {
 		r := sched.RequestFor(name, q, n)
 		r.Refused = b.whyInventoryRefuses(q)
 		b.Dispatcher.Do(r)
-		if b.endsInput(q) {
+		if q.Do == action.EndInput && (q.Epoch == 0 || q.Epoch == b.Dispatcher.Epoch()) {
 			b.EndInput() // after the request, because it may end the run
 		}
 		given = true

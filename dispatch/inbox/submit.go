@@ -125,11 +125,8 @@ func (b *Inbox) pollStopFiles() {
 	}
 	for _, r := range refused {
 		text := r.Error()
-		if b.stop.reported == nil {
-			b.stop.reported = map[string]bool{}
-		}
 		if !b.stop.reported[text] {
-			b.stop.reported[text] = true
+			jobs.Insert(&b.stop.reported, text, true)
 			b.Print(func() string { return text })
 		}
 	}

@@ -60,11 +60,8 @@ func (d *hostDirs) store(host string, h *hosts.Hello) {
 func (d *hostDirs) addUnshared(host string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.stored == nil {
-		d.stored = map[string]bool{}
-	}
 	done := d.stored[host]
-	d.stored[host] = done
+	jobs.Insert(&d.stored, host, done)
 	return done
 }
 

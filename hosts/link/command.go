@@ -232,16 +232,13 @@ func explainSSH(h *hosts.Host, lines []string, loggedIn bool) error {
 				Err:   fmt.Errorf("ssh says: %s", strings.Trim(line, "@ ")),
 			}
 			if failure.advice != "" {
-				e.Advice = fmt.Sprintf(failure.advice, manualCommand(h.Command))
+				e.Advice = fmt.Sprintf(failure.advice, commandLine(h.Command)+" true")
 			}
 			return e
 		}
 	}
 	return nil
 }
-
-// manualCommand returns the command that a person types to see whether ssh works.
-func manualCommand(argv []string) string { return commandLine(argv) + " true" }
 
 // commandLine returns argv as a person types it.
 func commandLine(argv []string) string {

@@ -149,7 +149,7 @@ func (g *gateway) dial(ctx context.Context, address string) (net.Conn, error) {
 		}
 		return nil, err
 	}
-	return newJumpConn(ch), nil
+	return &jumpConn{Conn: ch, in: newPump(ch), out: newDrain(ch, ch.Close)}, nil
 }
 
 // gatewayTimeout bounds the answer of a gateway to a keepalive request.
@@ -173,10 +173,6 @@ type jumpConn struct {
 	net.Conn // the library's
 	in       *io.PipeReader
 	out      *io.PipeWriter
-}
-
-func newJumpConn(ch net.Conn) *jumpConn {
-	return &jumpConn{Conn: ch, in: newPump(ch), out: newDrain(ch, ch.Close)}
 }
 
 // newPump copies what r returns, and its error at the end, into a pipe, whose reads can be

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -90,12 +91,8 @@ func parse(b []byte) (*Description, error) {
 
 // isID reports whether s may be a generation or the id of a voter: crypto/rand.Text.
 func isID(s string) bool {
-	for _, c := range s {
-		if !('A' <= c && c <= 'Z' || '0' <= c && c <= '9') {
-			return false
-		}
-	}
-	return len(s) >= 16 && len(s) <= 64
+	return len(s) >= 16 && len(s) <= 64 &&
+		!strings.ContainsFunc(s, func(c rune) bool { return (c < 'A' || c > 'Z') && (c < '0' || c > '9') })
 }
 
 // with returns the encoding of d in another state.

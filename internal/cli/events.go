@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"slices"
 	"syscall"
 	"time"
 
@@ -80,12 +81,9 @@ func (f *eventFilter) isShown(r *jobs.Record) bool {
 	case f.jobs == nil:
 		return true
 	case r.Kind == jobs.KindAccepted:
-		for _, part := range f.jobs {
-			if part.First < r.Job+jobs.ID(r.Count) && part.Last >= r.Job {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(f.jobs, func(x jobs.Range) bool {
+			return x.First < r.Job+jobs.ID(r.Count) && x.Last >= r.Job
+		})
 	}
 	return r.Job != 0 && f.jobs.Has(r.Job)
 }

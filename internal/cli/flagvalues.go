@@ -309,10 +309,7 @@ func newPerQueue(to *map[string]int, low, high int) *flagValue[map[string]int] {
 		if err != nil || n < low || n > high {
 			return nil, text.Errorf("%q is not a whole number from %d to %d", text.Shorten(s[i+1:]), low, high)
 		}
-		if *to == nil {
-			*to = map[string]int{}
-		}
-		(*to)[s[:i]] = n
+		jobs.Insert(to, s[:i], n)
 		return *to, nil
 	})
 	v.isList = true

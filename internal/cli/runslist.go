@@ -277,14 +277,11 @@ func (p *patientCalls[T]) get(keys []string, wait time.Duration, f func(key stri
 	timeout := time.After(wait)
 	var waits []chan struct{}
 	p.mu.Lock()
-	if p.calls == nil {
-		p.calls = map[string]*patientCall[T]{}
-	}
 	for _, key := range keys {
 		c := p.calls[key]
 		if c == nil {
 			c = &patientCall[T]{}
-			p.calls[key] = c
+			jobs.Insert(&p.calls, key, c)
 		}
 		if c.done == nil {
 			c.done = make(chan struct{})

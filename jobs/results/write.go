@@ -52,7 +52,7 @@ func Write(w io.Writer, s *Table, o Options) error {
 	case CSVFormat:
 		t.writeCSV()
 	case TSVFormat:
-		t.writeTSV()
+		t.raw(tsvEscapes, func(cells []string) { t.b.WriteString(strings.Join(cells, "\t") + "\n") })
 	case JSONLFormat:
 		t.writeJSONLines()
 	case MarkdownFormat:
@@ -208,10 +208,6 @@ func (t *writer) writeCSV() {
 }
 
 var tsvEscapes = strings.NewReplacer("\\", `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`)
-
-func (t *writer) writeTSV() {
-	t.raw(tsvEscapes, func(cells []string) { t.b.WriteString(strings.Join(cells, "\t") + "\n") })
-}
 
 // writeJSONLines writes one object per row, such as {"v":1,"job":1,…}. Numbers are JSON numbers,
 // and missing cells are null. NaN and the infinities, which JSON lacks, are "NaN", "Infinity", and

@@ -97,15 +97,9 @@ func searchJobs(text string) func(candidate) bool {
 	has, pair := query.Contains(text), strings.Contains(text, "=")
 	return func(c candidate) bool {
 		s := c.l.spec(c.id)
-		if has(s.Command) || s.Name != "" && has(s.Name) {
-			return true
-		}
-		for _, p := range s.Params() {
-			if has(p.Value) || has(p.Name) || pair && has(p.Name+"="+p.Value) {
-				return true
-			}
-		}
-		return false
+		return has(s.Command) || s.Name != "" && has(s.Name) || slices.ContainsFunc(s.Params(), func(p jobs.Param) bool {
+			return has(p.Value) || has(p.Name) || pair && has(p.Name+"="+p.Value)
+		})
 	}
 }
 

@@ -222,14 +222,9 @@ func cpusIn(set *unix.CPUSet) (list []int) {
 // maxCPUs is the number of processors that a unix.CPUSet can have.
 const maxCPUs = 1024
 
-// isSubset reports whether all is a superset of part. Both are sorted.
+// isSubset reports whether all is a superset of part.
 func isSubset(part, all []int) bool {
-	for _, n := range part {
-		if _, found := slices.BinarySearch(all, n); !found {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(part, func(n int) bool { return !slices.Contains(all, n) })
 }
 
 // formatCPUs writes sorted numbers as the kernel does: "0-3,8".

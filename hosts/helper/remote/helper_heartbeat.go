@@ -105,10 +105,7 @@ func (h *helper) heartbeat(m *meter, c *census) *hosts.Heartbeat {
 	b.Busy, b.Ours = m.measure(c.roots)
 	for pid, id := range c.attempts {
 		if n := m.rates[pid]; n > minManyCores {
-			if b.Cores == nil {
-				b.Cores = map[string]float64{}
-			}
-			b.Cores[id.String()] = n
+			jobs.Insert(&b.Cores, id.String(), n)
 		}
 	}
 	memory := readMemory()

@@ -362,13 +362,10 @@ func holds(path, content string) bool {
 // a helper that does not see the shared directory for a moment, or sees a copy of it, would
 // miss the claims there and report that attempts never started.
 const (
-	filePlace   = "place." // plus the host's name
-	placeShared = "run directory"
+	filePlace   = "place."        // plus the host's name
+	placeShared = "run directory" // plus a blank and its path
 	placeOwn    = "work_dir"
 )
-
-// sharedPlace returns the record of a host whose attempts are in the run directory dir.
-func sharedPlace(dir string) string { return placeShared + " " + dir }
 
 // cutPlace splits a record into the place and the path of the run directory, if any.
 func cutPlace(note []byte) (place, dir string) {
@@ -427,7 +424,7 @@ func (h *helper) findPlace(hello *hosts.Hello) error {
 		hello.Warnings = append(hello.Warnings, fmt.Sprintf("%s is a copy of %s; this host's files of "+
 			"the run stay in %s", h.open.RunDir, noted, noted))
 	case place == "" || noted != h.open.RunDir:
-		err = h.recordPlace(note, sharedPlace(h.open.RunDir))
+		err = h.recordPlace(note, placeShared+" "+h.open.RunDir)
 	}
 	if err != nil {
 		return fmt.Errorf("work_dir cannot be used: %w", err)

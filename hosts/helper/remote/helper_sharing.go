@@ -190,13 +190,10 @@ func (s *sharing) markStarving(bound int, patience time.Duration) {
 // reportOnce reports a problem with a file, once per name.
 func (h *helper) reportOnce(name, text string) {
 	s := &h.sharing
-	if s.reported == nil {
-		s.reported = map[string]bool{}
-	}
 	if h.outbox == nil || s.reported[name] || len(s.reported) >= maxReportedClaims {
 		return
 	}
-	s.reported[name] = true
+	jobs.Insert(&s.reported, name, true)
 	if len(s.reported) == maxReportedClaims {
 		text += "; further such files are not reported"
 	}

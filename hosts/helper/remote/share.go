@@ -9,12 +9,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"dcs-tui/jobs"
 )
 
 // Runs and users of a host share it through files in a sticky directory on its local disk. A
@@ -190,11 +193,8 @@ func (k *keptFiles) keep(f *sharedFile) {
 	if old := k.files[f.name]; old != nil {
 		closeFile(old.fd, old.name)
 	}
-	if k.files == nil {
-		k.files = map[string]*sharedFile{}
-	}
 	f.look = k.looks
-	k.files[f.name] = f
+	jobs.Insert(&k.files, f.name, f)
 }
 
 // end closes the files that the look has not seen.
@@ -372,12 +372,8 @@ func hasOnly(dirfd int, dir, prefix, own string) bool {
 	if err != nil {
 		return false
 	}
-	for _, name := range names {
-		if strings.HasPrefix(name, prefix) && !strings.HasPrefix(name, own) {
-			return false
-		}
-	}
-	return true
+	isOther := func(name string) bool { return strings.HasPrefix(name, prefix) && !strings.HasPrefix(name, own) }
+	return !slices.ContainsFunc(names, isOther)
 }
 
 // openShare opens the shared directory, and creates it if create is set. It refuses a directory

@@ -113,12 +113,9 @@ type seenClaim struct {
 	name string // of the run
 }
 
-// isOwn reports whether these are claims of our user and this group.
-func (c *seenClaim) isOwn(group string) bool { return c.User == ownUID && c.Run == group }
-
 // indexOfOwn returns the index of the claims of our user and this group, or -1.
 func indexOfOwn(claims []seenClaim, group string) int {
-	return slices.IndexFunc(claims, func(c seenClaim) bool { return c.isOwn(group) })
+	return slices.IndexFunc(claims, func(c seenClaim) bool { return c.User == ownUID && c.Run == group })
 }
 
 // readClaims returns the claims in the shared directory by user and group, and messages about files
