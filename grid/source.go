@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"dcs-tui/internal/regular"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
@@ -89,21 +90,14 @@ func readFile(dir, path string) ([]byte, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
 	}
-	// Opening a pipe without a writer must not block.
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, fmt.Errorf("the values cannot be read: %w", err)
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err == nil && !info.Mode().IsRegular() {
+	b, err := regular.Read(os.OpenFile, path, maxSource)
+	switch {
+	case errors.Is(err, regular.ErrKind):
 		return nil, fmt.Errorf("%s is not a file; command: cat %s reads it if it can be read", path, path)
-	}
-	b, err := io.ReadAll(io.LimitReader(f, maxSource+1))
-	if err != nil {
-		return nil, fmt.Errorf("the values cannot be read: %w", err)
-	}
-	if len(b) > maxSource {
+	case errors.Is(err, regular.ErrSize):
 		return nil, fmt.Errorf("%s has more than %d MiB", path, maxSource>>20)
+	case err != nil:
+		return nil, fmt.Errorf("the values cannot be read: %w", err)
 	}
 	return b, nil
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"dcs-tui/internal/regular"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
@@ -242,16 +242,11 @@ func writeRecord(notes *os.Root, name string, b []byte) error {
 
 // readRecord reads a record. It returns nil for what is no regular file, or too large for a record.
 func readRecord(notes *os.Root, name string) ([]byte, error) {
-	f, err := notes.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
+	b, err := regular.Read(notes.OpenFile, name, maxRecord)
+	if errors.Is(err, regular.ErrKind) || errors.Is(err, regular.ErrSize) {
+		return nil, nil
 	}
-	defer f.Close() // opened only for reading
-	st, err := f.Stat()
-	if err != nil || !st.Mode().IsRegular() || st.Size() > maxRecord {
-		return nil, err
-	}
-	return io.ReadAll(f)
+	return b, err
 }
 
 // maxRecord is more bytes than a record has: a list of returned files has at most 16 MiB.

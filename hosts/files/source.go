@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"dcs-tui/internal/regular"
 )
 
 // ErrChanged is the error for a file that was changed after its sum was computed.
@@ -258,23 +260,13 @@ const maxIgnore = 1 << 20
 // readIgnore reads the ignore file of a directory. It may be a link. A pipe or a device is refused.
 func readIgnore(real, rel string) (ignoreRules, error) {
 	path := filepath.Join(real, ignoreFile)
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrNotExist) {
+	b, err := regular.Read(os.OpenFile, path, maxIgnore)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return ignoreRules{dir: rel}, nil
-	}
-	if err != nil {
-		return ignoreRules{}, err
-	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err == nil && (!st.Mode().IsRegular() || st.Size() > maxIgnore) {
-		err = fmt.Errorf("%s is not a file of at most %d KiB", path, maxIgnore>>10)
-	}
-	if err != nil {
-		return ignoreRules{}, err
-	}
-	b, err := io.ReadAll(io.LimitReader(f, maxIgnore))
-	if err != nil {
+	case errors.Is(err, regular.ErrKind), errors.Is(err, regular.ErrSize):
+		return ignoreRules{}, fmt.Errorf("%s is not a file of at most %d KiB", path, maxIgnore>>10)
+	case err != nil:
 		return ignoreRules{}, err
 	}
 	return parseIgnore(rel, string(b))
@@ -296,7 +288,7 @@ func (s *Source) contentSum(real string, st fs.FileInfo) (content, error) {
 		defer s.hashing.Unlock()
 	}
 	if !s.isKnown(real, &c) {
-		f, err := openFile(real)
+		f, err := regular.Open(os.OpenFile, real, syscall.O_NOFOLLOW)
 		if err != nil {
 			return c, err
 		}
@@ -330,19 +322,6 @@ func (s *Source) isKnown(real string, c *content) bool {
 	return ok && !was.changedRecently && was == *c
 }
 
-// openFile opens a regular file. It does not follow a link or block on a pipe.
-func openFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
-		f.Close()
-		return nil, fmt.Errorf("%s is not a file", path)
-	}
-	return f, nil
-}
-
 // Read returns up to limit bytes of a content that a manifest lists. The error is ErrChanged
 // if the file has changed.
 func (s *Source) Read(sum Sum, offset int64, limit int) ([]byte, error) {
@@ -353,7 +332,7 @@ func (s *Source) Read(sum Sum, offset int64, limit int) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("no file that is sent has the sum %s", sum)
 	}
-	f, err := openFile(path)
+	f, err := regular.Open(os.OpenFile, path, syscall.O_NOFOLLOW)
 	if err != nil {
 		return nil, fmt.Errorf("%w (%w)", ErrChanged, err)
 	}

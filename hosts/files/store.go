@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"dcs-tui/hosts/helper"
+	"dcs-tui/internal/regular"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
@@ -404,7 +405,7 @@ func placeFile(root *os.Root, e *Entry, to string, isWritable bool) error {
 }
 
 func copyFile(root *os.Root, from, to string, mode fs.FileMode) error {
-	in, err := root.OpenFile(from, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	in, err := regular.Open(root.OpenFile, from, 0)
 	if err != nil {
 		return err
 	}
@@ -508,7 +509,7 @@ func (s Store) OpenReturned(attempt, path string) (*os.File, error) {
 		return nil, err
 	}
 	defer root.Close()
-	return root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	return regular.Open(root.OpenFile, path, 0)
 }
 
 // Drop removes the directory of an attempt and its manifests.

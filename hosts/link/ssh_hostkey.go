@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/regular"
 	"dcs-tui/internal/text"
 )
 
@@ -400,14 +401,9 @@ func readKnown(files []string) (*knownHosts, error) {
 
 // checkKnownFile returns an error if a file cannot be read, or may have no end.
 func checkKnownFile(name string) error {
-	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file", name)
+	f, err := regular.Open(os.OpenFile, name, 0)
+	if err == nil {
+		f.Close()
 	}
 	return err
 }

@@ -5,13 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"dcs-tui/internal/regular"
 )
 
 // maxKeyFile bounds the size of a key or certificate file.
@@ -49,11 +50,11 @@ func fileStamp(path string) stamp {
 // wrong. A public key alone is enough if the agent has the private one.
 func readKeyFile(path string) *keyFile {
 	k := &keyFile{path: path, stamp: fileStamp(path)}
-	if b, err := readSmall(path + ".pub"); err == nil {
+	if b, err := regular.Read(os.OpenFile, path+".pub", maxKeyFile); err == nil {
 		k.pub, _, _, _, _ = ssh.ParseAuthorizedKey(b)
 	}
 	k.cert, _ = readCertificate(path + "-cert.pub")
-	text, err := readSmall(path)
+	text, err := regular.Read(os.OpenFile, path, maxKeyFile)
 	if err != nil {
 		k.err = plainCause(err)
 		return k
@@ -96,30 +97,9 @@ func checkMode(path string) error {
 	return nil
 }
 
-// readSmall reads a regular file of bounded size.
-func readSmall(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !st.Mode().IsRegular() {
-		return nil, errors.New("not a regular file")
-	}
-	b, err := io.ReadAll(io.LimitReader(f, maxKeyFile+1))
-	if err == nil && len(b) > maxKeyFile {
-		err = errors.New("far too long for a key")
-	}
-	return b, err
-}
-
 // readCertificate reads a user certificate.
 func readCertificate(path string) (*ssh.Certificate, error) {
-	b, err := readSmall(path)
+	b, err := regular.Read(os.OpenFile, path, maxKeyFile)
 	if err != nil {
 		return nil, plainCause(err)
 	}

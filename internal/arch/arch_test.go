@@ -100,11 +100,13 @@ var allowedImports = map[string][]string{
 	"hosts": {
 		"internal/account", "internal/text", "internal/trust", "jobs", "jobs/attempts", "jobs/rundir",
 	},
-	"hosts/link":   {"hosts", "internal/account", "internal/platform", "internal/text", "internal/trust"},
+	"hosts/link": {
+		"hosts", "internal/account", "internal/platform", "internal/regular", "internal/text", "internal/trust",
+	},
 	"hosts/helper": {"hosts", "internal/platform", "internal/text", "jobs"},
 	"hosts/files": {
-		"hosts", "hosts/helper", "internal/text", "jobs", "jobs/attempts", "jobs/journal", "jobs/results",
-		"jobs/rundir",
+		"hosts", "hosts/helper", "internal/regular", "internal/text", "jobs", "jobs/attempts", "jobs/journal",
+		"jobs/results", "jobs/rundir",
 	},
 	"hosts/mirror": {"hosts", "jobs", "jobs/journal", "jobs/rundir"},
 	"hosts/helper/remote": {
@@ -118,11 +120,12 @@ var allowedImports = map[string][]string{
 	"internal/heap":         {},
 	"internal/platform":     {},
 	"internal/account":      {},
+	"internal/regular":      {},
 	"internal/zone":         {},
 	"internal/trust":        {"internal/account"},
 	"internal/progtest":     {"internal/polltest"},
 	"internal/ptytest":      {"hosts/hosttest", "internal/platform", "internal/polltest"},
-	"grid":                  {"grid/search", "internal/text", "jobs", "jobs/query", "jobs/shell"},
+	"grid":                  {"grid/search", "internal/regular", "internal/text", "jobs", "jobs/query", "jobs/shell"},
 	"grid/search":           {},
 	"dispatch/sched": {
 		"dispatch/sched/after", "dispatch/sched/blame", "dispatch/sched/fairshare", "dispatch/sched/forecast",

@@ -97,9 +97,8 @@ func searchJobs(text string) func(candidate) bool {
 	has, pair := query.Contains(text), strings.Contains(text, "=")
 	return func(c candidate) bool {
 		s := c.l.spec(c.id)
-		return has(s.Command) || s.Name != "" && has(s.Name) || slices.ContainsFunc(s.Params(), func(p jobs.Param) bool {
-			return has(p.Value) || has(p.Name) || pair && has(p.Name+"="+p.Value)
-		})
+		inParam := func(p jobs.Param) bool { return has(p.Value) || has(p.Name) || pair && has(p.Name+"="+p.Value) }
+		return has(s.Command) || s.Name != "" && has(s.Name) || slices.ContainsFunc(s.Params(), inParam)
 	}
 }
 

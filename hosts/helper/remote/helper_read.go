@@ -104,9 +104,6 @@ func (h *helper) readOutput(m *hosts.Read) *hosts.Chunk {
 		}
 		defer f.Close()
 		st, err := f.Stat()
-		if err == nil && !st.Mode().IsRegular() {
-			err = errNotPlain
-		}
 		if err != nil {
 			return readPiece(m, nil, 0, err, !isTransient(err))
 		}
