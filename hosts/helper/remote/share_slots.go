@@ -3,10 +3,19 @@
 package remote
 
 import (
+	"crypto/rand"
+	"errors"
 	mathrand "math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"dcs-tui/hosts"
+	"dcs-tui/jobs"
 )
 
 // holdSlots makes the supervisor hold n slots. It publishes them, counts those of others, and
@@ -81,3 +90,117 @@ func (s *slot) awaitSlots(n int, until time.Duration) bool {
 
 // holdPause is the mean time between two tries of awaitSlots.
 const holdPause = 100 * time.Millisecond
+
+// If root has given a half-life in the file shares, each user keeps a record of the usage of the
+// host by all users, as its helpers have seen it. It is a file in the shared directory that nobody
+// else can read. A helper reads, updates, and writes it under a lock, so that several of them charge
+// nothing twice. What a helper has in memory counts if the file is older, damaged, or missing.
+
+const (
+	usagePrefix   = "usage-"
+	usageInterval = 10 * time.Second // between two updates
+	maxUsageFile  = 4 << 10          // bytes
+)
+
+var usageMagic = magic{"DSU", &jobs.FormatUsage}
+
+// usageFields are the fields of the file. At is a time of the boot clock of Boot.
+type usageFields struct {
+	Boot  string
+	At    time.Duration
+	Users []hosts.UserUsage
+}
+
+// updateUsage charges users for the slots that they hold now, unless that was done a moment ago. now is
+// the boot clock. With writes, the file is updated. Errors are ignored: the record in memory goes on.
+func updateUsage(u *hosts.SlotUsage, dirfd int, dir string, now, halfLife time.Duration, slots int,
+	claims []hosts.SlotClaim, writes bool) {
+	if u.At != 0 && now-u.At < usageInterval {
+		return
+	}
+	observe := func() { u.Observe(now, halfLife, slots, ownUID, claims) }
+	fd, name, err := openUsage(dirfd, dir, writes)
+	if err != nil {
+		observe()
+		return
+	}
+	defer closeFile(fd, name)
+	if writes && lockRange(fd, name, 0, 0) != nil { // the lock ends with the descriptor
+		observe()
+		return
+	}
+	file, err := readUsage(fd, name)
+	if _, ok := errors.AsType[*jobs.VersionError](err); ok {
+		writes = false
+	}
+	if err == nil && file.Boot == bootID() && file.At > u.At && file.At <= now {
+		u.At, u.Users = file.At, file.Users
+	}
+	if now-u.At < usageInterval {
+		return // another helper has just done it
+	}
+	observe()
+	if writes {
+		b := appendSealed(nil, usageMagic, usageFields{bootID(), u.At, u.Users})
+		_ = pwrite(fd, name, b, 0)
+	}
+}
+
+func readUsage(fd int, name string) (f usageFields, err error) {
+	buf := make([]byte, maxUsageFile)
+	n, err := preadAll(fd, name, buf)
+	if err == nil {
+		err = unseal(buf[:n], usageMagic, &f)
+	}
+	return f, err
+}
+
+// openUsage opens the record of our user, and creates it if create is set. Others can make files with
+// its prefix, and links to files of ours, so it must be a file of ours with one name, and look like
+// a record or be empty.
+func openUsage(dirfd int, dir string, create bool) (fd int, name string, err error) {
+	if err := rewind(dirfd, dir); err != nil {
+		return -1, "", err
+	}
+	names, err := remainingNames(dirfd, dir)
+	if err != nil {
+		return -1, "", err
+	}
+	prefix := usagePrefix + strconv.Itoa(ownUID) + "."
+	slices.Sort(names) // all helpers take the first one
+	for _, name := range names {
+		if !strings.HasPrefix(name, prefix) {
+			continue
+		}
+		var st unix.Stat_t
+		if statat(dirfd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || int(st.Uid) != ownUID {
+			continue
+		}
+		fd, err := openat(dirfd, name, unix.O_RDWR, 0)
+		if err != nil {
+			continue
+		}
+		if isUsageFile(fd, name) {
+			return fd, name, nil
+		}
+		closeFile(fd, name)
+	}
+	if !create {
+		return -1, "", os.ErrNotExist
+	}
+	name = prefix + rand.Text()[:12]
+	fd, err = openat(dirfd, name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL, 0o600)
+	return fd, name, err
+}
+
+// isUsageFile reports whether an open file can be overwritten as a record of ours.
+func isUsageFile(fd int, name string) bool {
+	var st unix.Stat_t
+	if fstat(fd, name, &st) != nil || int(st.Uid) != ownUID || st.Nlink != 1 ||
+		st.Mode&(unix.S_IFMT|0o777) != unix.S_IFREG|0o600 {
+		return false
+	}
+	kind := make([]byte, len(usageMagic.kind))
+	n, err := preadAll(fd, name, kind)
+	return err == nil && (st.Size == 0 || string(kind[:n]) == usageMagic.kind)
+}
