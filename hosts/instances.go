@@ -97,13 +97,13 @@ func instanceLine(p *Provider, line, _ string) (Instance, error) {
 		address = fields[1]
 	}
 	if len(fields) > 2 {
-		port, err = strconv.Atoi(fields[2])
+		port, err = ParsePort(fields[2])
 	}
 	switch {
 	case len(fields) > 3:
 		return Instance{}, errors.New("it has more than a name, an address and a port")
-	case err != nil || len(fields) > 2 && (port < 1 || port > 65535):
-		return Instance{}, errors.New("the port is not a number from 1 to 65535")
+	case err != nil:
+		return Instance{}, err
 	}
 	h, err := p.Instance(fields[0], address, port)
 	return Instance{Name: fields[0], Hosts: []*Host{h}}, err

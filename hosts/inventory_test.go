@@ -587,6 +587,7 @@ func TestInventoryMayBeAListOfLogins(t *testing.T) {
 		},
 		{"-x@ws01\n", `hosts.toml:1: "-x@ws01" has no user before the @: "-x" is not a user name`},
 		{"ws01:0\n", `hosts.toml:1: "ws01:0": "0" is not a port from 1 to 65535`},
+		{"ws01:+22\n", `hosts.toml:1: "ws01:+22": "+22" is not a port from 1 to 65535`},
 		{"a@@ws01\n", `hosts.toml:1: "a@@ws01" has no user before the @: "a@" is not a user name`},
 		{"“a”@ws01\n", `hosts.toml:1: "“a”@ws01" has no user before the @: "“a”" is not a user name: ` +
 			`the character U+201C is a typographic quote: write a plain " instead`},

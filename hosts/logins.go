@@ -121,11 +121,17 @@ func cutPort(s string) (host string, port int, err error) {
 	if !hasPort {
 		return host, 0, nil
 	}
-	n, err := strconv.Atoi(digits)
-	if err != nil || n < 1 || n > 65535 {
-		return "", 0, fmt.Errorf("%q is not a port from 1 to 65535", digits)
+	port, err = ParsePort(digits)
+	return host, port, err
+}
+
+// ParsePort parses the number of a port.
+func ParsePort(s string) (int, error) {
+	n, err := strconv.ParseUint(s, 10, 16)
+	if err != nil || n == 0 {
+		return 0, fmt.Errorf("%q is not a port from 1 to 65535", s)
 	}
-	return host, n, nil
+	return int(n), nil
 }
 
 func isIPv6(s string) bool {

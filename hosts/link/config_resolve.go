@@ -225,7 +225,7 @@ func (c *SSHConfig) fillTarget(t *Target, s settings, q request) error {
 	t.User = cmp.Or(t.User, s.first("user"), c.env.user)
 	if t.Port == 0 {
 		var err error
-		if t.Port, err = parsePort(cmp.Or(s.first("port"), "22")); err != nil {
+		if t.Port, err = hosts.ParsePort(cmp.Or(s.first("port"), "22")); err != nil {
 			return err
 		}
 	}
@@ -285,14 +285,6 @@ func matchPattern(pattern, s string) bool {
 	return s != "" && (pattern[0] == '?' || pattern[0] == s[0]) && matchPattern(pattern[1:], s[1:])
 }
 
-func parsePort(s string) (int, error) {
-	n, err := strconv.ParseUint(s, 10, 16)
-	if err != nil || n == 0 {
-		return 0, fmt.Errorf("%q is not a port", s)
-	}
-	return int(n), nil
-}
-
 // parseJump parses [user@]host[:port]. An IPv6 address must be in brackets if a port follows.
 func parseJump(spec string) (request, error) {
 	rest := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(spec), "ssh://"), "/")
@@ -306,7 +298,7 @@ func parseJump(spec string) (request, error) {
 	q.alias = rest
 	if strings.Count(rest, ":") == 1 || strings.HasPrefix(rest, "[") {
 		if host, port, err := net.SplitHostPort(rest); err == nil {
-			if q.port, err = parsePort(port); err != nil {
+			if q.port, err = hosts.ParsePort(port); err != nil {
 				return q, fmt.Errorf("%q: %w", spec, err)
 			}
 			q.alias = host
