@@ -87,7 +87,6 @@ type Result = results.Result
 
 // Snapshot is an immutable copy of the state of the run, bounded in size.
 type Snapshot struct {
-	At        time.Time
 	Counts    [jobs.Skipped + 1]int // jobs by state
 	Total     int                   // accepted jobs
 	Retries   int                   // failed attempts of this dispatcher whose jobs were retried

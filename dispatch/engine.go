@@ -365,13 +365,12 @@ func (e *engine) handleWritten(err error) {
 // writer makes records durable in a goroutine of its own, one batch at a time, so that a hung
 // disk does not block the engine.
 type writer struct {
-	d      *Dispatcher
 	work   chan []jobs.Record
 	isBusy bool // a batch is being written; owned by the engine goroutine
 }
 
 func newWriter(d *Dispatcher) writer {
-	w := writer{d: d, work: make(chan []jobs.Record, 1)}
+	w := writer{work: make(chan []jobs.Record, 1)}
 	go func() {
 		for batch := range w.work {
 			err := commit.Write(d.cfg.Journal, batch)

@@ -12,7 +12,7 @@ func (e *engine) snapshot() *Snapshot {
 	t := e.core.Table()
 	now := e.now()
 	s := &Snapshot{
-		At: now.Wall.Time(), Counts: t.Counts, Total: t.NumJobs(), Retries: e.retries, InputOpen: e.inputOpen,
+		Counts: t.Counts, Total: t.NumJobs(), Retries: e.retries, InputOpen: e.inputOpen,
 		Hosts: e.core.Hosts(), Rate: e.rate.perSecond(now.Mono), Paused: t.Paused,
 		Finished: e.finish != nil, Deleted: e.deleted,
 	}
