@@ -93,7 +93,7 @@ func (a *app) runEvents(args []string, filter *eventFilter, asJSON, follow bool)
 	if err != nil {
 		return err
 	}
-	reader := journal.NewReader(run, journal.Follow(run))
+	reader := journal.NewReader(run, journal.Follow(run).Packed())
 	out := bufio.NewWriterSize(a.stdout, 64<<10)
 	style := newConsole(a.stdout)
 	shown, total := 0, jobs.ID(0)

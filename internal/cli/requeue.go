@@ -166,6 +166,7 @@ func (a *app) requeueFiles(args, files []string, opt requestFlags) error {
 	if err != nil {
 		return err
 	}
+	keepHeapSmall(loadPercent)
 	table, err := settledTable(run)
 	if err != nil {
 		return err
@@ -191,7 +192,8 @@ func (a *app) requeueFiles(args, files []string, opt requestFlags) error {
 	if err := a.confirm(opt.yes, "requeue", diffSummary(diff)+" in "+text.Line(run.Name())); err != nil {
 		return err
 	}
-	if err := checkStillSettled(run, table); err != nil { // reading and answering take time
+	table, err = stillSettledTable(run, table.NumJobs()) // reading and answering take time
+	if err != nil {
 		return err
 	}
 	requests := diff.Requests()
@@ -230,7 +232,7 @@ func settledTable(run *rundir.Run) (*jobs.Table, error) {
 	if alive {
 		limit = journal.Limit{Durable: live.Durable{Epoch: owner.Epoch, Bytes: math.MaxInt64}}
 	}
-	reader := journal.Follow(run)
+	reader := journal.Follow(run).Packed()
 	if _, err := reader.Poll(limit, nil); err != nil {
 		return nil, err
 	}
@@ -265,17 +267,18 @@ func settledTable(run *rundir.Run) (*jobs.Table, error) {
 	return table, nil
 }
 
-// checkStillSettled returns an error if jobs were added since the comparison, or are about to be.
-func checkStillSettled(run *rundir.Run, compared *jobs.Table) error {
-	now, err := settledTable(run)
+// stillSettledTable is settledTable after n jobs of the run were compared. It returns an error if jobs were
+// added since, or are about to be.
+func stillSettledTable(run *rundir.Run, n int) (*jobs.Table, error) {
+	table, err := settledTable(run)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if n := len(now.Jobs) - len(compared.Jobs); n != 0 {
-		return text.Errorf("nothing was done: %s %s added to the run meanwhile", text.Plural(n, "job"),
-			text.Verb(n, "was", "were")).WithAdvice("compare again")
+	if added := table.NumJobs() - n; added != 0 {
+		return nil, text.Errorf("nothing was done: %s %s added to the run meanwhile", text.Plural(added, "job"),
+			text.Verb(added, "was", "were")).WithAdvice("compare again")
 	}
-	return nil
+	return table, nil
 }
 
 // planLines describes the jobs that are in both, that are new, and that are gone.

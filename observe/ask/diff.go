@@ -3,6 +3,7 @@ package ask
 import (
 	"cmp"
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -49,16 +50,17 @@ type Change struct {
 // are in the queue of their file, and their dependencies are numbers of new jobs.
 func Compare(t *jobs.Table, specs []*jobs.Spec) (*Diff, error) {
 	m := &Diff{Total: len(specs), Ranked: map[int][]jobs.ID{}, Kept: map[string]int{}, Others: map[string][]jobs.ID{}}
-	found := map[jobs.ID]bool{}
+	found := make([]bool, t.NumJobs()+1) // by job
 	m.inRun = make([]jobs.ID, len(specs))
 	m.match(t, specs, found, func(command string) string { return command })
 	m.match(t, specs, found, withoutBlanks)
 	files := map[string]bool{}
 	byText := map[string]int{} // index in changes
+	var rows jobs.RowReader
 	for i, s := range specs {
 		files[filepath.Base(s.File)] = true
 		if id := m.inRun[i]; id != 0 {
-			m.addMatch(t.Job(id), id, s, byText)
+			m.addMatch(rows.Job(t, id), id, s, byText)
 		} else {
 			m.New = append(m.New, s)
 		}
@@ -74,28 +76,44 @@ func Compare(t *jobs.Table, specs []*jobs.Spec) (*Diff, error) {
 
 // match finds the jobs of the file that are in the run, of those that were not found before. form
 // returns the same text for commands that are the same.
-func (m *Diff) match(t *jobs.Table, specs []*jobs.Spec, found map[jobs.ID]bool, form func(string) string) {
-	if !slices.Contains(m.inRun, 0) || len(found) == t.NumJobs() {
+func (m *Diff) match(t *jobs.Table, specs []*jobs.Spec, found []bool, form func(string) string) {
+	if !slices.Contains(m.inRun, 0) || !slices.Contains(found[1:], false) {
 		return
 	}
-	key := func(s *jobs.Spec) string { return fmt.Sprintf("%q %q", form(s.Command), s.Params()) }
-	have := map[string][]jobs.ID{}
-	id := jobs.ID(0)
-	for j := range t.Rows() {
-		id++
+	seed := maphash.MakeSeed()
+	hash := func(s *jobs.Spec) uint64 {
+		h := maphash.String(seed, form(s.Command))
+		for _, p := range s.Params() {
+			h = h*31 + maphash.Comparable(seed, p)
+		}
+		return h
+	}
+	// Jobs that were not found before: the first one with each hash, and by job the next one with its hash.
+	first, next := map[uint64]jobs.ID{}, make([]jobs.ID, len(found))
+	var rows jobs.RowReader
+	for id := jobs.ID(t.NumJobs()); id > 0; id-- {
 		if !found[id] {
-			k := key(j.Spec)
-			have[k] = append(have[k], id)
+			h := hash(rows.Job(t, id).Spec)
+			next[id], first[h] = first[h], id
 		}
 	}
 	for i, s := range specs {
 		if m.inRun[i] != 0 {
 			continue
 		}
-		k := key(s)
-		if ids := have[k]; len(ids) > 0 {
-			m.inRun[i], have[k] = ids[0], ids[1:]
-			found[ids[0]] = true
+		h, before := hash(s), jobs.ID(0)
+		for id := first[h]; id != 0; before, id = id, next[id] {
+			old := rows.Job(t, id).Spec
+			if form(old.Command) != form(s.Command) || !slices.Equal(old.Params(), s.Params()) {
+				continue
+			}
+			m.inRun[i], found[id] = id, true
+			if before == 0 {
+				first[h] = next[id]
+			} else {
+				next[before] = next[id]
+			}
+			break
 		}
 	}
 }
@@ -181,7 +199,7 @@ func (m *Diff) addMatch(j *jobs.Job, id jobs.ID, s *jobs.Spec, byText map[string
 // of the run's other files, which stay. If the run was made of a single file, that file
 // may have been renamed. If it was made of several files, nothing shows which of them
 // was renamed.
-func (m *Diff) findMissing(t *jobs.Table, files map[string]bool, found map[jobs.ID]bool) {
+func (m *Diff) findMissing(t *jobs.Table, files map[string]bool, found []bool) {
 	of := map[string]bool{}
 	known := false
 	for j := range t.Rows() {
@@ -255,7 +273,7 @@ func optionTexts(s *jobs.Spec) map[string]string {
 
 func setIfChanged[T comparable](to **T, old, now T) {
 	if old != now {
-		*to = &now
+		*to = new(now)
 	}
 }
 

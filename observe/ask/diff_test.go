@@ -2,6 +2,7 @@ package ask
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,30 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
 )
+
+// TestComparisonTakesLittleMemory checks how many bytes for each job the comparison of a run with its
+// jobs file allocates.
+func TestComparisonTakesLittleMemory(t *testing.T) {
+	const n, maxBytes = 50_000, 200
+	table, specs := jobs.NewPacked(), make([]*jobs.Spec, n)
+	for i := range specs {
+		specs[i] = &jobs.Spec{ID: jobs.ID(i + 1), Command: fmt.Sprintf("python train.py --seed %d", i),
+			Options: jobs.NoOptions}
+		table.AddSpec(specs[i])
+	}
+	must(t, jobs.Fold(table, &jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: n}))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	m, err := Compare(table, specs)
+	must(t, err)
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / n; each > maxBytes {
+		t.Errorf("%d bytes for each job, want at most %d", each, maxBytes)
+	}
+	if m.Open != n {
+		t.Errorf("%d open jobs, want %d", m.Open, n)
+	}
+}
 
 // TestJobsAreMatchedByCommandAndParameters checks that jobs are matched by command, parameters, and
 // occurrence.
