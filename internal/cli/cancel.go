@@ -142,13 +142,13 @@ func unfinishedText(table *jobs.Table, ids []jobs.ID) (nFinished int, what strin
 	var counts [jobs.Skipped + 1]int
 	var idle results.Idle
 	for _, id := range ids {
-		j := table.Job(id)
-		if j.State.Terminal() {
+		state := table.State(id)
+		if state.Terminal() {
 			nFinished++
 			continue
 		}
-		counts[j.State]++
-		if j.State == jobs.Running && runview.OpenAttempt(j).State == jobs.AttemptLaunching {
+		counts[state]++
+		if state == jobs.Running && runview.OpenAttempt(table.Job(id)).State == jobs.AttemptLaunching {
 			idle.Sent++
 		}
 	}
@@ -265,7 +265,7 @@ func (a *app) cancelWithoutDispatcher(cmd *cobra.Command, flags *runFlags, dir *
 		session.startLine = "nobody dispatches it; canceling the requested jobs"
 		session.noSummary, flags.OnDone = true, ""
 		for _, id := range ids {
-			if !table.Job(id).State.Terminal() {
+			if !table.State(id).Terminal() {
 				asked.Await(id) // also jobs that an earlier request ends
 			}
 		}

@@ -87,7 +87,7 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 	if err != nil {
 		return err
 	}
-	ended := slices.DeleteFunc(slices.Clone(ids), func(id jobs.ID) bool { return !table.Job(id).State.Terminal() })
+	ended := slices.DeleteFunc(slices.Clone(ids), func(id jobs.ID) bool { return !table.State(id).Terminal() })
 	over := len(ended)
 	if over == 0 && !(change.Empty() && mayBeAwaited(run, table, ids)) {
 		return a.reportNothing(run, action.Requeue, sel, table, len(ids), opt.json)
@@ -119,13 +119,13 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 func mayBeAwaited(run *rundir.Run, table *jobs.Table, ids []jobs.ID) bool {
 	owner, err := journal.ReadOwner(run)
 	return err == nil && owner.Liveness() != journal.Dead &&
-		slices.ContainsFunc(ids, func(id jobs.ID) bool { return table.Job(id).State == jobs.Running })
+		slices.ContainsFunc(ids, func(id jobs.ID) bool { return table.State(id) == jobs.Running })
 }
 
 // spareOption returns SpareSucceeded if none of the jobs has succeeded. The request then leaves
 // alone jobs that have succeeded by the time it is carried out.
 func spareOption(table *jobs.Table, over []jobs.ID) action.Spare {
-	if slices.ContainsFunc(over, func(id jobs.ID) bool { return table.Job(id).State == jobs.Succeeded }) {
+	if slices.ContainsFunc(over, func(id jobs.ID) bool { return table.State(id) == jobs.Succeeded }) {
 		return action.SpareNone
 	}
 	return action.SpareSucceeded

@@ -86,7 +86,7 @@ func (a *app) selectJobs(ctx context.Context, run *rundir.Run, table *jobs.Table
 	if s.named != nil && len(s.where) == 0 && !s.failed {
 		return s.named.IDs(jobs.ID(table.NumJobs())), nil
 	}
-	var which map[jobs.ID]bool
+	var which []bool // by job; nil: all
 	if len(s.where) > 0 {
 		var err error
 		if which, err = a.matchingJobs(ctx, run, table, s.where); err != nil {
@@ -159,11 +159,11 @@ func someNames(table *jobs.Table) string {
 // maxNamedJobs is the maximum number of names of jobs in a message.
 const maxNamedJobs = 3
 
-// matchingJobs returns the jobs that match the filters, like results --all --where. The host, exit
+// matchingJobs returns for each job whether it matches the filters, like results --all --where. The host, exit
 // code, and signal of an unfinished job are those of its last attempt. Outputs are read only if a
 // filter names a declared metric.
 func (a *app) matchingJobs(ctx context.Context, run *rundir.Run, t *jobs.Table,
-	filters []*query.Query) (map[jobs.ID]bool, error) {
+	filters []*query.Query) ([]bool, error) {
 	rows := metrics.Locations(run).Rows(t, nil)
 	rows.Amend(func(j *jobs.Job, r *results.Result) {
 		if last := j.Last(); last != nil {
@@ -181,7 +181,7 @@ func (a *app) matchingJobs(ctx context.Context, run *rundir.Run, t *jobs.Table,
 		return nil, text.Errorf("--where: %w", err)
 	}
 	a.printNotes(warnings...)
-	which := make(map[jobs.ID]bool, s.Len())
+	which := make([]bool, t.NumJobs()+1)
 	for row := range s.Len() {
 		which[s.Job(row)] = true
 	}

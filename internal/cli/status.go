@@ -145,6 +145,7 @@ func (a *app) updateState(state *runState, see ...func(*jobs.Record)) error {
 // replayTable replays the whole journal of a run. The table is packed, and also has the jobs that are
 // stored and not yet part of the run.
 func replayTable(run *rundir.Run) (*jobs.Table, error) {
+	keepHeapSmall(tablePercent)
 	table, _, err := journal.Replay(run)
 	if err != nil {
 		return nil, err

@@ -2,9 +2,7 @@ package cli
 
 import (
 	"fmt"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,7 +36,13 @@ func TestWhereMeansTheSameInEveryCommand(t *testing.T) {
 		if err != nil {
 			return err.Error()
 		}
-		return jobs.RangesOf(slices.Sorted(maps.Keys(found))).String()
+		var ids []jobs.ID
+		for id, is := range found {
+			if is {
+				ids = append(ids, jobs.ID(id))
+			}
+		}
+		return jobs.RangesOf(ids).String()
 	}
 	for _, c := range []struct {
 		where []string
