@@ -33,6 +33,10 @@ const (
 // freed.
 const maxReusedRecords = 4096
 
+// maxPending is the number of records from which on requests for many jobs wait for the journal. It may
+// be slower than the core, and a record takes more memory than a job.
+const maxPending = 20_000
+
 // Loop is the state of the commit loop between turns. It is not safe for concurrent use.
 type Loop struct {
 	// OnRecord, if set, is called with each record of a Step of the core, after that Step. The
@@ -83,6 +87,7 @@ func (r *Loop) Step(now sched.Time, evs ...sched.Event) {
 }
 
 func (r *Loop) step(now sched.Time, evs ...sched.Event) {
+	r.core.DelayRequests(r.isBehind())
 	records, commands := r.core.Step(now, evs...)
 	for i := range records {
 		rec := &records[i]
@@ -109,6 +114,10 @@ func (r *Loop) step(now sched.Time, evs ...sched.Event) {
 	// The reader of a job's result may have another job for the slot.
 	r.isUrgent = r.isUrgent || len(records) > 0 && r.core.HasUsableSlot()
 }
+
+// isBehind reports whether requests wait until the journal is written. While that fails, they do not: they
+// may end jobs.
+func (r *Loop) isBehind() bool { return r.isWriting && !r.isBlocked() && len(r.pending) >= maxPending }
 
 // RecordEvent adds an event for users to the journal.
 func (r *Loop) RecordEvent(rec jobs.Record) {
@@ -157,9 +166,6 @@ func (r *Loop) flush(now sched.Time) ([]jobs.Record, bool) {
 	}
 	r.isWriting, r.flushedAt, r.numWriting = true, now.Mono, r.numRecords
 	r.batch, r.pending = r.pending, r.batch[:0]
-	if cap(r.pending) > maxReusedRecords {
-		r.pending = nil
-	}
 	r.waitingCommands = append(r.waitingCommands, r.heldCommands...)
 	clear(r.heldCommands)
 	r.heldCommands, r.isUrgent = r.heldCommands[:0], false
@@ -200,6 +206,9 @@ func (r *Loop) Flushed(now sched.Time, err error) Out {
 		return r.releaseHarmless()
 	}
 	r.numDurable = r.numWriting
+	if cap(r.batch) > maxReusedRecords {
+		r.batch = nil
+	}
 	clear(r.released) // do not keep a large batch in memory
 	r.released, r.waitingCommands = r.waitingCommands, r.released[:0]
 	return Out{Commands: r.released, Durable: true}
@@ -271,6 +280,7 @@ func (r *Loop) Next() (at time.Duration, ok bool) {
 	if r.isFenced {
 		return 0, false
 	}
+	r.core.DelayRequests(r.isBehind())
 	at, ok = r.core.Next()
 	soon := func(t time.Duration) {
 		if !ok || t < at {

@@ -126,6 +126,50 @@ func TestLaunchesAreNotKept(t *testing.T) {
 	}
 }
 
+// TestRequestsWaitForTheJournal checks that the records of a request for very many jobs do not gather in
+// memory while the journal is written, that the request continues after that, and that it does not wait
+// for a journal that hangs.
+func TestRequestsWaitForTheJournal(t *testing.T) {
+	const n = 4 * maxPending
+	for _, hangs := range []bool{false, true} {
+		d := newLoopDriver(t)
+		d.ready(n)
+		d.commit()
+		ids := make([]jobs.ID, n)
+		for i := range ids {
+			ids[i] = jobs.ID(i + 1)
+		}
+		d.step(sched.Cancel{Jobs: ids})
+		for turn := 0; d.loop.core.PendingRequests() > 0; turn++ {
+			if turn > n/maxPending {
+				t.Fatal("the request does not end")
+			}
+			d.write()
+			if hangs {
+				d.at += HungAfter
+				d.loop.Idle(d.now())
+			}
+			for range n / maxPending {
+				d.at++
+				d.step(sched.Tick{})
+			}
+			if hangs {
+				break
+			}
+			if gathered := d.loop.NumRecords() - d.loop.numWriting; gathered > 2*maxPending {
+				t.Fatalf("%d records have gathered", gathered)
+			}
+			d.written()
+			d.at += GatherTime
+			if at, _ := d.loop.Next(); d.loop.core.PendingRequests() > 0 && at > d.at {
+				t.Fatalf("the request continues only after %v", at-d.at)
+			}
+			d.step(sched.Tick{})
+		}
+		want(t, "queued jobs", d.loop.core.Table().Counts[jobs.Queued], 0)
+	}
+}
+
 // TestNoLaunchWithoutItsRecord checks that nothing is launched while the journal cannot be written,
 // and that other commands are released. The pending launch is withdrawn. When the journal can be
 // written again, the job is launched with the next attempt number.

@@ -99,7 +99,8 @@ type Core struct {
 	lifetime
 	step
 
-	launchAfter time.Duration // when the next job may be launched, for Config.LaunchDelay
+	requestsDelayed bool          // see DelayRequests
+	launchAfter     time.Duration // when the next job may be launched, for Config.LaunchDelay
 	// The first result number that this dispatcher may give; 0: any (reconcile.go).
 	firstSeq int64
 	// Time of the next check for buffered jobs that another host could start.

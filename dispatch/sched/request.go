@@ -175,7 +175,7 @@ func (c *Core) continueRequests() {
 	for budget := maxPerStep; len(c.requests) > 0 && budget > 0; {
 		a := c.requests[0]
 		c.announce(a)
-		for a.eventIndex < len(a.Do) && budget > 0 && !c.mustDelayEdit() {
+		for a.eventIndex < len(a.Do) && budget > 0 && !c.mustDelayRequest() {
 			budget -= c.advance(a, budget)
 		}
 		if a.eventIndex < len(a.Do) {
@@ -187,12 +187,15 @@ func (c *Core) continueRequests() {
 	c.cause = ""
 }
 
-// mustDelayEdit reports whether the first request must wait because its next event is an Edit and
-// the hosts have not listed their attempts. An attempt of the old specification that is found later
-// would count.
-func (c *Core) mustDelayEdit() bool {
-	if c.reconcileUntil == 0 || len(c.requests) == 0 {
-		return false
+// DelayRequests sets whether requests for jobs wait, because many records are not durable yet.
+func (c *Core) DelayRequests(delay bool) { c.requestsDelayed = delay }
+
+// mustDelayRequest reports whether the first request must wait, for DelayRequests, or because its next
+// event is an Edit and the hosts have not listed their attempts. An attempt of the old specification
+// that is found later would count.
+func (c *Core) mustDelayRequest() bool {
+	if c.requestsDelayed || c.reconcileUntil == 0 || len(c.requests) == 0 {
+		return c.requestsDelayed
 	}
 	a := c.requests[0]
 	if a.eventIndex >= len(a.Do) {

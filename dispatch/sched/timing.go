@@ -61,7 +61,7 @@ func (c *Core) Next() (time.Duration, bool) {
 	next.add(c.reconcileUntil)
 	next.add(c.waitLostUntil)
 	next.add(c.failUnsatisfiableAt)
-	if len(c.requests) > 0 && !c.mustDelayEdit() {
+	if len(c.requests) > 0 && !c.mustDelayRequest() {
 		next.add(c.now.Mono + 1)
 	}
 	if c.hasLaunchedMost() || c.hardness.IsPending() && !c.mustDelaySkipping() {
