@@ -75,7 +75,8 @@ var mutations = []mutation{
 	{name: "the result of a job shows its newest attempt", file: "jobs/fold.go", edits: []edit{
 		{"			j.Counted = int32(r.N)\n", "			j.Counted = int32(len(j.Attempts))\n"}}},
 	{name: "a takeover takes every result for acknowledged", file: "jobs/fold.go", edits: []edit{
-		{"		t.Epoch = r.Epoch\n", "		t.Epoch, t.Acked = r.Epoch, t.Seq\n"}}},
+		{"		t.Epoch, t.Closed = r.Epoch, Closing{}\n",
+			"		t.Epoch, t.Closed, t.Acked = r.Epoch, Closing{}, t.Seq\n"}}},
 
 	// dispatch/sched: the decisions.
 	{name: "a suspect host is forgotten at once", file: "dispatch/sched/lost.go", edits: []edit{
