@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"dcs-tui/jobs"
@@ -32,9 +33,12 @@ func (r *Run) packFiles() {
 	if r.opts.PackFiles <= 0 {
 		return
 	}
-	p := packing{r: r, began: time.Now(),
-		packer: attempts.Packer{Disk: r.dir.Disk, Dir: r.dir.Dir, Run: r.dir.UID(), Least: 1}}
-	defer p.packer.Close()                                     // `runs pack` removes what is left later
+	p := packing{r: r, began: time.Now()}
+	for i := range p.packers {
+		packer := &p.packers[i]
+		*packer = attempts.Packer{Disk: r.dir.Disk, Dir: r.dir.Dir, Run: r.dir.UID(), Least: 1}
+		defer packer.Close() // `runs pack` removes what is left later
+	}
 	_ = attempts.SweepPacks(r.dir.Disk, r.dir.Dir, time.Now()) // an error shows when packs are made
 	wait := time.Duration(0)
 	for {
@@ -56,13 +60,17 @@ func (r *Run) packFiles() {
 	}
 }
 
+// maxPackers is the number of packs that a dispatcher writes at once. With one, packing would fall behind
+// on a machine that its jobs keep busy, and with a file server that takes its time for each file.
+const maxPackers = 4
+
 // packing is the state of packFiles. Its goroutine owns it.
 type packing struct {
-	r      *Run
-	packer attempts.Packer
-	offers attempts.Offers
-	began  time.Time // origin of the times of offers
-	warned bool
+	r       *Run
+	packers [maxPackers]attempts.Packer
+	offers  attempts.Offers
+	began   time.Time // origin of the times of offers
+	warned  bool
 }
 
 // turn offers the attempts of all directories that are due, and packs those that have waited longest. It
@@ -73,7 +81,7 @@ func (p *packing) turn() (again bool, err error) {
 	if err != nil || now.NumJobs < r.opts.PackFiles {
 		return false, err
 	}
-	_ = p.packer.Reserve() // a pack shows the error
+	_ = p.packers[0].Reserve() // a pack shows the error
 	for _, first := range now.Due {
 		recorded, err := r.d.Recorded(r.ctx, first)
 		if err != nil {
@@ -83,22 +91,36 @@ func (p *packing) turn() (again bool, err error) {
 		p.offers.Add(attempts.Offer{Attempts: recorded.Spent, Records: n, From: at})
 		p.offers.Add(attempts.Offer{Attempts: recorded.Guarded, Records: n, From: at + r.packDelay(now.Lease)})
 	}
-	f, ok := p.offers.Next(time.Since(p.began), now.Durable)
-	if !ok {
-		return false, nil
+	var offers []attempts.Offer
+	var errs [maxPackers]error
+	var wg sync.WaitGroup
+	for i := range p.packers {
+		f, ok := p.offers.Next(time.Since(p.began), now.Durable)
+		if !ok {
+			break
+		}
+		offers = append(offers, f)
+		wg.Go(func() {
+			packer := &p.packers[i]
+			packer.May = attempts.Among(f.Attempts)
+			_, errs[i] = packer.Pack(jobs.ShardDir(f.Attempts[0].Job))
+			_ = packer.Reserve() // the next pack shows the error
+		})
 	}
-	p.packer.May = attempts.Among(f.Attempts)
-	packed, err := p.packer.Pack(jobs.ShardDir(f.Attempts[0].Job))
-	if err != nil && !p.warned {
-		p.warned = true
-		r.printWarning("outputs stay in files of their own: " + err.Error())
+	wg.Wait()
+	for i, f := range offers {
+		err := errs[i]
+		if err != nil && !p.warned {
+			p.warned = true
+			r.printWarning("outputs stay in files of their own: " + err.Error())
+		}
+		if rundir.IsFull(err) {
+			p.offers.PutBack(f, time.Since(p.began)+packRetryInterval)
+		} else if err := r.d.PackOnHosts(r.ctx, f.Attempts); err != nil {
+			return false, err
+		}
 	}
-	if packed == 0 && rundir.IsFull(err) {
-		p.offers.PutBack(f, time.Since(p.began)+packRetryInterval)
-		return false, nil
-	}
-	_ = p.packer.Reserve()
-	return true, r.d.PackOnHosts(r.ctx, f.Attempts)
+	return len(offers) > 0, nil
 }
 
 // packNotice is how long the packing at the end of a run lasts before it is reported.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -86,6 +88,47 @@ func testLongRun(t *testing.T, apart bool) {
 	if err != nil || len(files) > 3 { // a host makes no pack of three
 		t.Errorf("%d attempts are not in packs, %v", len(files), err)
 	}
+}
+
+// TestPacksAreWrittenAtOnce checks that a dispatcher writes the packs of two directories at the same time:
+// each waits until the other has begun.
+func TestPacksAreWrittenAtOnce(t *testing.T) {
+	const numJobs = jobs.ShardSize + 255
+	dir := t.TempDir()
+	made, err := rundir.CreateAt(filepath.Join(dir, "run"), "r", rundir.Settings{Version: "test", Cwd: dir})
+	polltest.Must(t, err)
+	var begun atomic.Int32
+	both := make(chan struct{})
+	made.Disk = rundir.WithCalls(made.Dir, func(op, path string, do func() error) error {
+		if op == "write" && strings.HasPrefix(filepath.Base(path), ".new.") {
+			if begun.Add(1) == 2 {
+				close(both)
+			}
+			select {
+			case <-both:
+			case <-t.Context().Done():
+			}
+		}
+		return rundir.Call(op, path, do)
+	})
+	r := startHere(t, made, filepath.Join(dir, "base"), func(o *run.Options) {
+		o.PackFiles, o.PackDelay = numJobs, 50*time.Millisecond
+	})
+	submit := func() { polltest.Must(t, r.Submit(t.Context(), &jobs.Spec{Command: ":"})) }
+	for range numJobs - 1 {
+		submit()
+	}
+	for range numJobs - 1 {
+		_, err := r.Next(t.Context())
+		polltest.Must(t, err)
+	}
+	submit()
+	polltest.Until(t, "two packs are written", func() bool { return begun.Load() >= 2 })
+	r.CloseInput()
+	_, err = r.Next(t.Context())
+	polltest.Must(t, err)
+	_, err = r.Close()
+	polltest.Must(t, err)
 }
 
 // keepOnHost makes the host of a new run keep the outputs in its own directory, which it returns, as if
