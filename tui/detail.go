@@ -218,7 +218,8 @@ func (m *model) attemptTimes(a *runview.Attempt) string {
 		return fmt.Sprintf("%s, since %s", m.formatTime(a.Started), text.Clock(m.dispatcherNow().Sub(a.Started)))
 	}
 	return fmt.Sprintf("%s to %s, %s", m.formatTime(a.Started), m.formatTime(a.Ended),
-		formatElapsed(a.Ended.Sub(a.Started)))
+		formatElapsed(a.Ended.Sub(a.Started)-a.Suspended)) +
+		text.If(a.Suspended > 0, ", and suspended for "+formatElapsed(a.Suspended))
 }
 
 // formatTime formats a time in this machine's time zone, with its day if that is not today.

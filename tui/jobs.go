@@ -208,7 +208,7 @@ func elapsedCell(m *model, r *runview.Row, w int) (string, *textStyle) {
 	if r.Started.IsZero() || end.IsZero() {
 		return "-", &styleFaint
 	}
-	switch ran := end.Sub(r.Started); {
+	switch ran := end.Sub(r.Started) - r.Suspended; {
 	case r.Phase == runview.Away || m.isUndispatched() && !r.Phase.Terminal():
 		return text.Clock(ran) + "?", &styleFaint // if it still runs
 	case r.Straggler:

@@ -381,3 +381,14 @@ func TestTheCursorOfAHeatMapSticks(t *testing.T) {
 	m.frame = ""
 	shows(t, m, "C=0.1 gamma=0.5: 0.2955")
 }
+
+// TestSuspendedTimeIsNoRunTime checks that the list and the details show how long a job that was suspended
+// has run.
+func TestSuspendedTimeIsNoRunTime(t *testing.T) {
+	m := newScreen(t, sample(), 80, 24)
+	began, ended, idle := noon.Add(-30*time.Minute), noon, 18*time.Minute
+	got, _ := elapsedCell(m, &runview.Row{Phase: runview.Succeeded, Started: began, Ended: ended, Suspended: idle}, 12)
+	equal(t, got, formatElapsed(12*time.Minute), "the list")
+	checkContains(t, m.attemptTimes(&runview.Attempt{Started: began, Ended: ended, Suspended: idle}),
+		formatElapsed(12*time.Minute)+", and suspended for "+formatElapsed(idle), "the details")
+}

@@ -270,7 +270,7 @@ func (v *View) row(id jobs.ID) Row {
 		r.Host, r.Slot = a.Host, int(a.Slot)
 		r.Started = v.startOf(a).Time()
 		if o := a.Outcome; o != nil {
-			r.Started, r.Ended = o.Started.Time(), o.Ended.Time()
+			r.Started, r.Ended, r.Suspended = o.Started.Time(), o.Ended.Time(), o.Suspended
 			r.CPU, r.MaxRSS = o.CPU, o.MaxRSSBytes
 		}
 	}
@@ -333,7 +333,7 @@ func (v *View) attempt(a *jobs.Attempt) Attempt {
 		Launched: a.Launched.Time(), Started: v.startOf(a).Time(), Charged: a.Charged,
 	}
 	if o := a.Outcome; o != nil {
-		x.Started, x.Ended = o.Started.Time(), o.Ended.Time()
+		x.Started, x.Ended, x.Suspended = o.Started.Time(), o.Ended.Time(), o.Suspended
 		x.CPU, x.MaxRSS, x.Last = o.CPU, o.MaxRSSBytes, o.LastLine
 		x.Result = results.Cause(jobs.Failed, "", o)
 	}

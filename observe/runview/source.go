@@ -237,11 +237,12 @@ type Row struct {
 	Round     int
 	Started   time.Time // of the attempt that runs, or that counts
 	Ended     time.Time
-	Retry     time.Time // in phase Retry: time of the next try
-	Progress  float64   // 0 to 1; -1: not reported
-	Said      string    // DCS_PROGRESS as written, if it is not a fraction
-	Cause     string    // "exit 137", "timeout", …: why it failed, or why its last try did
-	Last      string    // the last line of stderr of that try
+	Suspended time.Duration // of that time; 0 while the attempt has not ended
+	Retry     time.Time     // in phase Retry: time of the next try
+	Progress  float64       // 0 to 1; -1: not reported
+	Said      string        // DCS_PROGRESS as written, if it is not a fraction
+	Cause     string        // "exit 137", "timeout", …: why it failed, or why its last try did
+	Last      string        // the last line of stderr of that try
 	Straggler bool
 	CPU       time.Duration
 	MaxRSS    int64 // bytes, of its largest process; up to jobs.MemoryFloor: at most that
@@ -291,21 +292,22 @@ type Detail struct {
 
 // Attempt is one execution.
 type Attempt struct {
-	ID       jobs.AttemptID
-	Host     string
-	Slot     int
-	Round    int
-	State    string
-	Result   string // exit 0, SIGKILL, timeout …; "" if there is none
-	Reason   string
-	Launched time.Time
-	Started  time.Time
-	Ended    time.Time
-	CPU      time.Duration
-	MaxRSS   int64  // as in Row
-	Last     string // last line of stderr
-	Charged  bool   // it used up a try
-	Far      string // host:directory of its output where only the host has that
+	ID        jobs.AttemptID
+	Host      string
+	Slot      int
+	Round     int
+	State     string
+	Result    string // exit 0, SIGKILL, timeout …; "" if there is none
+	Reason    string
+	Launched  time.Time
+	Started   time.Time
+	Ended     time.Time
+	Suspended time.Duration // as in Row
+	CPU       time.Duration
+	MaxRSS    int64  // as in Row
+	Last      string // last line of stderr
+	Charged   bool   // it used up a try
+	Far       string // host:directory of its output where only the host has that
 }
 
 // Cost is the cost of ending some jobs.

@@ -257,6 +257,12 @@ func TestATableIsReadOnly(t *testing.T) {
 		t.Errorf("got %q, want %q", why, want)
 	}
 	outcome.TimedOut = false
+	outcome.Suspended = time.Second
+	if row, attempt := b.row(2), b.attempt(j.Attempts[len(j.Attempts)-1]); attempt.Suspended != time.Second ||
+		row.Suspended != time.Second {
+		t.Errorf("suspended for %v in the details, and for %v in the row; want 1s", attempt.Suspended, row.Suspended)
+	}
+	outcome.Suspended = 0
 	// The view does not claim that there is no dispatcher if it has not checked (X7).
 	unasked := boardOf(t, sampleRun())
 	unasked.facts.dispatched, unasked.facts.owner = true, &journal.Owner{Host: "melon4"}
