@@ -292,7 +292,8 @@ func TestFitsAreComputedPerHost(t *testing.T) {
 func TestUnusedFitsAreForgotten(t *testing.T) {
 	q := &queue{fits: make(map[needs]*fits)}
 	for i := range int64(3 * maxUnusedFits) {
-		want(t, "shared", q.fitsFor(needs{mem: i}) == q.fitsFor(needs{mem: i}), true)
+		first := q.fitsFor(needs{mem: i})
+		want(t, "shared", q.fitsFor(needs{mem: i}) == first, true)
 		wantBetween(t, "kept fits", len(q.fits), 1, maxUnusedFits)
 	}
 }
