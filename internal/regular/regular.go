@@ -25,9 +25,13 @@ func Open(open Opener, path string, flags int) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+	st, err := f.Stat()
+	if err == nil && !st.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: path, Err: ErrKind}
+	}
+	if err != nil {
 		f.Close()
-		return nil, &fs.PathError{Op: "open", Path: path, Err: ErrKind}
+		return nil, err
 	}
 	return f, nil
 }

@@ -11,6 +11,25 @@ import (
 	"dcs-tui/internal/regular"
 )
 
+// TestAnErrorOfTheDiskIsNotAnotherKindOfFile checks that an open file whose state cannot be read, as on a
+// file server that lost it, is not reported as a pipe or a device.
+func TestAnErrorOfTheDiskIsNotAnotherKindOfFile(t *testing.T) {
+	closed := func(path string, flags int, mode os.FileMode) (*os.File, error) {
+		f, err := os.OpenFile(path, flags, mode)
+		if err == nil {
+			err = f.Close()
+		}
+		return f, err
+	}
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := regular.Read(closed, path, 5); !errors.Is(err, os.ErrClosed) || errors.Is(err, regular.ErrKind) {
+		t.Errorf("%v, want the error of the disk", err)
+	}
+}
+
 // TestOnlyRegularFilesOfBoundedSizeAreRead checks that a pipe without a writer, a device, and a directory
 // are refused at once, and that a file may have as many bytes as the limit, but not more.
 func TestOnlyRegularFilesOfBoundedSizeAreRead(t *testing.T) {
