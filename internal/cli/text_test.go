@@ -35,11 +35,18 @@ func TestHaltFormsMeanWhatTheyDoInParallel(t *testing.T) {
 		"now,fail=1":       {Jobs: 1, Now: true},
 		"soon,fail=10%":    {Percent: 10},
 		"now,success=1":    {Of: halt.Successes, Jobs: 1, Now: true},
+		"soon,fail=2":      {Jobs: 2},
 		"soon,done=20":     {Of: halt.All, Jobs: 20},
 		"now,success=2.5%": {Of: halt.Successes, Percent: 2.5, Now: true},
 	} {
 		if got, err := parseHalt(in); got != want || err != nil {
 			t.Errorf("parseHalt(%q) = %+v, %v; want %+v", in, got, err, want)
+		}
+		if want.Never {
+			continue
+		}
+		if again, err := parseHalt(want.String()); again != want || err != nil {
+			t.Errorf("%+v is written as %s, which is %+v, %v", want, want, again, err)
 		}
 	}
 	for _, in := range []string{"2", "-3", "00", "101%", "%", "NaN%", "1e3", "x", "later,done=1"} {

@@ -33,7 +33,8 @@ const (
 // ResultWords are the words of --halt for Results.
 var ResultWords = [...]string{"fail", "success", "done"}
 
-// String returns the value of --halt for a rule that counts results, in its shortest form.
+// String returns the value of --halt for a rule that counts results, in its shortest form. The short form
+// of two failures would be 2, which --halt refuses because it has another meaning in GNU parallel.
 func (r Rule) String() string {
 	n := strconv.Itoa(r.Jobs)
 	if r.Jobs == 0 {
@@ -42,7 +43,7 @@ func (r Rule) String() string {
 	switch {
 	case r.Now:
 		return "now," + ResultWords[r.Of] + "=" + n
-	case r.Of != Failures:
+	case r.Of != Failures || r.Jobs == 2:
 		return "soon," + ResultWords[r.Of] + "=" + n
 	}
 	return n

@@ -20,6 +20,8 @@ func TestResultsHaltARun(t *testing.T) {
 	}{
 		{"no rule", Rule{}, []jobs.JobState{failed}, 0, ""},
 		{"failures", Rule{Jobs: 3}, []jobs.JobState{ok, failed, jobs.TimedOut}, 5, "3 jobs have failed (--halt 3)"},
+		{"2 has another meaning", Rule{Jobs: 2}, []jobs.JobState{failed, failed}, 2,
+			"2 jobs have failed (--halt soon,fail=2)"},
 		{"the first success", Rule{Of: Successes, Jobs: 1}, []jobs.JobState{failed, ok}, 2,
 			"1 job has succeeded (--halt soon,success=1)"},
 		{"all", Rule{Of: All, Jobs: 2, Now: true}, []jobs.JobState{ok, jobs.Skipped}, 3,
