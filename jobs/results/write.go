@@ -137,20 +137,25 @@ func FormatForPeople(c *Column, v query.Value) string {
 	return FormatDigits(c, v)
 }
 
-// FormatDigits formats a number as a job wrote it. If it was computed, it has six digits, or more if its
-// integer part has more.
+// FormatDigits formats a number for people as a job wrote it. If it was computed, it has six digits, or more
+// if its integer part has more.
 func FormatDigits(c *Column, v query.Value) string {
-	msg := v.String()
-	if (c.Role == Stat || c.Type == query.DurationType) && len(msg) > 7 {
-		short := strconv.FormatFloat(v.Number, 'g', 6, 64)
-		if math.Abs(v.Number) >= 1e6 {
-			short = strconv.FormatFloat(v.Number, 'f', 0, 64)
-		}
-		if len(short) < len(msg) {
-			return short
-		}
+	if c.Role == Stat || c.Type == query.DurationType {
+		return round(v, 6)
 	}
-	return text.Clean(msg, maxCell)
+	return text.Clean(v.String(), maxCell)
+}
+
+// round formats a number with at most the given digits, or more if its integer part has more.
+func round(v query.Value, digits int) string {
+	msg, short := v.String(), strconv.FormatFloat(v.Number, 'g', digits, 64)
+	if math.Abs(v.Number) >= math.Pow10(digits)-0.5 { // otherwise it would get an exponent
+		short = strconv.FormatFloat(v.Number, 'f', 0, 64)
+	}
+	if len(short) < len(msg) {
+		return short
+	}
+	return msg
 }
 
 // numericColumns returns which columns hold only numbers. These are right-aligned.
@@ -168,11 +173,15 @@ func (t *writer) numericColumns() []bool {
 	return numbers
 }
 
-// cell returns a cell for other programs: a number that was computed without the noise of its last digits.
+// cellDigits is the number of digits of a computed number for other programs. A mean has no rounding error in
+// them, and the smallest of some numbers, which has as many, is the one that a job wrote.
+const cellDigits = 15
+
+// cell returns a cell for other programs.
 func (t *writer) cell(row, column int) string {
 	v, c := t.s.At(row, column), &t.s.Columns[column]
 	if c.Role == Stat && v.Kind == query.Number {
-		return FormatDigits(c, v)
+		return round(v, cellDigits)
 	}
 	return v.Text
 }

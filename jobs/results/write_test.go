@@ -266,8 +266,27 @@ func TestEveryColumnIsOnOnePage(t *testing.T) {
 func TestComputedNumbersLoseNoIntegerPart(t *testing.T) {
 	mean, own := &Column{Role: Stat}, &Column{Role: Metric}
 	for n, want := range map[float64]string{0.1 + 0.2: "0.3", 1.0 / 3: "0.333333", 1e9 / 7: "142857143",
-		12345678: "12345678", 1e-9 / 3: "3.33333e-10", 2e200 / 3: "6.666666666666667e+199"} {
+		12345678: "12345678",
+		999999.7: "1000000", 99999.96: "100000", 1e-9 / 3: "3.33333e-10", 2e200 / 3: "6.666666666666667e+199"} {
 		same(t, "mean", FormatDigits(mean, query.NumberValue(n)), want)
 		same(t, "metric", FormatDigits(own, query.NumberValue(n)), query.NumberValue(n).String())
+	}
+}
+
+// TestCellsForProgramsHaveAllDigits checks that CSV has the smallest and the largest number of a group as the
+// jobs wrote them, and no rounding error in the last digit of a mean.
+func TestCellsForProgramsHaveAllDigits(t *testing.T) {
+	stats := StatsOf([]float64{1764540000.125, 1764540000.875})
+	small := StatsOf([]float64{0.1, 0.2, 0.3})
+	for _, c := range []struct {
+		of   Stats
+		m    Measure
+		want string
+	}{
+		{stats, Min, "1764540000.125"}, {stats, Max, "1764540000.875"}, {stats, Mean, "1764540000.5"},
+		{small, Mean, "0.2"}, {small, Max, "0.3"}, {StatsOf([]float64{0.99999951}), Min, "0.99999951"},
+		{StatsOf([]float64{1 << 53}), Max, "9007199254740992"},
+	} {
+		same(t, c.m.String(), round(c.of.Value(c.m), cellDigits), c.want)
 	}
 }
