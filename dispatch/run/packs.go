@@ -93,6 +93,7 @@ func (p *packing) turn() (again bool, err error) {
 	}
 	var offers []attempts.Offer
 	var errs [maxPackers]error
+	var packed [maxPackers]int
 	var wg sync.WaitGroup
 	for i := range p.packers {
 		f, ok := p.offers.Next(time.Since(p.began), now.Durable)
@@ -103,11 +104,15 @@ func (p *packing) turn() (again bool, err error) {
 		wg.Go(func() {
 			packer := &p.packers[i]
 			packer.May = attempts.Among(f.Attempts)
-			_, errs[i] = packer.Pack(jobs.ShardDir(f.Attempts[0].Job))
+			packed[i], errs[i] = packer.Pack(jobs.ShardDir(f.Attempts[0].Job))
 			_ = packer.Reserve() // the next pack shows the error
 		})
 	}
 	wg.Wait()
+	retryAt := time.Since(p.began)
+	if packed == [maxPackers]int{} { // otherwise files were freed
+		retryAt += packRetryInterval
+	}
 	for i, f := range offers {
 		err := errs[i]
 		if err != nil && !p.warned {
@@ -115,7 +120,7 @@ func (p *packing) turn() (again bool, err error) {
 			r.printWarning("outputs stay in files of their own: " + err.Error())
 		}
 		if rundir.IsFull(err) {
-			p.offers.PutBack(f, time.Since(p.began)+packRetryInterval)
+			p.offers.PutBack(f, retryAt)
 		} else if err := r.d.PackOnHosts(r.ctx, f.Attempts); err != nil {
 			return false, err
 		}

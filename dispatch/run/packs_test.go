@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -124,6 +125,53 @@ func TestPacksAreWrittenAtOnce(t *testing.T) {
 	}
 	submit()
 	polltest.Until(t, "two packs are written", func() bool { return begun.Load() >= 2 })
+	r.CloseInput()
+	_, err = r.Next(t.Context())
+	polltest.Must(t, err)
+	_, err = r.Close()
+	polltest.Must(t, err)
+}
+
+// TestAPackThatFreesFilesLetsTheOthersBeWritten checks that on a disk on which no file can be created, all
+// files are packed soon: the first pack is written into the file that was reserved for it, and frees others.
+func TestAPackThatFreesFilesLetsTheOthersBeWritten(t *testing.T) {
+	const numJobs = jobs.ShardSize + 255
+	dir := t.TempDir()
+	made, err := rundir.CreateAt(filepath.Join(dir, "run"), "r", rundir.Settings{Version: "test", Cwd: dir})
+	polltest.Must(t, err)
+	var mu sync.Mutex
+	reserved, isFreed := "", false
+	made.Disk = rundir.WithCalls(made.Dir, func(op, path string, do func() error) error {
+		name := filepath.Base(path)
+		mu.Lock()
+		isFreed = isFreed || op == "remove" && strings.HasSuffix(name, "."+string(jobs.FileStatus))
+		if isPack := strings.HasPrefix(name, ".new."); isPack && reserved == "" {
+			reserved = name
+		} else if isPack && op == "open" && name != reserved && !isFreed {
+			mu.Unlock()
+			return syscall.ENOSPC
+		}
+		mu.Unlock()
+		return rundir.Call(op, path, do)
+	})
+	r := startHere(t, made, filepath.Join(dir, "base"), func(o *run.Options) {
+		o.PackFiles, o.PackDelay = numJobs, 50*time.Millisecond
+	})
+	submit := func() { polltest.Must(t, r.Submit(t.Context(), &jobs.Spec{Command: ":"})) }
+	for range numJobs - 1 {
+		submit()
+	}
+	for range numJobs - 1 {
+		_, err := r.Next(t.Context())
+		polltest.Must(t, err)
+	}
+	submit()
+	if !polltest.Within(20*time.Second, func() bool {
+		packs, _ := filepath.Glob(filepath.Join(made.Dir, rundir.AttemptsDir, "[0-9]*.zip"))
+		return len(packs) >= 2
+	}) {
+		t.Error("the files of the second directory are not packed")
+	}
 	r.CloseInput()
 	_, err = r.Next(t.Context())
 	polltest.Must(t, err)
