@@ -108,6 +108,14 @@ func TestInstancesAreReadFromTheListCommand(t *testing.T) {
 	}
 }
 
+// TestALongPortIsShortened checks that the error for a line that a command printed is not as long as the line.
+func TestALongPortIsShortened(t *testing.T) {
+	p := cloudCommands("", `printf 'dcs-a-1 x %01000d' 7; echo x`, "")
+	if _, err := p.Instances(t.Context(), "dcs-a"); err == nil || len(err.Error()) > 600 {
+		t.Errorf("got %v, want an error that fits a few lines", err)
+	}
+}
+
 // TestHungCommandIsKilled checks that a command that hangs is killed with all of its processes. A
 // command that has succeeded may leave a process that keeps its output open.
 func TestHungCommandIsKilled(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -129,7 +130,7 @@ func cutPort(s string) (host string, port int, err error) {
 func ParsePort(s string) (int, error) {
 	n, err := strconv.ParseUint(s, 10, 16)
 	if err != nil || n == 0 {
-		return 0, fmt.Errorf("%q is not a port from 1 to 65535", s)
+		return 0, fmt.Errorf("%q is not a port from 1 to 65535", text.Shorten(s))
 	}
 	return int(n), nil
 }
