@@ -89,6 +89,9 @@ func unknownFlagAdvice(cmd *cobra.Command, err error) string {
 	}
 	var names, longer, others []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
 		names = append(names, f.Name)
 		if strings.HasPrefix(f.Name, name) {
 			longer = append(longer, "--"+f.Name)
