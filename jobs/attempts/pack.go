@@ -268,16 +268,12 @@ func (p *Packer) read(l *listing, id jobs.AttemptID) (all []content, ok bool) {
 		}
 		path := jobs.AttemptFile(p.Dir, id, kind)
 		info, err := l.d.Lstat(path)
-		if err != nil || !info.Mode().IsRegular() || info.Size() > maxPackedFile {
+		if err != nil || info.Size() > maxPackedFile {
 			return nil, false
 		}
-		var data []byte
-		if info.Size() > 0 {
-			whole, size, err := rundir.ReadPart(l.d, path, 0, maxPackedFile)
-			if err != nil || int64(len(whole)) != size {
-				return nil, false
-			}
-			data = whole
+		data, size, err := rundir.ReadPart(l.d, path, 0, maxPackedFile) // a size in a cache may be out of date
+		if err != nil || int64(len(data)) != size {
+			return nil, false
 		}
 		if f := Decode(data, p.Run, id); kind == jobs.FileStatus && (f.State != Finished || f.Damaged ||
 			p.Host != "" && p.Host != f.Host) {

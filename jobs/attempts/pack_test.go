@@ -732,6 +732,34 @@ func TestPackHasWholeOutputs(t *testing.T) {
 	}
 }
 
+// staleDisk has cached that outputs are empty. As on NFS, it asks the server when a file is opened.
+type staleDisk struct {
+	rundir.Disk
+	empty string // an empty file
+}
+
+func (d staleDisk) Lstat(path string) (os.FileInfo, error) {
+	if strings.HasSuffix(path, string(jobs.FileStatus)) {
+		return d.Disk.Lstat(path)
+	}
+	return d.Disk.Lstat(d.empty)
+}
+
+// TestPackOpensOutputs checks that an output is in a pack although the size of its file is out of date.
+func TestPackOpensOutputs(t *testing.T) {
+	p, id := newPlace(t), attemptID(1, 1)
+	p.put(id, jobs.FileOut, []byte("all of it"))
+	p.exit(id, "a", jobs.Outcome{})
+	d := staleDisk{rundir.WithoutPacks(rundir.OS), filepath.Join(t.TempDir(), "empty")}
+	must(t, os.WriteFile(d.empty, nil, 0o600))
+	if n, err := (&attempts.Packer{Disk: d, Dir: p.dir, Run: run, May: all}).Pack("000"); n != 1 || err != nil {
+		t.Fatalf("packed %d attempts, %v", n, err)
+	}
+	if b, err := rundir.ReadFile(rundir.OS, p.path(id, jobs.FileOut)); string(b) != "all of it" || err != nil {
+		t.Errorf("the pack has %q, %v", b, err)
+	}
+}
+
 // TestOldRemainsOfPacksAreRemoved checks that a pack that was never finished goes, but not one that
 // another process may be writing.
 func TestOldRemainsOfPacksAreRemoved(t *testing.T) {
