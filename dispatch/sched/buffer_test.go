@@ -184,6 +184,35 @@ func TestBufferIsWithdrawnForATrial(t *testing.T) {
 	want(t, "withdrawn", formatCommands[Withdraw](s.ended("a", "4.1", exit1)), "{a [5.1 6.1]}")
 }
 
+// TestBufferIsWithdrawnForProbation checks this if successes on another host show that their kind is concerned.
+func TestBufferIsWithdrawnForProbation(t *testing.T) {
+	s := newStage(t, Config{}, testHost("a", 1), testHost("b", 4))
+	s.up("a")
+	s.submit(false, append([]*jobs.Options{{Queue: "bad"}}, repeatOptions(200, &jobs.Options{Queue: "good"})...)...)
+	s.endFirst("a", s.quickOutcome())
+	s.endFirst("a", s.quickOutcome())
+	s.letRestFrom("a", 1, time.Hour)
+	for range 3 { // this may be bad luck
+		s.endFirst("a", exit1)
+	}
+	a, good := s.c.hosts[0], s.c.kinds.KindOf(s.job(2).Spec)
+	s.up("b")
+	isFirst := func(id jobs.AttemptID) bool { return id.N == 1 }
+	for range 30 {
+		ids := s.attemptsOn("b")
+		s.ended("b", ids[slices.IndexFunc(ids, isFirst)].String(), s.quickOutcome())
+	}
+	wantBetween(t, "jobs that wait on a", a.numInFlight((*inFlight).isWaiting), 2, 100)
+	want(t, "concerned", a.probation.limited()&good != 0, false)
+	for _, id := range s.attemptsOn("b") {
+		if !isFirst(id) {
+			s.ended("b", id.String(), s.quickOutcome())
+		}
+	}
+	want(t, "concerned after successes of jobs that failed there", a.probation.isOnProbationFor(good), true)
+	want(t, "jobs that wait on a then", a.numInFlight((*inFlight).isWaiting), 0)
+}
+
 // TestBufferedJobMovesToAFreeSlot checks that at the end of the queue a buffered job moves to a
 // host with a free slot, and that the move is not charged.
 func TestBufferedJobMovesToAFreeSlot(t *testing.T) {

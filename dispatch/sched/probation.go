@@ -168,19 +168,21 @@ func (r *probation) addFailure(f blame.Failure) {
 
 func isFast(f blame.Failure) bool { return f.Took < fastFailure }
 
-// beginTrial puts a host on trial, or lets it rest again if it is.
+// beginTrial puts a host on trial, or lets it rest again if it is. Jobs of the kinds that the trial did not
+// concern before are withdrawn.
 func (c *Core) beginTrial(h *host) {
 	r := &h.probation
+	limited := r.limited()
 	h.touch()
 	if !r.onTrial {
 		r.onTrial, r.since = true, c.now.Mono
 		h.reserved = nil
-		h.withdrawAll()
 	}
 	r.kinds |= c.unluckyKinds(h)
 	if r.kinds == 0 {
 		r.kinds = r.all.FailedKinds()
 	}
+	h.withdrawKinds(r.limited() &^ limited)
 	if c.now.Mono >= r.restsUntil {
 		r.restsUntil = c.now.Mono + c.restTime(r.numRests)
 		r.numRests++

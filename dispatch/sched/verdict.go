@@ -301,9 +301,9 @@ func (c *Core) recordFailure(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Ou
 	c.countOthers(h)
 	limited := h.probation.limited()
 	h.probation.addFailure(f)
+	h.withdrawKinds(h.probation.limited() &^ limited)
 	c.slowDown(h)
 	c.considerProbation(h)
-	h.withdrawKinds(h.probation.limited() &^ limited)
 }
 
 // explainFailures takes the job's failures off the records of its hosts, because the job is at fault.
