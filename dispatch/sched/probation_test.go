@@ -1,8 +1,10 @@
 package sched
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,6 +46,18 @@ func TestFastFailuresCauseProbation(t *testing.T) {
 	want(t, "jobs on trial", s.c.hosts[0].occupiedSlots, 1)
 	s.endFirst("a", succeeded)
 	wantBetween(t, "jobs after a success", s.c.hosts[0].occupiedSlots, 8, 100)
+}
+
+// TestTrialOfAHostThatReturns checks that a host on trial whose link was cut before its jobs were withdrawn
+// keeps one of them at most.
+func TestTrialOfAHostThatReturns(t *testing.T) {
+	s := stageWithJobs(t, 100, Config{}, testHost("a", 8), testHost("b", 2))
+	s.failFast()
+	waiting := strings.Trim(fmt.Sprint(s.attemptsOn("a")), "[]")
+	s.step(hostDown("a", hosts.Unreachable, "gone"))
+	s.up("a")
+	s.probedAs("a", waiting, hosts.Buffered, nil)
+	want(t, "jobs that may start", s.c.hosts[0].numInFlight((*inFlight).isWaiting), 1)
 }
 
 // TestBadJobsCauseNoProbation checks that no host is put on probation if jobs fail just as often
