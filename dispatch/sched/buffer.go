@@ -95,7 +95,8 @@ func (c *Core) fillBuffers() {
 // mayBuffer reports whether the host, which has no free slot, may get jobs ahead of need, but for the kinds
 // that it limits.
 func (h *host) mayBuffer() bool {
-	return h.acceptsJobs() && h.limit > 0 && h.numSpecial == 0 && h.reserved == nil && !h.keepsSlots()
+	return h.acceptsJobs() && h.limit > 0 && h.numSpecial == 0 && h.reserved == nil && !h.keepsSlots() &&
+		^h.probation.limited() != 0
 }
 
 // maxHighPerSlot returns the largest high-water mark of the candidates, per slot.

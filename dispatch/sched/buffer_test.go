@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -117,6 +118,15 @@ func TestSurplusStaysForRestingHosts(t *testing.T) {
 		got := s.c.hosts[0].numInFlight(func(f *inFlight) bool { return f.withdrawn })
 		want(t, fmt.Sprintf("withdrawn if the trial rests for %v", rest), got, n)
 	}
+}
+
+// TestTrialHostsAreNotSearched checks that hosts on trial from which all kinds of jobs are kept are skipped in the
+// search for hosts to fill, whose cost would otherwise grow with their number.
+func TestTrialHostsAreNotSearched(t *testing.T) {
+	s := stageWithJobs(t, 10, Config{}, testHost("a", 1))
+	s.letRest("a", time.Hour)
+	s.step(Tick{})
+	want(t, "part per slot from which on it gets jobs ahead", s.c.nodes[1].minPart, math.Inf(1))
 }
 
 // trialStage returns a stage with a host of one slot, which runs job 3 of queue good. It is on trial because a
