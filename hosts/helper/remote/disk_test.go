@@ -291,6 +291,11 @@ func TestWorkDirOfAnotherUser(t *testing.T) {
 			must(t, os.Symlink(w.workDir, w.workDir+".link"))
 			o.WorkDir = w.workDir + ".link"
 		},
+		"a link of another user to a directory of ours": func(o *hosts.Open) {
+			o.WorkDir = w.workDir + ".lure"
+			must(t, os.Symlink(t.TempDir(), o.WorkDir))
+			must(t, os.Lchown(o.WorkDir, 4711, -1))
+		},
 	} {
 		o := w.open()
 		set(o)
@@ -298,7 +303,7 @@ func TestWorkDirOfAnotherUser(t *testing.T) {
 		want := fmt.Sprintf("work_dir cannot be used: %s belongs to user 4711, not to us; "+
 			"set another work_dir for this host", o.WorkDir)
 		if f.hello.Error != want || f.hello.Passing {
-			t.Errorf("%s: %q, passing %v", name, f.hello.Error, f.hello.Passing)
+			t.Fatalf("%s: %q, passing %v", name, f.hello.Error, f.hello.Passing)
 		}
 		f.wait()
 	}

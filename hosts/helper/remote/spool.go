@@ -131,14 +131,19 @@ func checkOwnDir(dir string) (mode uint32, err error) {
 	return st.Mode, nil
 }
 
-// checkOwner returns an error if dir, possibly behind a symbolic link, belongs neither to us
-// nor to root: its owner could replace what we create in it.
+// checkOwner returns an error if dir, or a symbolic link in its place, belongs neither to us nor to
+// root: its owner could replace what we create in it, or lead us elsewhere.
 func checkOwner(dir string) error {
-	st, err := stat(dir)
-	if err == nil && st.Uid != 0 && int(st.Uid) != ownUID {
-		err = fmt.Errorf("%s belongs to user %d, not to us; set another work_dir for this host", dir, st.Uid)
+	for _, flags := range []int{unix.AT_SYMLINK_NOFOLLOW, 0} {
+		var st unix.Stat_t
+		if err := statat(unix.AT_FDCWD, dir, &st, flags); err != nil {
+			return err
+		}
+		if st.Uid != 0 && int(st.Uid) != ownUID {
+			return fmt.Errorf("%s belongs to user %d, not to us; set another work_dir for this host", dir, st.Uid)
+		}
 	}
-	return err
+	return nil
 }
 
 // specName is the name of a waiting spec. It contains the generation, so that a new helper
