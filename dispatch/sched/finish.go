@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dcs-tui/dispatch/sched/halt"
+	"dcs-tui/hosts"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
@@ -204,12 +205,21 @@ func (c *Core) whyNoHosts() string {
 	if len(c.hosts) == 0 && why == nil {
 		return "there is no host"
 	}
+	var clauses []string
+	names := map[string][]string{} // of the hosts of each clause
 	for h := range c.everyHost() {
 		clause := cmp.Or(h.whyUnfit(), "can run none of the jobs that are ready")
 		if !h.isAnswering() || h.removed {
 			clause = h.status().Clause()
 		}
-		why = append(why, h.spec.Name+" "+clause)
+		if names[clause] == nil {
+			clauses = append(clauses, clause)
+		}
+		names[clause] = append(names[clause], h.spec.Name)
+	}
+	for _, clause := range clauses {
+		list := names[clause]
+		why = append(why, text.If(len(list) > 1, "each of ")+text.List(hosts.Fold(list), maxNamed)+" "+clause)
 	}
 	return joinNamed(why)
 }

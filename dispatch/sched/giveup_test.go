@@ -91,3 +91,14 @@ func TestGiveUpWhateverTheReason(t *testing.T) {
 		})
 	}
 }
+
+// TestGiveUpNamesHostsTogether checks that the end of a run gives the common reason of several hosts
+// once.
+func TestGiveUpNamesHostsTogether(t *testing.T) {
+	s := newStage(t, Config{}, testHost("ws1", 1), testHost("ws2", 1), testHost("ws3", 1), testHost("b", 1))
+	for _, name := range []string{"ws1", "ws2", "ws3"} {
+		s.step(hostDown(name, hosts.Unreachable, "no route"))
+	}
+	s.step(hostDown("b", hosts.Unreachable, "no such name"))
+	want(t, "why", s.c.whyNoHosts(), "each of ws[1-3] is backing off (no route); b is backing off (no such name)")
+}
