@@ -37,12 +37,19 @@ func (c *Core) NextSlot() *jobs.NextSlot {
 	return first
 }
 
-// isEarlier reports whether a slot is due before another one. An unknown time is the latest.
+// isEarlier reports whether a slot is due before another one. An unknown time is the latest, after
+// that of a job which takes longer than expected.
 func isEarlier(a, b *jobs.NextSlot) bool {
 	if a.From == jobs.SlotUnknown || b.From == jobs.SlotUnknown {
 		return a.From != jobs.SlotUnknown
 	}
-	return a.In < b.In
+	return cmpRest(a.In, b.In) < 0
+}
+
+// cmpRest compares in how long two slots are due. Nobody knows when an overdue job ends, so its 0 is
+// the latest time.
+func cmpRest(a, b time.Duration) int {
+	return cmp.Or(-cmp.Compare(min(a, 1), min(b, 1)), cmp.Compare(a, b))
 }
 
 // nextSlotFor returns when the next slot is due for jobs of the class. It returns nil if no host
@@ -108,7 +115,7 @@ func (c *Core) slotOfJob(h *host, free, slots int) *jobs.NextSlot {
 			ends = append(ends, end{in, f.id.Job, f.slots})
 		}
 	}
-	slices.SortFunc(ends, func(a, b end) int { return cmp.Or(cmp.Compare(a.in, b.in), cmp.Compare(a.job, b.job)) })
+	slices.SortFunc(ends, func(a, b end) int { return cmp.Or(cmpRest(a.in, b.in), cmp.Compare(a.job, b.job)) })
 	for _, e := range ends {
 		free += e.slots
 		if free >= slots {

@@ -29,6 +29,10 @@ func TestNextSlot(t *testing.T) {
 	}
 	wantContains(t, "why", s.c.Why(s.now(), 4), "busy; "+soon.Text())
 	wantContains(t, "why of a job with two slots", s.c.Why(s.now(), 5), "it is not known when the next slot is due")
+	s.wait(20*time.Second, "a", "b")
+	if n := s.c.NextSlot(); n == nil || n.Job != 1 {
+		t.Errorf("got %+v, want the slot of job 1, because job 2 is overdue", n)
+	}
 	s.wait(time.Minute, "a", "b")
 	wantContains(t, "why of an overdue job", s.c.Why(s.now(), 4), "which takes longer than expected")
 
