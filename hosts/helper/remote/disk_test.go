@@ -274,6 +274,23 @@ func TestTrialWriteSurvivesLostReplies(t *testing.T) {
 	}
 }
 
+// TestReplaceNamesItsFile checks that the error of a file that cannot be replaced names the file, and
+// not the temporary one, whose name differs each time.
+func TestReplaceNamesItsFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	fault = func(op, _ string, after bool) error {
+		if op == "write" && !after {
+			return unix.ENOSPC
+		}
+		return nil
+	}
+	err := replace(tempNames{filepath.Dir(path), "ws1", holder{1, 2, 3}}.path(), path, []byte("x"))
+	fault = nil
+	if want := "write " + path + ": no space left on device"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %q", err, want)
+	}
+}
+
 // TestWorkDirOfAnotherUser checks that checks, runs, and readers refuse a work_dir of another user,
 // with advice.
 func TestWorkDirOfAnotherUser(t *testing.T) {

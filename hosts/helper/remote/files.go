@@ -312,9 +312,13 @@ func writeTemp(path string, b []byte) error {
 	return err
 }
 
-// replace replaces the file path atomically, through the file temp on the same file system.
+// replace replaces the file path atomically, through the file temp on the same file system. An error
+// names path, so that it reads the same when it is met again.
 func replace(temp, path string, b []byte) error {
 	if err := writeTemp(temp, b); err != nil {
+		if failed, ok := errors.AsType[*fs.PathError](err); ok {
+			failed.Path = path
+		}
 		return err
 	}
 	err := rename(temp, path)
