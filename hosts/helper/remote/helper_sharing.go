@@ -128,8 +128,8 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 		s.files.closeAll()
 		s.current.Store(nil)
 		if active && !errors.Is(err, fs.ErrNotExist) {
-			h.reportOnce(dir, fmt.Sprintf("the slots of this host are not shared with other users: "+
-				"%v (share_dir in hosts.toml names another directory)", err))
+			h.reportOnce(dir, fmt.Sprintf("%s does not share its slots with other users: "+
+				"%v (share_dir in hosts.toml names another directory)", h.config.Host, err))
 		}
 		return
 	}

@@ -27,6 +27,20 @@ func (f *helperProcess) shares(slots int) *hosts.Sharing {
 	return f.heartbeat(func(b *hosts.Heartbeat) bool { return b.Sharing != nil && b.Sharing.Slots == slots }).Sharing
 }
 
+// TestShareDirThatIsNone checks that a helper says which host does not share its slots, and why.
+func TestShareDirThatIsNone(t *testing.T) {
+	w := newWorld(t)
+	o := w.open()
+	write(t, o.ShareDir, "")
+	f := w.start(o)
+	f.send(&hosts.Share{Slots: 2, Want: 2}, &hosts.Limit{Slots: 2})
+	m := await(f, func(m *hosts.Trouble) bool { return strings.Contains(m.Text, "not a directory") })
+	if !strings.HasPrefix(m.Text, o.Host+" does not share its slots") {
+		t.Errorf("got %q", m.Text)
+	}
+	f.endRun()
+}
+
 // TestSlotsAreShared checks that two runs share the slots of a host: the second run gets its part
 // as jobs of the first end (K11). When the first run is killed, nothing is left of it.
 func TestSlotsAreShared(t *testing.T) {
