@@ -97,11 +97,21 @@ func (c *Core) inspected(ev HostInspected) *host {
 
 // admitInspection is admit for what a shared directory shows of an absent host. Another host that
 // has read the directory must know the id of that host's machine, which only the directory and the
-// machine itself tell. Otherwise a host would only have to claim that its directory is the same.
+// machine itself tell. Otherwise a host would only have to claim that its directory is the same. If our
+// directory names another machine, a tombstone proves nothing: that machine may have made it, and the
+// attempt may run on one that has a directory of its own.
 func (c *Core) admitInspection(ev HostInspected) bool {
 	h := c.inspected(ev)
-	if h == nil || ev.Via != "" && !c.isMachineOf(h, ev.Msg.Machine) {
+	if h == nil {
 		return false
+	}
+	if !c.isMachineOf(h, ev.Msg.Machine) {
+		if ev.Via != "" {
+			return false
+		}
+		if ev.Msg.Machine != "" && h.machine != 0 {
+			ev.Msg.Never = nil
+		}
 	}
 	others := func(id jobs.AttemptID) bool {
 		a := c.table.Attempt(id)

@@ -75,3 +75,23 @@ func TestInspectionNeedsTheDirectory(t *testing.T) {
 		})
 	}
 }
+
+// TestTombstoneOfAnotherMachineProvesNothing checks that an attempt is not taken for one that never started because
+// of a tombstone in a directory in which another machine has the name of its host.
+func TestTombstoneOfAnotherMachineProvesNothing(t *testing.T) {
+	for _, tt := range []struct{ id, want string }{
+		{"id of a", "running: a superseded, b launching"},
+		{"", "running: a superseded, b launching"},
+		{"id of the machine before", "running: a launching"},
+	} {
+		s := newStage(t, Config{}, testHost("a", 1), testHost("b", 1))
+		s.connect("a", hosts.Hello{Slots: 1, MemBytes: 8 << 30, Shared: true, Uptime: s.at, Machine: "id of a"})
+		s.submitPlain(1)
+		s.connectIn("/run", true, "b")
+		s.step(hostDown("a", hosts.Unreachable, "connection reset"))
+		s.waitInspecting(20*time.Second, func(l Inspect) *hosts.Inspected {
+			return &hosts.Inspected{Host: "a", Machine: tt.id, Never: []jobs.AttemptID{{Job: 1, N: 1}}}
+		}, "b")
+		want(t, "with the machine file "+tt.id, s.history(1), tt.want)
+	}
+}
