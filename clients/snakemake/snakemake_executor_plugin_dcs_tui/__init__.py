@@ -90,10 +90,11 @@ class Executor(RemoteExecutor):
         if self._run is None:
             settings = self.workflow.executor_settings
             name = "snakemake-%s-%d" % (time.strftime("%Y%m%d-%H%M%S"), os.getpid())
-            flags = ["--name", name]
-            if settings.hosts:
-                flags += ["--hosts", settings.hosts]
-            flags += shlex.split(settings.flags or "")
+            flags = shlex.split(settings.flags or "")
+            given = {flag.partition("=")[0] for flag in flags}
+            for flag, value in ("--name", name), ("--hosts", settings.hosts):
+                if value and flag not in given:
+                    flags += [flag, value]
             path = self._root / "dcs-runs" / name
             self._run = _Run(self._program, path, self._marks / name, flags, cast(IO[str], self._log))
             self.logger.info("The jobs run in %s: `dcs-tui attach %s` shows the screen" % (name, shlex.quote(str(path))))
