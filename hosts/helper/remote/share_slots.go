@@ -39,6 +39,7 @@ func (s *slot) holdSlots(n int) bool {
 		return true
 	}
 	defer closeFile(dirfd, dir)
+	defer s.control.beginTry(n - held)()
 	if s.claim.write(dirfd, dir, text) != nil {
 		return true
 	}

@@ -308,6 +308,43 @@ func TestForgedClaimsGainNothing(t *testing.T) {
 	}
 }
 
+// TestTriedSlotIsNotHeld checks that a run gets no slot beside runs that hold all of them because one of its
+// supervisors has claimed a slot for a moment, to find that none is free.
+func TestTriedSlotIsNotHeld(t *testing.T) {
+	dir, _ := sharedTestDir(t)
+	control, err := openControl(t.TempDir())
+	must(t, err)
+	config := slotConfig{ShareDir: dir, Run: "ours", Host: "h"}
+	h := &helper{open: &hosts.Open{ShareWeight: 1}, slots: 2, control: control, config: config}
+	defer h.removeClaims()
+	other := claimText{run: "other", group: "other", name: "other", want: 2, weight: 1, slots: 2, held: 2}
+	made(t, dir, claimPrefix+"other", ownUID, other.bytes(), byteRange{})
+	s := slot{control: control, config: &config}
+	defer s.claim.remove()
+	dirfd, err := openShare(dir, true)
+	must(t, err)
+	defer closeFile(dirfd, dir)
+	for _, isTried := range []bool{true, false} {
+		end := func() {}
+		if isTried {
+			end = control.beginTry(1)
+		}
+		must(t, s.claim.write(dirfd, dir, claimText{run: "ours", group: claimGroup("ours", "h"), slots: 2, held: 1}))
+		h.updateShare(&hosts.Share{Rule: 2, Slots: 2, Want: 2}, time.Hour)
+		if last := control.word(ctlLast).Load(); (last == 0) != isTried {
+			t.Errorf("a slot is tried: %v; %d slots beyond those of others", isTried, last)
+		}
+		end()
+	}
+	before := control.tries()
+	control.beginTry(2)()
+	end := control.beginTry(1)
+	if n, m := control.tries().since(before), control.tries().since(control.tries()); n != 3 || m != 1 {
+		t.Errorf("%d and %d slots were tried, want 3 and 1", n, m)
+	}
+	end()
+}
+
 // TestFalseClaimTakesNoHeldSlot checks that a run whose supervisors hold slots when another user claims to
 // hold all of them keeps its part: a supervisor that released its slot takes it again, and no more.
 func TestFalseClaimTakesNoHeldSlot(t *testing.T) {
