@@ -9,7 +9,7 @@ import (
 )
 
 // maxClockError is how far the clock of a host may be wrong. Times beyond that are replaced.
-const maxClockError = oneDay
+const maxClockError = 24 * time.Hour
 
 func (c *Core) boundExitTimes(list []hosts.ExitedJob) {
 	for i := range list {

@@ -21,7 +21,7 @@ type holdState struct {
 	memUnknownReported bool  // it was reported that min_mem_free has no effect
 
 	isQuiet       bool
-	quietEnd      string        // local time of the host; "": it has no end
+	quietText     string        // as a continuation of its name
 	quietChangeAt time.Duration // next beginning or end of quiet hours
 }
 
@@ -47,16 +47,8 @@ func (h *host) limitingHold() jobs.HostHold {
 		return jobs.NotHeld
 	case !h.isMeasured:
 		return jobs.HeldUnmeasured
-	case s.MaxLoad > 0 && b.Load[0] >= s.MaxLoad:
-		return jobs.HeldByLoad
-	case s.MinMemFree > 0 && b.MemFree >= 0 && b.MemFree < s.MinMemFree:
-		return jobs.HeldByMemory
-	case s.MinDiskFree > 0 && h.diskFree < 0:
-		return jobs.HeldByUnknownDisk
-	case s.MinDiskFree > 0 && h.diskFree < s.MinDiskFree:
-		return jobs.HeldByDisk
 	}
-	return jobs.NotHeld
+	return s.LimitReached(b, h.diskFree)
 }
 
 // storeMeasurement stores a heartbeat.
@@ -117,25 +109,10 @@ func (h *host) whyHeld() string {
 		if b.Files != "" {
 			why = "it " + b.Files
 		}
-	case jobs.HeldByLoad:
-		why = fmt.Sprintf("its load of %.1f is %s max_load %g", b.Load[0], compareWord(b.Load[0], s.MaxLoad), s.MaxLoad)
-	case jobs.HeldByMemory:
-		why = fmt.Sprintf("its free memory of %s is below min_mem_free %s", text.Size(b.MemFree),
-			text.Size(s.MinMemFree))
-	case jobs.HeldByDisk:
-		why = fmt.Sprintf("its free disk space of %s is below min_disk_free %s", text.Size(h.diskFree),
-			text.Size(s.MinDiskFree))
-	case jobs.HeldByUnknownDisk:
-		why = "its free disk space is not known yet (min_disk_free)"
+	default:
+		why = s.LimitText(h.hold, b, h.diskFree)
 	}
 	return "starts nothing: " + why
-}
-
-func compareWord(load, limit float64) string {
-	if load-limit < 0.05 {
-		return "at"
-	}
-	return "over"
 }
 
 // reportInterval is the shortest time between two reports of a host's holds.

@@ -246,7 +246,7 @@ func TestHostsTimeZoneIsUsed(t *testing.T) {
 		{wallStart, 2 * 3600, clockTimeOf(0, 13) + 20*time.Second},
 		{wallStart, -23 * 3600, clockTimeOf(23, 13) + 20*time.Second},
 		{0, -3600, clockTimeOf(23, 0)},
-		{-1, 0, oneDay - 1},
+		{-1, 0, 24*time.Hour - 1},
 	} {
 		want(t, fmt.Sprintf("%d in zone %d", tt.at, tt.zone), hosts.TimeOfDay(tt.at, tt.zone), tt.want)
 	}
@@ -288,12 +288,13 @@ func TestNothingStartsDuringQuietHours(t *testing.T) {
 	o = append(o, s.wait(5*time.Hour+45*time.Minute+59*time.Second, "a")...)
 	want(t, "launched meanwhile", launchedOn(o, "a"), "")
 	want(t, "events", events(s.journal[before:]),
-		"a starts nothing until 06:00 (quiet hours); its running jobs continue\n"+
+		"a starts nothing: its quiet hours last until 06:00; its running jobs continue\n"+
 			"job 2 is a straggler: it has run for 42 s on a, and it was estimated at 20 s")
 	v := s.c.Hosts()[0]
-	want(t, "reason", v.Reason, "starts nothing until 06:00 (quiet hours)")
+	want(t, "reason", v.Reason, "starts nothing: its quiet hours last until 06:00")
 	want(t, "why", s.c.Why(s.now(), 3),
-		"Job 3 waits: the only host that can run it cannot take it: a starts nothing until 06:00 (quiet hours).")
+		"Job 3 waits: the only host that can run it cannot take it: "+
+			"a starts nothing: its quiet hours last until 06:00.")
 	before = len(s.journal)
 	s.wantState(2, jobs.Running)
 	at, _ := s.c.Next()
@@ -313,7 +314,7 @@ func TestQuietOthersGetTheJobs(t *testing.T) {
 	want(t, "a", launchedOn(o, "a"), "")
 	want(t, "b", launchedOn(o, "b"), "1.1")
 	want(t, "limit", formatCommands[SetLimit](o), "{a 0} {b 1}")
-	wantContains(t, "events", events(s.journal), "a starts nothing all day (quiet hours)")
+	wantContains(t, "events", events(s.journal), "a starts nothing: its quiet hours last all day")
 }
 
 // TestHostThatReconnectsInQuietHoursStartsNothing checks that a host that reconnects during its

@@ -186,7 +186,7 @@ func (h *host) status() jobs.HostStatus {
 	case h.ineligible != "":
 		s.State, s.Reason = jobs.HostDisabled, h.ineligible
 	case h.isQuiet:
-		s.Hold, s.Reason = jobs.HeldQuiet, h.quietText()
+		s.Hold, s.Reason = jobs.HeldQuiet, h.quietText
 	case h.probation.paused:
 		s.State, s.Reason = jobs.HostBackingOff, h.probation.why
 	default:

@@ -1,17 +1,10 @@
 package sched
 
-import (
-	"fmt"
-	"time"
-
-	"dcs-tui/hosts"
-)
+import "dcs-tui/hosts"
 
 // Quiet hours. In the quiet hours of a host, in its local time, no jobs start there. Running jobs
 // continue, and buffered jobs are withdrawn for other hosts. The zone is that of the latest heartbeat,
 // so a change to or from daylight saving time takes effect within seconds.
-
-const oneDay = 24 * time.Hour
 
 // updateQuietHours begins and ends quiet hours.
 func (c *Core) updateQuietHours() {
@@ -27,7 +20,7 @@ func (c *Core) updateQuietHours() {
 			h.quietChangeAt = c.now.Mono + hosts.UntilQuiet(h.spec.Quiet, at)
 		}
 		if h.isQuiet {
-			h.quietEnd = clockTime(at+left, left)
+			h.quietText = "starts nothing: " + hosts.QuietText(at, left)
 		}
 		switch {
 		case h.isQuiet && !was:
@@ -37,26 +30,9 @@ func (c *Core) updateQuietHours() {
 			if h.runningSlots > 0 {
 				goesOn = "; its running jobs continue"
 			}
-			c.logf(h.spec.Name, 0, "%s %s%s", h.spec.Name, h.quietText(), goesOn)
+			c.logf(h.spec.Name, 0, "%s %s%s", h.spec.Name, h.quietText, goesOn)
 		case was && !h.isQuiet:
 			c.logf(h.spec.Name, 0, "%s is used again: its quiet hours are over", h.spec.Name)
 		}
 	}
-}
-
-// clockTime formats the end of quiet hours in the host's local time ("06:00"). It returns "" if
-// they have no end.
-func clockTime(at, left time.Duration) string {
-	if left >= oneDay {
-		return ""
-	}
-	at %= oneDay
-	return fmt.Sprintf("%02d:%02d", at/time.Hour, at%time.Hour/time.Minute)
-}
-
-func (h *host) quietText() string {
-	if h.quietEnd == "" {
-		return "starts nothing all day (quiet hours)"
-	}
-	return "starts nothing until " + h.quietEnd + " (quiet hours)"
 }

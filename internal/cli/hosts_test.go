@@ -230,3 +230,32 @@ func TestHostKeysOfAGroupAreShown(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckShowsWhatARunWouldFind checks that hosts check says, as a run does, that a host starts nothing now
+// for its owner, its quiet hours, or one of its limits.
+func TestCheckShowsWhatARunWouldFind(t *testing.T) {
+	free := &hosts.Heartbeat{Load: [3]float64{3, 0, 0}, MemFree: 2 << 30, DiskFree: 1 << 30}
+	for _, tt := range []struct {
+		host  hosts.Host
+		owner string
+		want  string
+	}{
+		{hosts.Host{MaxLoad: 8, MinMemFree: 1 << 30, MinDiskFree: 1 << 20}, "", ""},
+		{hosts.Host{MaxLoad: 2}, "alice uses the screen", "alice uses the screen"},
+		{hosts.Host{MaxLoad: 2}, "", "its load of 3.0 is over max_load 2"},
+		{hosts.Host{MinMemFree: 4 << 30}, "", "its free memory of 2 GiB is below min_mem_free 4 GiB"},
+		{hosts.Host{MinDiskFree: 5 << 30}, "", "its free disk space of 1 GiB is below min_disk_free 5 GiB"},
+		{hosts.Host{Quiet: []hosts.Quiet{{To: 24 * time.Hour}}}, "", "its quiet hours last all day"},
+	} {
+		tt.host.Name = "ws01"
+		result := &hosts.CheckResult{Host: &tt.host, Hello: &hosts.Hello{Owner: hosts.Owner{Who: tt.owner}},
+			Heartbeat: free}
+		if held := checkJSONOf(result).Held; held != tt.want {
+			t.Errorf("held: got %q, want %q", held, tt.want)
+		}
+		lines := strings.Join(usableLines(&console{}, result, 4), "\n")
+		if now := "starts nothing now: " + tt.want; strings.Contains(lines, now) != (tt.want != "") {
+			t.Errorf("got %q, want %q", lines, now)
+		}
+	}
+}

@@ -7,11 +7,13 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"dcs-tui/hosts"
 	"dcs-tui/internal/text"
+	"dcs-tui/jobs"
 	"dcs-tui/observe/runview"
 )
 
@@ -186,7 +188,7 @@ type hostFacts struct {
 	DiskFree *int64   `json:"disk_free_bytes"`
 	Shared   bool     `json:"shared"`
 	Users    string   `json:"users"`
-	Held     string   `json:"held"` // why the host starts no jobs now; "": it does
+	Held     string   `json:"held"` // see whyHeldNow
 	Connect  float64  `json:"connect_seconds"`
 	Limits   []string `json:"limits"` // what keeps the host below what the machine has
 	Warnings []string `json:"warnings"`
@@ -206,7 +208,7 @@ func checkJSONOf(result *hosts.CheckResult) *checkJSON {
 		return j
 	}
 	j.hostFacts = &hostFacts{Cores: h.Cores, Slots: h.Slots, GPUs: h.GPUs, Memory: h.MemBytes, Shared: h.Shared,
-		Users: h.Sharing.Text(), Held: h.Owner.Who,
+		Users: h.Sharing.Text(), Held: whyHeldNow(result),
 		Connect: result.Connect.Seconds(), Warnings: append([]string{}, h.Warnings...)}
 	if h.CwdError != "" {
 		j.Warnings = append(j.Warnings, "the directory of the jobs cannot be used there: "+text.Line(h.CwdError))
@@ -263,6 +265,21 @@ func badLines(out *console, g *runview.HostGroup, width int, fingerprints map[st
 	return lines
 }
 
+// whyHeldNow returns why a host that has answered would start no job now, as a run would find; "": it would.
+func whyHeldNow(result *hosts.CheckResult) string {
+	h, b := result.Host, result.Heartbeat
+	at := hosts.TimeOfDay(jobs.StampOf(time.Now()), result.Hello.ZoneSeconds)
+	switch left := hosts.QuietLeft(h.Quiet, at); {
+	case result.Hello.Owner.Who != "":
+		return result.Hello.Owner.Who
+	case left > 0:
+		return hosts.QuietText(at, left)
+	case b != nil:
+		return h.LimitText(h.LimitReached(b, b.DiskFree), b, b.DiskFree)
+	}
+	return ""
+}
+
 func usableLines(out *console, result *hosts.CheckResult, width int) []string {
 	h, b := result.Hello, result.Heartbeat
 	name := fmt.Sprintf("%-*s", width, text.Line(result.Host.Name))
@@ -289,8 +306,8 @@ func usableLines(out *console, result *hosts.CheckResult, width int) []string {
 	if users := h.Sharing.Text(); users != "" {
 		lines = append(lines, text.Line("in use: "+users))
 	}
-	if h.Owner.Who != "" {
-		lines = append(lines, "starts nothing now: "+text.Line(h.Owner.Who))
+	if why := whyHeldNow(result); why != "" {
+		lines = append(lines, "starts nothing now: "+text.Line(why))
 	}
 	lines = append(lines, text.Each(h.Warnings, text.Line)...)
 	for i := range lines[1:] {
