@@ -607,12 +607,16 @@ func (d *driver) checkAttempt(k *task, r *try) {
 	}
 }
 
-// names reports whether some message names the fault's file, or its attempt or directory, and the
+// names reports whether some message names the fault's file, or one beside it if it is temporary, and the
 // reason.
 func (d *driver) names(fired string) bool {
 	_, path, _ := strings.Cut(fired, " ")
+	name := filepath.Base(path)
+	if strings.HasPrefix(name, tempPrefix) {
+		name = filepath.Dir(path) + "/"
+	}
 	return slices.ContainsFunc(d.said, func(s string) bool {
-		return strings.Contains(s, errnos[d.p.How].Error()) && strings.Contains(s, filepath.Base(path))
+		return strings.Contains(s, errnos[d.p.How].Error()) && strings.Contains(s, name)
 	})
 }
 
