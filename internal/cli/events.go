@@ -41,7 +41,7 @@ dispatchers, attempts of jobs, changes of hosts, and requests of people. It work
 dispatcher. ` + runHelp,
 		Example: `dcs-tui events --host ws04 --since 2h
 dcs-tui events --follow --json | jq -r .text`,
-		Args: cobra.MaximumNArgs(1),
+		Args: atMost(1),
 		RunE: func(_ *cobra.Command, args []string) error { return a.runEvents(args, &filter, asJSON, follow) },
 	}
 	fs := cmd.Flags()

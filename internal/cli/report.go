@@ -36,7 +36,7 @@ func (a *app) reportCmd() *cobra.Command {
 by cause, charts of a grid, of the slots, and of the hosts, and a table of all jobs, without their outputs. ` + runHelp,
 		Example: `dcs-tui report --result acc=json:test.accuracy
 dcs-tui report server:sweep -o - > report.html`,
-		Args: cobra.MaximumNArgs(1),
+		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.runReport(cmd.Context(), args, output, asked, strict)
 		},

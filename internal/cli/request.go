@@ -221,6 +221,17 @@ func requireRun(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// atMost returns the check of the arguments of a command that takes at most n.
+func atMost(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) <= n {
+			return nil
+		}
+		return text.Errorf("%s is one argument too many for %s", text.Shorten(args[n]), cmd.CommandPath()).
+			WithAdvice("%s", cmd.UseLine())
+	}
+}
+
 // isOnlyJobs reports whether a word is the numbers of jobs, and not also the name of a run.
 func isOnlyJobs(word string) bool {
 	if _, err := jobs.ParseRanges(word); err != nil {

@@ -53,12 +53,12 @@ dcs-tui help metrics and dcs-tui help results.md explain metrics and groups. ` +
 dcs-tui results --result 'acc=re:Accuracy: ([0-9.]+)' --group C,gamma --min-group-size 3
 dcs-tui results --result acc=json:test.accuracy --pivot C gamma acc
 dcs-tui results --result acc --where 'C>=0.1 and host=ws*' --format csv`,
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			_, rest, err := flags.pivot.split(args)
-			if err == nil && len(rest) > 1 {
-				err = text.Errorf("only one RUN is allowed, not %s", text.Shorten(strings.Join(rest, " ")))
+			if err != nil {
+				return err
 			}
-			return err
+			return atMost(1)(cmd, rest)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error

@@ -38,7 +38,7 @@ meanwhile, and run the rest. Jobs that have a result are not run again. The run 
 inventory file, except for flags that are given here; the defaults below are those of new runs. ` + runHelp,
 		Example: `dcs-tui resume sweep-20260314-1502 --hosts more-hosts.toml
 dcs-tui resume --standby --background sweep`,
-		Args: cobra.MaximumNArgs(2),
+		Args: atMost(2),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runResume(cmd, &flags, args) },
 	}
 	fs := cmd.Flags()

@@ -284,7 +284,7 @@ func versionCmd() *cobra.Command {
 		Short:   "Print the version, commit, and Go version of dcs-tui",
 		Long:    "Print the version and commit of dcs-tui, the version of Go that built it, and its system.",
 		Example: "dcs-tui version",
-		Args:    cobra.NoArgs,
+		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), "dcs-tui version", fullVersion())
 			return err

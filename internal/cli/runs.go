@@ -45,7 +45,7 @@ dcs-tui runs prune --older 30d`,
 		Long: `List the runs in ./dcs-runs, the newest first. With --all, your runs in other directories follow. NAME is
 then the path of the run, which all commands accept.`,
 		Example: `dcs-tui runs list --all --limit 0`,
-		Args:    cobra.NoArgs,
+		Args:    atMost(0),
 		RunE:    func(*cobra.Command, []string) error { return a.runRunsList(flags) },
 	}
 	fs := list.Flags()

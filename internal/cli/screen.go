@@ -53,7 +53,7 @@ func (a *app) attachCmd() *cobra.Command {
 machine that sees the same run directory, or may have ended. ` + runHelp,
 		Example: `dcs-tui attach sweep-20260314-1502
 dcs-tui attach ws03:dcs-runs/sweep`,
-		Args: cobra.MaximumNArgs(1),
+		Args: atMost(1),
 		RunE: func(_ *cobra.Command, args []string) error { return a.runAttach(args, o) },
 	}
 	o.addFlags(cmd.Flags())

@@ -29,7 +29,7 @@ func (a *app) statusCmd() *cobra.Command {
 		Long: `Show how many jobs of a run are in each state, its hosts, and what runs now. The status comes from the
 run directory, so it works with and without a dispatcher. ` + runHelp,
 		Example: `dcs-tui status sweep-20260314-1502 --json | jq .jobs`,
-		Args:    cobra.MaximumNArgs(1),
+		Args:    atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			run, err := a.openRun(args)
 			if err != nil {

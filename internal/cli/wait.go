@@ -19,7 +19,7 @@ func (a *app) waitCmd() *cobra.Command {
 		Long: `Wait until no dispatcher runs the run any more, on any machine, and exit with the exit code of the run.
 If jobs are left, print how many. ` + runHelp,
 		Example: `dcs-tui wait sweep && dcs-tui results sweep > table.txt`,
-		Args:    cobra.MaximumNArgs(1),
+		Args:    atMost(1),
 		RunE:    a.runWait,
 	}
 }
