@@ -112,8 +112,9 @@ func appending[T any](parse func(string) (T, error)) func([]T, string) ([]T, err
 // jobs.AmbiguousWord.
 type checkedFlag struct {
 	pflag.Value
-	name  string
-	given *string // nil: not given yet
+	name   string
+	isList bool    // its value is a list with commas
+	given  *string // nil: not given yet
 }
 
 // notPlain are flags with a command or a regular expression, which may contain every character.
@@ -126,7 +127,8 @@ var lastCounts = []string{"jobs", "delay", "timeout", "tries", "halt", "joblog",
 // checkValuesOf makes a flag with values a checkedFlag.
 func checkValuesOf(f *pflag.Flag) {
 	if kind := f.Value.Type(); kind != "bool" && kind != "count" {
-		f.Value = &checkedFlag{Value: f.Value, name: f.Name}
+		value, _ := pflag.UnquoteUsage(f)
+		f.Value = &checkedFlag{Value: f.Value, name: f.Name, isList: strings.HasSuffix(value, ",...")}
 		if f.DefValue == "[]" {
 			f.DefValue = "" // the help shows the default of a type that it does not know
 		}
@@ -136,8 +138,12 @@ func checkValuesOf(f *pflag.Flag) {
 // Set implements pflag.Value.
 func (c *checkedFlag) Set(s string) error {
 	if c.given != nil && *c.given != s && c.takesOne() {
-		return text.Errorf("given twice, as %q and as %q", text.Shorten(*c.given), text.Shorten(s)).
-			WithAdvice("give it once: it has one value")
+		before, now := text.Shorten(*c.given), text.Shorten(s)
+		err := text.Errorf("given twice, as %q and as %q", before, now)
+		if c.isList {
+			return err.WithAdvice("give all in one list: --%s %s,%s", c.name, before, now)
+		}
+		return err.WithAdvice("give it once: it has one value")
 	}
 	if err := c.checkText(s); err != nil {
 		return err
