@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/results"
@@ -354,12 +355,12 @@ func (v *View) why(id jobs.ID, j *jobs.Job) string {
 			what = "was started on " + a.Host
 		}
 	case j.State != jobs.Queued:
-		return fmt.Sprintf("Job %d %s%s.", id, j.State.Clause(), whyEnded(j))
+		return fmt.Sprintf("Job %d %s%s.%s", id, j.State.Clause(), whyEnded(j), v.requestText(id))
 	}
 	if !v.facts.dispatched {
 		_, end := v.end()
-		return fmt.Sprintf("Job %d %s; nobody dispatches the run%s: %s. dcs-tui resume %s.", id, what, unknown, end,
-			next)
+		return fmt.Sprintf("Job %d %s; nobody dispatches the run%s: %s. dcs-tui resume %s.%s", id, what, unknown, end,
+			next, v.requestText(id))
 	}
 	if s := v.state; s != nil && s.NextSlot != nil && j.State == jobs.Queued {
 		what += "; " + s.NextSlot.Text()
@@ -369,6 +370,17 @@ func (v *View) why(id jobs.ID, j *jobs.Job) string {
 	}
 	return fmt.Sprintf("Job %d %s; the run's dispatcher on %s knows more: run dcs-tui why there.", id, what,
 		v.facts.owner.Host)
+}
+
+// requestText names the actions for a job that wait for the next dispatcher, in a sentence; "": none does.
+func (v *View) requestText(id jobs.ID) string {
+	var asked []string
+	for _, q := range v.facts.waiting {
+		if q.All || q.Jobs.Has(id) {
+			asked = append(asked, string(q.Do))
+		}
+	}
+	return text.If(asked != nil, " The next dcs-tui resume does what was asked for it: "+strings.Join(asked, ", ")+".")
 }
 
 // whyEnded continues the sentence that a finished job has failed, was canceled, and so on. The

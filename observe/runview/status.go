@@ -12,6 +12,7 @@ import (
 
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/metrics"
@@ -41,13 +42,14 @@ type facts struct {
 	liveness   journal.Liveness // of the owner's process
 	silent     *journal.Owner   // the owner, if it is silent (see journal.Reader)
 	dispatched bool
-	problem    string   // what prevents the dispatcher or this program from working
-	missing    string   // what part of the input is missing
-	left       string   // see LeftBehind
-	trouble    []string // see UselessHosts
-	requests   int      // number of requests that wait for a dispatcher; 0 while there is one
-	standby    string   // see WatchingStandby; "" while somebody dispatches the run
-	records    int      // from which missing, left, and trouble, empty while dispatched is set, were computed
+	problem    string            // what prevents the dispatcher or this program from working
+	missing    string            // what part of the input is missing
+	left       string            // see LeftBehind
+	trouble    []string          // see UselessHosts
+	requests   int               // number of requests that wait for a dispatcher; 0 while there is one
+	waiting    []*action.Request // those of requests that the next one can carry out
+	standby    string            // see WatchingStandby; "" while somebody dispatches the run
+	records    int               // from which missing, left, and trouble, empty while dispatched is set, were computed
 }
 
 // equal reports whether both look the same to an observer.
@@ -93,6 +95,9 @@ func (f *follower) facts(err error, before facts) facts {
 	f.read = max(1, records)
 	if waiting, err := f.Run.NumWaitingRequests(f.Table()); err == nil {
 		n.requests = waiting
+	}
+	if n.requests > 0 {
+		n.waiting, _ = f.Run.WaitingRequests(f.Table()) // the number is shown
 	}
 	return n
 }
