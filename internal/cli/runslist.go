@@ -67,7 +67,8 @@ func (e *runEntry) read(dir string) error {
 		return err
 	}
 	p, cut := runview.ProgressOf(table, r), ""
-	p.Requests, _ = run.NumWaitingRequests(table) // likewise
+	waiting, _ := run.WaitingNames(table) // likewise
+	p.Requests = len(waiting)
 	if input, err := run.ReadInput(); err == nil && input.Cut() && !p.More {
 		cut = "input not read to its end"
 		if input.IsKeptOpen {

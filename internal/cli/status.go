@@ -136,9 +136,11 @@ func (a *app) updateState(state *runState, see ...func(*jobs.Record)) error {
 	if state.Input, err = state.Run.ReadInput(); err != nil {
 		a.warn("%v", err)
 	}
-	if state.Requests, err = state.Run.NumWaitingRequests(state.Table); err != nil {
+	waiting, err := state.Run.WaitingNames(state.Table)
+	if err != nil {
 		a.warn("%v", err)
 	}
+	state.Requests = len(waiting)
 	return nil
 }
 

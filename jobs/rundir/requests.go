@@ -116,15 +116,11 @@ func (r *Run) RequestNames() (names, strangers []string, err error) {
 	return names, strangers, nil
 }
 
-// NumWaitingRequests returns the number of requests that have not been carried out.
-func (r *Run) NumWaitingRequests(table *jobs.Table) (n int, err error) {
+// WaitingNames returns the names of the requests that have not been carried out, in order.
+func (r *Run) WaitingNames(table *jobs.Table) ([]string, error) {
 	names, _, err := r.RequestNames()
-	for _, name := range names {
-		if !table.Requests[name] { // otherwise only its file has to be removed
-			n++
-		}
-	}
-	return n, err
+	// Of the others, only the file has to be removed.
+	return slices.DeleteFunc(names, func(name string) bool { return table.Requests[name] }), err
 }
 
 // IsRequestName reports whether a name is one that NewRequestName returns.
@@ -174,14 +170,11 @@ func (r *Run) SetStrangerAside(file string) error {
 // WaitingRequests returns the requests that wait for the next resume and that it can carry out, in
 // their order. A request that cannot be read now is an error.
 func (r *Run) WaitingRequests(table *jobs.Table) (list []*action.Request, err error) {
-	names, _, err := r.RequestNames()
+	names, err := r.WaitingNames(table)
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range names {
-		if table.Requests[name] {
-			continue // only its file has to be removed
-		}
 		q, err := r.ReadRequest(name)
 		var refused *RefusedError
 		switch {

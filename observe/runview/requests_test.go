@@ -3,13 +3,16 @@ package runview
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/action"
 	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/rundir"
 	requests "dcs-tui/observe/ask"
 )
 
@@ -187,4 +190,38 @@ func TestAnswersFitTheHost(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWhyNamesRequestsForAJob checks that why names what waits for the next dispatcher, also if another request
+// replaces one, and that each request is read once.
+func TestWhyNamesRequestsForAJob(t *testing.T) {
+	withLab(t, "a", func(t *testing.T, l *lab) {
+		l.submit(sleepJobs(6)...)
+		time.Sleep(10 * time.Second)
+		l.stop()
+		file := func(do action.Name, priority int) string {
+			q := &action.Request{Do: do, Jobs: jobs.One(6), Priority: priority, At: time.Now()}
+			name, err := l.run.FileRequest(q)
+			must(t, err)
+			return name
+		}
+		check := func(what, end string) {
+			t.Helper()
+			time.Sleep(3 * time.Second)
+			if why := l.look(Query{Focus: 6}).Detail.Why; !strings.HasSuffix(why, end) {
+				t.Errorf("%s: got %q, want an end like %q", what, why, end)
+			}
+		}
+		check("none", "dcs-tui resume continues it.")
+		first := file(action.Priority, 1)
+		file(action.Priority, 1)
+		const waits = "What was requested for it waits for the next dcs-tui resume: "
+		check("two", waits+"priority.")
+		must(t, os.Truncate(l.run.Path(rundir.RequestsDir, first+".json"), 0))
+		check("one cannot be read again", waits+"priority.")
+		must(t, l.run.RemoveRequest(first))
+		file(action.Requeue, 0)
+		check("another", waits+"priority, requeue.")
+		l.start("a")
+	})
 }

@@ -376,11 +376,12 @@ func (v *View) why(id jobs.ID, j *jobs.Job) string {
 func (v *View) requestText(id jobs.ID) string {
 	var asked []string
 	for _, q := range v.facts.waiting {
-		if q.All || q.Jobs.Has(id) {
+		if (q.All || q.Jobs.Has(id)) && !slices.Contains(asked, string(q.Do)) {
 			asked = append(asked, string(q.Do))
 		}
 	}
-	return text.If(asked != nil, " The next dcs-tui resume does what was asked for it: "+strings.Join(asked, ", ")+".")
+	return text.If(asked != nil,
+		" What was requested for it waits for the next dcs-tui resume: "+strings.Join(asked, ", ")+".")
 }
 
 // whyEnded continues the sentence that a finished job has failed, was canceled, and so on. The

@@ -46,8 +46,8 @@ type facts struct {
 	missing    string            // what part of the input is missing
 	left       string            // see LeftBehind
 	trouble    []string          // see UselessHosts
-	requests   int               // number of requests that wait for a dispatcher; 0 while there is one
-	waiting    []*action.Request // those of requests that the next one can carry out
+	requests   []string          // names of the requests that wait for a dispatcher; nil while there is one
+	waiting    []*action.Request // those of requests that are for jobs; nil: not known
 	standby    string            // see WatchingStandby; "" while somebody dispatches the run
 	records    int               // from which missing, left, and trouble, empty while dispatched is set, were computed
 }
@@ -55,7 +55,7 @@ type facts struct {
 // equal reports whether both look the same to an observer.
 func (f *facts) equal(o *facts) bool {
 	return f.err == nil && o.err == nil && f.dispatched == o.dispatched && f.problem == o.problem &&
-		f.missing == o.missing && f.requests == o.requests && f.standby == o.standby &&
+		f.missing == o.missing && slices.Equal(f.requests, o.requests) && f.standby == o.standby &&
 		(f.owner == nil) == (o.owner == nil) && (f.owner == nil || f.owner.Token == o.owner.Token) &&
 		slices.Equal(f.trouble, o.trouble)
 }
@@ -93,13 +93,29 @@ func (f *follower) facts(err error, before facts) facts {
 	}
 	n.standby = WatchingStandby(f.Table(), f.Live)
 	f.read = max(1, records)
-	if waiting, err := f.Run.NumWaitingRequests(f.Table()); err == nil {
-		n.requests = waiting
-	}
-	if n.requests > 0 {
-		n.waiting, _ = f.Run.WaitingRequests(f.Table()) // the number is shown
+	if names, err := f.Run.WaitingNames(f.Table()); err == nil && len(names) > 0 {
+		n.requests, n.waiting = names, before.waiting
+		if n.waiting == nil || before.records != records || !slices.Equal(names, before.requests) {
+			n.waiting = f.jobRequests()
+		}
 	}
 	return n
+}
+
+// jobRequests returns the requests for jobs that the next dispatcher can carry out; nil: they cannot be read now.
+// Those that add jobs may be large, and are not kept.
+func (f *follower) jobRequests() []*action.Request {
+	waiting, err := f.Run.WaitingRequests(f.Table())
+	if err != nil {
+		return nil
+	}
+	list := []*action.Request{}
+	for _, q := range waiting {
+		if q.All || q.Jobs != nil {
+			list = append(list, q)
+		}
+	}
+	return list
 }
 
 // WatchingStandby returns the machine of the standby that watched when the dispatcher died, or "" if
@@ -316,7 +332,8 @@ func (v *View) fill(p *Snapshot) {
 	if !f.dispatched {
 		_, p.End = v.end()
 	}
-	p.Trouble, p.Requests, p.Problem, p.Paused, p.Tries = f.trouble, f.requests, f.problem, v.table.Paused, v.tries()
+	p.Trouble, p.Requests, p.Problem = f.trouble, len(f.requests), f.problem
+	p.Paused, p.Tries = v.table.Paused, v.tries()
 	p.Hosts = v.hosts()
 	for i := range p.Hosts {
 		p.SlotsBusy += p.Hosts[i].Running
