@@ -104,8 +104,8 @@ func (a *app) listLoad(o *options, list []*hosts.Host) error {
 			a.exitCode = exitFailed
 		default:
 			use := cmp.Or(result.Hello.Sharing.Text(), "no runs")
-			if who := result.Hello.Owner.Who; who != "" {
-				use += "; starts nothing now: " + who
+			if why := whyHeldNow(result); why != "" {
+				use += "; starts nothing now: " + why
 			}
 			fmt.Fprintf(w, "%s\t%.1f of %s busy\tload %.2f\t%s\n", text.Line(h.Name), result.Heartbeat.Busy,
 				text.Plural(result.Hello.Cores, "core"),
