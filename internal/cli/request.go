@@ -207,11 +207,19 @@ func (a *app) confirm(yes bool, command, what string) error {
 	return text.Errorf("nothing was done")
 }
 
-// requireRun requires RUN, because commands that change a run do not use the newest one by default.
+// requireRuns requires RUN, because commands that change a run do not use the newest one by default.
+func requireRuns(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return nil
+	}
+	return text.Errorf("%s needs the run: a name in ./dcs-runs or a run directory", cmd.CommandPath()).
+		WithAdvice("dcs-tui runs list shows them")
+}
+
+// requireRun is requireRuns for a command that takes one run, before the numbers of jobs.
 func requireRun(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return text.Errorf("%s needs the run: a name in ./dcs-runs or a run directory", cmd.CommandPath()).
-			WithAdvice("dcs-tui runs list shows them")
+	if err := requireRuns(cmd, args); err != nil {
+		return err
 	}
 	if isOnlyJobs(args[0]) { // which why and logs take without RUN
 		path, given := cmd.CommandPath(), text.Shorten(strings.Join(args, " "))
@@ -227,7 +235,7 @@ func atMost(n int) cobra.PositionalArgs {
 		if len(args) <= n {
 			return nil
 		}
-		return text.Errorf("%s is one argument too many for %s", text.Shorten(args[n]), cmd.CommandPath()).
+		return text.Errorf("%q is one argument too many for %s", text.Shorten(args[n]), cmd.CommandPath()).
 			WithAdvice("%s", cmd.UseLine())
 	}
 }

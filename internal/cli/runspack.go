@@ -21,7 +21,7 @@ because many file systems limit the number of files of a user. All commands read
 unzip extracts them. Hosts that do not see the run directory pack the files of large runs themselves, when
 such a run ends.`,
 		Example:           "dcs-tui runs pack sweep-20260314-1502",
-		Args:              requireRun,
+		Args:              requireRuns,
 		ValidArgsFunction: completeMany(completeAnyRun),
 		RunE:              func(_ *cobra.Command, args []string) error { return a.runPack(args) },
 	}
