@@ -265,15 +265,16 @@ func badLines(out *console, g *runview.HostGroup, width int, fingerprints map[st
 	return lines
 }
 
-// whyHeldNow returns why a host that has answered would start no job now, as a run would find; "": it would.
+// whyHeldNow returns which of its quiet hours, its owner, and its limits keeps a host that has answered from
+// starting jobs now; "": none does.
 func whyHeldNow(result *hosts.CheckResult) string {
 	h, b := result.Host, result.Heartbeat
 	at := hosts.TimeOfDay(jobs.StampOf(time.Now()), result.Hello.ZoneSeconds)
 	switch left := hosts.QuietLeft(h.Quiet, at); {
-	case result.Hello.Owner.Who != "":
-		return result.Hello.Owner.Who
 	case left > 0:
 		return hosts.QuietText(at, left)
+	case result.Hello.Owner.Who != "":
+		return result.Hello.Owner.Who
 	case b != nil:
 		return h.LimitText(h.LimitReached(b, b.DiskFree), b, b.DiskFree)
 	}
