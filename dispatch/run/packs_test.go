@@ -99,16 +99,23 @@ func TestPacksAreWrittenAtOnce(t *testing.T) {
 	made, err := rundir.CreateAt(filepath.Join(dir, "run"), "r", rundir.Settings{Version: "test", Cwd: dir})
 	polltest.Must(t, err)
 	var begun atomic.Int32
-	both := make(chan struct{})
+	var isReserved atomic.Bool
+	both, quiet := make(chan struct{}), make(chan struct{})
+	await := func(event <-chan struct{}) {
+		select {
+		case <-event:
+		case <-t.Context().Done():
+		}
+	}
 	made.Disk = rundir.WithCalls(made.Dir, func(op, path string, do func() error) error {
-		if op == "write" && strings.HasPrefix(filepath.Base(path), ".new.") {
+		switch isPack := strings.HasPrefix(filepath.Base(path), ".new."); {
+		case isPack && op == "open" && isReserved.CompareAndSwap(false, true):
+			await(quiet) // then no record is made any more, so both directories are due in the same turn
+		case isPack && op == "write":
 			if begun.Add(1) == 2 {
 				close(both)
 			}
-			select {
-			case <-both:
-			case <-t.Context().Done():
-			}
+			await(both)
 		}
 		return rundir.Call(op, path, do)
 	})
@@ -124,10 +131,11 @@ func TestPacksAreWrittenAtOnce(t *testing.T) {
 		polltest.Must(t, err)
 	}
 	submit()
-	polltest.Until(t, "two packs are written", func() bool { return begun.Load() >= 2 })
-	r.CloseInput()
 	_, err = r.Next(t.Context())
 	polltest.Must(t, err)
+	close(quiet)
+	polltest.Until(t, "two packs are written", func() bool { return begun.Load() >= 2 })
+	r.CloseInput()
 	_, err = r.Close()
 	polltest.Must(t, err)
 }
