@@ -81,9 +81,10 @@ cp -r apart/run/attempts brought`)
 	}
 	// The copies are equal byte for byte. Tombstones of attempts that never started stay on the hosts.
 	for _, dir := range []string{l.workDir(0), l.workDir(1)} {
-		if out, err := exec.Command("sh", "-c",
-			"cd "+dir+".away/*/attempts && find . -name '*.out' -o -name '*.err' -o -name '*.status' | while "+
-				"read f; do grep -q ^dcs-tombstone $f || cmp $f "+l.path("brought")+"/$f; done").CombinedOutput(); err != nil || len(out) > 0 {
+		compare := exec.Command("sh", "-c", "cd "+dir+".away/*/attempts && "+
+			"find . -name '*.out' -o -name '*.err' -o -name '*.status' | while read f; do "+
+			"grep -q ^dcs-tombstone $f || cmp $f "+l.path("brought")+"/$f; done")
+		if out, err := compare.CombinedOutput(); err != nil || len(out) > 0 {
 			t.Errorf("%v: %s", err, out)
 		}
 	}
