@@ -8,7 +8,7 @@ import (
 )
 
 // The experiment fill has as many workers as the paper, and about as many jobs. Each job counts, as the dummy job
-// of the paper does, but farther, so that it computes for about 50 ms.
+// of the paper does, but ten times as far.
 const (
 	fillSlots, fillJobs = 180, 2000
 	fillCount           = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"

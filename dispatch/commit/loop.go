@@ -115,8 +115,8 @@ func (r *Loop) step(now sched.Time, evs ...sched.Event) {
 	r.isUrgent = r.isUrgent || len(records) > 0 && r.core.HasUsableSlot()
 }
 
-// isBehind reports whether requests wait until the journal is written. While that fails, they do not: they
-// may end jobs.
+// isBehind reports whether requests wait until the journal is written. They do not wait while it cannot be
+// written, because they may end jobs.
 func (r *Loop) isBehind() bool { return r.isWriting && !r.isBlocked() && len(r.pending) >= maxPending }
 
 // RecordEvent adds an event for users to the journal.

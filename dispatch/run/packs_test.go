@@ -94,10 +94,6 @@ func testLongRun(t *testing.T, apart bool) {
 // TestPacksAreWrittenAtOnce checks that a dispatcher writes the packs of two directories at the same time:
 // each waits until the other has begun.
 func TestPacksAreWrittenAtOnce(t *testing.T) {
-	const numJobs = jobs.ShardSize + 255
-	dir := t.TempDir()
-	made, err := rundir.CreateAt(filepath.Join(dir, "run"), "r", rundir.Settings{Version: "test", Cwd: dir})
-	polltest.Must(t, err)
 	var begun atomic.Int32
 	var isReserved atomic.Bool
 	both, quiet := make(chan struct{}), make(chan struct{})
@@ -107,7 +103,7 @@ func TestPacksAreWrittenAtOnce(t *testing.T) {
 		case <-t.Context().Done():
 		}
 	}
-	made.Disk = rundir.WithCalls(made.Dir, func(op, path string, do func() error) error {
+	_, r := packTwoDirectories(t, func(op, path string, do func() error) error {
 		switch isPack := strings.HasPrefix(filepath.Base(path), ".new."); {
 		case isPack && op == "open" && isReserved.CompareAndSwap(false, true):
 			await(quiet) // then no record is made any more, so both directories are due in the same turn
@@ -119,19 +115,7 @@ func TestPacksAreWrittenAtOnce(t *testing.T) {
 		}
 		return rundir.Call(op, path, do)
 	})
-	r := startHere(t, made, filepath.Join(dir, "base"), func(o *run.Options) {
-		o.PackFiles, o.PackDelay = numJobs, 50*time.Millisecond
-	})
-	submit := func() { polltest.Must(t, r.Submit(t.Context(), &jobs.Spec{Command: ":"})) }
-	for range numJobs - 1 {
-		submit()
-	}
-	for range numJobs - 1 {
-		_, err := r.Next(t.Context())
-		polltest.Must(t, err)
-	}
-	submit()
-	_, err = r.Next(t.Context())
+	_, err := r.Next(t.Context())
 	polltest.Must(t, err)
 	close(quiet)
 	polltest.Until(t, "two packs are written", func() bool { return begun.Load() >= 2 })
@@ -143,13 +127,9 @@ func TestPacksAreWrittenAtOnce(t *testing.T) {
 // TestAPackThatFreesFilesLetsTheOthersBeWritten checks that on a disk on which no file can be created, all
 // files are packed soon: the first pack is written into the file that was reserved for it, and frees others.
 func TestAPackThatFreesFilesLetsTheOthersBeWritten(t *testing.T) {
-	const numJobs = jobs.ShardSize + 255
-	dir := t.TempDir()
-	made, err := rundir.CreateAt(filepath.Join(dir, "run"), "r", rundir.Settings{Version: "test", Cwd: dir})
-	polltest.Must(t, err)
 	var mu sync.Mutex
 	reserved, isFreed := "", false
-	made.Disk = rundir.WithCalls(made.Dir, func(op, path string, do func() error) error {
+	made, r := packTwoDirectories(t, func(op, path string, do func() error) error {
 		name := filepath.Base(path)
 		mu.Lock()
 		isFreed = isFreed || op == "remove" && strings.HasSuffix(name, "."+string(jobs.FileStatus))
@@ -162,6 +142,28 @@ func TestAPackThatFreesFilesLetsTheOthersBeWritten(t *testing.T) {
 		mu.Unlock()
 		return rundir.Call(op, path, do)
 	})
+	if !polltest.Within(20*time.Second, func() bool {
+		packs, _ := filepath.Glob(filepath.Join(made.Dir, rundir.AttemptsDir, "[0-9]*.zip"))
+		return len(packs) >= 2
+	}) {
+		t.Error("the files of the second directory are not packed")
+	}
+	r.CloseInput()
+	_, err := r.Next(t.Context())
+	polltest.Must(t, err)
+	_, err = r.Close()
+	polltest.Must(t, err)
+}
+
+// packTwoDirectories runs jobs with attempts in two directories, which are to be packed when the last job is
+// accepted. calls makes the calls of the disk.
+func packTwoDirectories(t *testing.T, calls func(op, path string, do func() error) error) (*rundir.Run, *run.Run) {
+	t.Helper()
+	const numJobs = jobs.ShardSize + 255
+	dir := t.TempDir()
+	made, err := rundir.CreateAt(filepath.Join(dir, "run"), "r", rundir.Settings{Version: "test", Cwd: dir})
+	polltest.Must(t, err)
+	made.Disk = rundir.WithCalls(made.Dir, calls)
 	r := startHere(t, made, filepath.Join(dir, "base"), func(o *run.Options) {
 		o.PackFiles, o.PackDelay = numJobs, 50*time.Millisecond
 	})
@@ -174,17 +176,7 @@ func TestAPackThatFreesFilesLetsTheOthersBeWritten(t *testing.T) {
 		polltest.Must(t, err)
 	}
 	submit()
-	if !polltest.Within(20*time.Second, func() bool {
-		packs, _ := filepath.Glob(filepath.Join(made.Dir, rundir.AttemptsDir, "[0-9]*.zip"))
-		return len(packs) >= 2
-	}) {
-		t.Error("the files of the second directory are not packed")
-	}
-	r.CloseInput()
-	_, err = r.Next(t.Context())
-	polltest.Must(t, err)
-	_, err = r.Close()
-	polltest.Must(t, err)
+	return made, r
 }
 
 // keepOnHost makes the host of a new run keep the outputs in its own directory, which it returns, as if

@@ -43,6 +43,13 @@ func numStandbys(t *testing.T, run *rundir.Run) (n int) {
 	return n
 }
 
+// silentStandby returns options of a standby that prints nothing. The owner file may be read while it is written,
+// which is a warning.
+func silentStandby(onWatching func()) StandbyOptions {
+	ignore := func(string) {}
+	return StandbyOptions{Notify: ignore, Warn: ignore, OnWatching: onWatching}
+}
+
 // TestStandbyTakesOverFromHungDispatcher checks that a standby shows that it is watching, and does
 // not replace a dispatcher that sends heartbeats. It takes the run over within the stale time plus
 // 15 s of the last heartbeat (E7).
@@ -62,7 +69,7 @@ func TestStandbyTakesOverFromHungDispatcher(t *testing.T) {
 				}
 			}
 		}()
-		o, err := StandBy(t.Context(), run, StandbyOptions{Notify: func(string) {}, OnWatching: func() {}})
+		o, err := StandBy(t.Context(), run, silentStandby(func() {}))
 		must(t, err)
 		if silent := time.Since(last); silent < journal.StaleAfter || silent > journal.StaleAfter+15*time.Second ||
 			last.IsZero() {
@@ -107,7 +114,7 @@ func TestStandbyEndsWithTheRun(t *testing.T) {
 				}
 				old.Close()
 			}()
-			o, err := StandBy(t.Context(), run, StandbyOptions{Notify: func(string) {}, OnWatching: func() {}})
+			o, err := StandBy(t.Context(), run, silentStandby(func() {}))
 			if over != errors.Is(err, ErrOver) || over == (o != nil) {
 				t.Errorf("closed %q: %v, %v", how, o, err)
 			}
@@ -127,14 +134,13 @@ func TestStandbyIsEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		run, old := watched(t)
 		ctx, cancel := context.WithCancel(t.Context())
-		if _, err := StandBy(ctx, run, StandbyOptions{Notify: func(string) {}, OnWatching: cancel}); !errors.Is(err,
+		if _, err := StandBy(ctx, run, silentStandby(cancel)); !errors.Is(err,
 			context.Canceled) {
 			t.Errorf("canceled: %v", err)
 		}
 		old.Close()
 		_, err := StandBy(t.Context(), run,
-			StandbyOptions{Notify: func(string) {},
-				OnWatching: func() { t.Error("it watches a run that nobody dispatches") }})
+			silentStandby(func() { t.Error("it watches a run that nobody dispatches") }))
 		if err == nil || !strings.Contains(err.Error(), "nobody dispatches") {
 			t.Errorf("a run that was left: %v", err)
 		}

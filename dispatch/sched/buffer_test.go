@@ -194,7 +194,8 @@ func TestBufferIsWithdrawnForATrial(t *testing.T) {
 	want(t, "withdrawn", formatCommands[Withdraw](s.ended("a", "4.1", exit1)), "{a [5.1 6.1]}")
 }
 
-// TestBufferIsWithdrawnForProbation checks this if successes on another host show that their kind is concerned.
+// TestBufferIsWithdrawnForProbation checks that jobs that were sent ahead of need are withdrawn once successes
+// on another host show that the trial concerns their kind.
 func TestBufferIsWithdrawnForProbation(t *testing.T) {
 	s := newStage(t, Config{}, testHost("a", 1), testHost("b", 4))
 	s.up("a")

@@ -136,7 +136,7 @@ func (c *Core) newClass(key classKey, j *jobs.Job) *class {
 		excluded: strings.Split(key.excluded, "\n")}
 }
 
-// maxUnusedFits is how many fits are kept beyond twice the number of classes. Most of more are unused.
+// maxUnusedFits is how many fits are kept beyond twice the number of classes. If there are more, most are unused.
 const maxUnusedFits = 1024
 
 // fitsFor returns the fits of jobs with these needs.

@@ -112,7 +112,6 @@ type HostView struct {
 	Usable        float64          // slots less what others use (see usableSlots); 0: it accepts no jobs
 	Running       int              // slots in use by running attempts
 	Buffered      int              // attempts sent to a host and not known to have started
-	Failures      int              // connection failures in a row
 	RetryAt       time.Duration    // Time.Mono of the next connection attempt; 0: none
 	LastHeartbeat time.Duration    // Time.Mono; 0: never
 	Heartbeat     hosts.Heartbeat
@@ -139,7 +138,7 @@ func (c *Core) Hosts() []HostView {
 		views = append(views, HostView{
 			Name: h.spec.Name, HostStatus: status,
 			Slots: h.slots(), Usable: h.usableNow(), Running: h.runningSlots, Buffered: h.numBuffered(),
-			Failures: h.failures, RetryAt: h.retryAt, LastHeartbeat: h.heartbeatAt,
+			RetryAt: h.retryAt, LastHeartbeat: h.heartbeatAt,
 			Heartbeat: h.heartbeat, Hello: h.hello,
 			Done: h.succeeded, Failed: h.failed, Asked: h.asked,
 			Down: h.downSince, OnProbation: h.probation.onProbation, Idle: c.idleTime(h),

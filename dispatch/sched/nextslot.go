@@ -46,8 +46,8 @@ func isEarlier(a, b *jobs.NextSlot) bool {
 	return cmpRest(a.In, b.In) < 0
 }
 
-// cmpRest compares in how long two slots are due. Nobody knows when an overdue job ends, so its 0 is
-// the latest time.
+// cmpRest compares the times until two slots are due. Nobody knows when an overdue job ends, so its 0 is
+// the latest.
 func cmpRest(a, b time.Duration) int {
 	return cmp.Or(-cmp.Compare(min(a, 1), min(b, 1)), cmp.Compare(a, b))
 }

@@ -193,8 +193,8 @@ type Fate struct {
 // This is enough to rebuild the outcome of a run whose journal is lost. If host is not empty, only
 // attempts of that host are reported. If only is not empty, only attempts of these jobs are
 // reported: no files of other jobs are opened, and shards without one of these jobs are not listed.
-// If a call returns an error, EachFate stops and returns that error. Any other error says why
-// attempts may have been missed.
+// If a call returns an error, EachFate stops and returns that error. Any other error gives the
+// reason why attempts may have been missed.
 func EachFate(d rundir.Disk, dir, run, host string, only jobs.Ranges, each func(Fate) error) error {
 	l := list(d, dir)
 	for _, shard := range l.allShards() {

@@ -27,7 +27,7 @@ func (f *helperProcess) shares(slots int) *hosts.Sharing {
 	return f.heartbeat(func(b *hosts.Heartbeat) bool { return b.Sharing != nil && b.Sharing.Slots == slots }).Sharing
 }
 
-// TestShareDirThatIsNone checks that a helper says which host does not share its slots, and why.
+// TestShareDirThatIsNone checks that a helper reports which host does not share its slots, and why.
 func TestShareDirThatIsNone(t *testing.T) {
 	w := newWorld(t)
 	o := w.open()
@@ -308,15 +308,24 @@ func TestForgedClaimsGainNothing(t *testing.T) {
 	}
 }
 
-// TestTriedSlotIsNotHeld checks that a run gets no slot beside runs that hold all of them because one of its
-// supervisors has claimed a slot for a moment, to find that none is free.
-func TestTriedSlotIsNotHeld(t *testing.T) {
+// sharingHelper returns the helper of a run on a host with a number of slots, which shares them in a directory of
+// the test.
+func sharingHelper(t *testing.T, slots int) *helper {
 	dir, _ := sharedTestDir(t)
 	control, err := openControl(t.TempDir())
 	must(t, err)
-	config := slotConfig{ShareDir: dir, Run: "ours", Host: "h"}
-	h := &helper{open: &hosts.Open{ShareWeight: 1}, slots: 2, control: control, config: config}
-	defer h.removeClaims()
+	control.setShare(hosts.Share{Rule: slots, Slots: slots})
+	h := &helper{open: &hosts.Open{ShareWeight: 1}, slots: slots, control: control,
+		config: slotConfig{ShareDir: dir, Run: "ours", Host: "h"}}
+	t.Cleanup(h.removeClaims)
+	return h
+}
+
+// TestTriedSlotIsNotHeld checks that a run gets no slot beside runs that hold all of them because one of its
+// supervisors has claimed a slot for a moment, to find that none is free.
+func TestTriedSlotIsNotHeld(t *testing.T) {
+	h := sharingHelper(t, 2)
+	dir, control, config := h.config.ShareDir, h.control, h.config
 	other := claimText{run: "other", group: "other", name: "other", want: 2, weight: 1, slots: 2, held: 2}
 	made(t, dir, claimPrefix+"other", ownUID, other.bytes(), byteRange{})
 	s := slot{control: control, config: &config}
@@ -343,18 +352,18 @@ func TestTriedSlotIsNotHeld(t *testing.T) {
 		t.Errorf("%d and %d slots were tried, want 3 and 1", n, m)
 	}
 	end()
+	before, s.claim.text.held = control.tries(), 0
+	control.word(ctlLast).Store(0)
+	if held, n := s.holdSlots(1), control.tries().since(before); held || n != 1 {
+		t.Errorf("a supervisor holds a slot: %v, and tried to get %d; want none, and 1", held, n)
+	}
 }
 
 // TestFalseClaimTakesNoHeldSlot checks that a run whose supervisors hold slots when another user claims to
 // hold all of them keeps its part: a supervisor that released its slot takes it again, and no more.
 func TestFalseClaimTakesNoHeldSlot(t *testing.T) {
-	dir, _ := sharedTestDir(t)
-	control, err := openControl(t.TempDir())
-	must(t, err)
-	config := slotConfig{ShareDir: dir, Run: "ours", Host: "h"}
-	h := &helper{open: &hosts.Open{ShareWeight: 1}, slots: 9, control: control, config: config}
-	defer h.removeClaims()
-	h.control.setShare(hosts.Share{Rule: 9, Slots: 9})
+	h := sharingHelper(t, 9)
+	dir, control, config := h.config.ShareDir, h.control, h.config
 	look := func(slots, beyond int) {
 		t.Helper()
 		h.updateShare(&hosts.Share{Rule: 9, Slots: 9, Want: 9}, time.Hour)
