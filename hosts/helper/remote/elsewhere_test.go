@@ -50,12 +50,27 @@ func TestProcessElsewhereIsEnded(t *testing.T) {
 }
 
 // TestProcessElsewhereHasItsGrace checks that a process elsewhere gets SIGTERM and may handle it,
-// although the job itself ignores that signal for the whole grace.
+// although the job itself ignores that signal for the whole grace. A busy machine may need longer than
+// the first grace to run the handler.
 func TestProcessElsewhereHasItsGrace(t *testing.T) {
+	for grace := 0.5; ; grace *= 2 {
+		if handlesEndElsewhere(t, grace) {
+			return
+		}
+		if grace > 60 {
+			t.Fatal("a process elsewhere could not handle SIGTERM")
+		}
+	}
+}
+
+// handlesEndElsewhere reports whether a process elsewhere has handled SIGTERM within a grace in seconds
+// when the kill of a job that ignores it is over.
+func handlesEndElsewhere(t *testing.T, grace float64) bool {
+	t.Helper()
 	w := newWorld(t)
 	told, ready := filepath.Join(w.runDir, "told"), w.fifo("ready")
 	open := w.open()
-	open.GraceSeconds = 2 // enough for a process on a busy machine
+	open.GraceSeconds = grace
 	f := w.start(open)
 	f.launch(job("1.1", "trap '' TERM; echo up > "+ready+"; while :; do sleep 1000; done"))
 	w.receive(ready)
@@ -63,10 +78,9 @@ func TestProcessElsewhereHasItsGrace(t *testing.T) {
 		"trap 'echo > "+told+"; exit' TERM; echo up; while :; do sleep 1000; done")
 	f.kill("1.1")
 	f.exit("1.1")
-	if _, err := os.Stat(told); err != nil {
-		t.Error(err)
-	}
 	f.endRun()
+	_, err := os.Stat(told)
+	return err == nil
 }
 
 // TestStuckProcessHidesNoneElsewhere checks that processes elsewhere are ended although a process of
@@ -206,7 +220,7 @@ func TestEndedJobReadsNoOtherProcesses(t *testing.T) {
 // reads the files of all processes about as often as one of a single attempt. Each attempt is answered,
 // and what it left behind is ended.
 func TestAKillOfEndedAttemptsSearchesOnce(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, heartbeatEnv+"=1h") // each heartbeat reads files, and a busy machine needs time for more
 	f := w.startWith(1)
 	pid := f.cmd.Process.Pid
 	readsFor := func(first, n int) int {

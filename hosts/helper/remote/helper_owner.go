@@ -301,8 +301,8 @@ func (h *helper) watchOwner() {
 	}
 }
 
-// firstOwnerTimeout bounds the first look at the owners, before the hello.
-const firstOwnerTimeout = time.Second
+// firstOwnerTimeout bounds the first look at the owners, before the hello. Tests lengthen it.
+var firstOwnerTimeout = time.Second
 
 // firstOwner looks for owners before the hello, so that nothing is started on a host that is to
 // be left alone.

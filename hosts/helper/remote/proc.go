@@ -313,10 +313,11 @@ func parseEnvironment(env []byte) environment {
 // are left out until they do.
 
 const (
-	procTimeout      = time.Second            // for the first process that does not answer
 	procShortTimeout = 100 * time.Millisecond // for each further one of the same snapshot
 	hungTimeout      = 2 * time.Second        // before the end of a tree counts as complete without them
 )
+
+var procTimeout = time.Second // for the first process that does not answer; tests lengthen it
 
 // hung holds processes whose files in /proc do not answer.
 type hung struct {

@@ -620,7 +620,9 @@ func holdTimeouts(file string) {
 
 // TestMain runs the test binary as the program on the host if its first argument begins with "__".
 func TestMain(m *testing.M) {
-	gpuTimeout = polltest.Patience // the tools of tests answer, though late on a busy machine
+	// Tools, processes, and files answer in tests, though late on a busy machine. A test of another package
+	// may make a process hang for a while.
+	gpuTimeout, procTimeout, firstOwnerTimeout = polltest.Patience, polltest.Patience, polltest.Patience
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "__") {
 		plantFault(os.Args[1])
 		devDir = cmp.Or(os.Getenv(devEnv), devDir)
