@@ -21,8 +21,8 @@ const packLeast = 250
 const packInterval = 2 * time.Second
 
 // packRetryInterval is how often a dispatcher tries to write a pack on a full disk. Each try takes what is
-// free for a moment, so that others can write nothing.
-const packRetryInterval = time.Minute
+// free for a moment, so that others can write nothing. Tests replace it.
+var packRetryInterval = time.Minute
 
 // packDelay returns how long after an outcome was recorded the files of its attempt may be packed.
 func (r *Run) packDelay(lease time.Duration) time.Duration { return cmp.Or(r.opts.PackDelay, lease) }
