@@ -20,6 +20,7 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/link"
+	"dcs-tui/internal/polltest"
 )
 
 // shellHost is a host for tests: a shell of this machine with its own HOME.
@@ -85,7 +86,7 @@ func (f *shellHost) connector() *Connector {
 }
 
 func (f *shellHost) connect(c *Connector) (hosts.Worker, error) {
-	ctx, cancel := context.WithTimeout(f.t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(f.t.Context(), polltest.Patience)
 	defer cancel()
 	return c.Connect(ctx, &hosts.Host{Name: "melon4", Link: "local"},
 		&hosts.Open{Run: "r1", Host: "melon4", Cwd: "/data"})

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/polltest"
 )
 
 // needSSH skips the test with a clear message if there is no ssh program.
@@ -508,7 +509,7 @@ func TestSSHThatHangs(t *testing.T) {
 	c.timeout = 200 * time.Millisecond
 	refuses(t, c, hostNamed("m"), "m", "did not answer within 200ms")
 	// The pipe ends when the last of these processes ends. The deadline only ends a failing test.
-	must(t, alive.SetReadDeadline(time.Now().Add(time.Minute)))
+	must(t, alive.SetReadDeadline(time.Now().Add(polltest.Patience)))
 	if _, err := alive.Read(make([]byte, 1)); err != io.EOF {
 		t.Errorf("something still runs: %v", err)
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/hosttest"
@@ -49,7 +48,7 @@ func read(t *testing.T, file string) string {
 
 // contextUnlessStuck returns a context that ends only if the test is stuck.
 func contextUnlessStuck(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), polltest.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -41,7 +41,7 @@ func targetBehind(s *hosttest.SSHD, gateways ...*Target) *Target {
 // as wanted: the log is written a moment after a login.
 func logins(t *testing.T, s *hosttest.SSHD, wanted int) (n int) {
 	t.Helper()
-	polltest.Within(time.Minute, func() bool {
+	polltest.Within(polltest.Patience, func() bool {
 		n = strings.Count(read(t, s.LogFile()), "Accepted publickey for")
 		return n >= wanted
 	})

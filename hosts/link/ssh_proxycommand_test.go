@@ -16,6 +16,7 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/hosttest"
+	"dcs-tui/internal/polltest"
 )
 
 // bashProxy is a ProxyCommand that connects to the host, and leaves a process behind that the end of
@@ -58,7 +59,7 @@ func TestProxyCommandIsTheConnection(t *testing.T) {
 		t.Errorf("tokens: got %q, want %q", got, want)
 	}
 	must(t, l.Close())
-	must(t, alive.SetReadDeadline(time.Now().Add(time.Minute))) // it only ends a failing test
+	must(t, alive.SetReadDeadline(time.Now().Add(polltest.Patience))) // it only ends a failing test
 	if _, err := alive.Read(make([]byte, 1)); err != io.EOF {
 		t.Errorf("a process of the ProxyCommand still runs: %v", err)
 	}
