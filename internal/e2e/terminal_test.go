@@ -114,7 +114,9 @@ func TestSIGTERMStopsDispatching(t *testing.T) {
 	l := newLab(t, 2)
 	jobs := polltest.Scale(80, 300, 300)
 	p := l.start(l.runArgs(3, "--json", l.writeBusyJobs(jobs, 3))...)
-	l.until("some have ended", func() bool { return l.numEnded("run/attempts/*/*.status") >= 20 })
+	l.until("the long ones run, and some have ended", func() bool {
+		return l.numRunning(3) == 3 && l.numEnded("run/attempts/*/*.status") >= 20
+	})
 	p.signal(syscall.SIGTERM)
 	first := p.wait()
 	if first.code != 4 || !strings.Contains(first.stderr, "dcs-tui resume") {
