@@ -71,8 +71,8 @@ func (l *commandLink) Start(ctx context.Context, command string) (hosts.Stream, 
 	return &commandStream{Stream: s, host: l.host, stderr: newStderrTail(s.Stderr())}, nil
 }
 
-// controlTimeout bounds the question for the ControlPath.
-const controlTimeout = 2 * time.Second
+// controlTimeout bounds the question for the ControlPath. Tests lengthen it.
+var controlTimeout = 2 * time.Second
 
 // ExplainSilence names the shared connection (ControlMaster) that ssh uses, which may hang.
 func (l *commandLink) ExplainSilence() (cause, advice string) {

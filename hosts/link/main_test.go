@@ -14,7 +14,10 @@ import (
 	"dcs-tui/internal/polltest"
 )
 
-func TestMain(m *testing.M) { os.Exit(polltest.RunWithoutLeaks(m)) }
+func TestMain(m *testing.M) {
+	controlTimeout = polltest.Patience // ssh answers, though late on a busy machine
+	os.Exit(polltest.RunWithoutLeaks(m))
+}
 
 // target returns the target that a configuration for the fixture would give.
 func target(s *hosttest.SSHD) *Target {

@@ -44,7 +44,9 @@ func TestFetchFromHostsThatKeepTheirOutputs(t *testing.T) {
 	const n = 60
 	l := newLab(t, 2)
 	l.mkdir("ran")
-	l.writeFile("grid.txt", "echo y=[x]7; echo loss=0.[x]; echo to err [x] >&2; touch ran/[x]; "+
+	// Both hosts have outputs: no job goes on before each has one.
+	l.writeFile("grid.txt", "echo y=[x]7; echo loss=0.[x]; echo to err [x] >&2; touch on.$DCS_HOST; "+
+		"until test -e on.ws1 -a -e on.ws2; do sleep 0.05; done; touch ran/[x]; "+
 		"test [x] -le 30 || until test -e gate; do sleep 0.05; done\n"+
 		fmt.Sprintf("[x] 1..%d\n@result y\n", n))
 	l.runApart(`
