@@ -84,7 +84,7 @@ func (c *Core) whyLate(now Time, j *jobs.Job) string {
 	takes := j.Spec.Estimate
 	if takes == 0 {
 		if st := c.stats[j.Spec.Queue]; st != nil {
-			mean, _, _ := st.Moments(0)
+			mean, _, _ := st.Moments()
 			takes = durationOfSeconds(mean)
 		}
 	}

@@ -139,7 +139,7 @@ func (c *Core) remainingWork(now Time) (*forecast.Workload, bool) {
 // distribution returns the distribution of the queue's run times, and the number of jobs on which
 // it is based. If there are too few, it returns like, which is that of all queues.
 func (st *queueStats) distribution(like forecast.Distribution) (l forecast.Distribution, finished int, sure bool) {
-	if mean, dev, ok := st.Moments(0); ok {
+	if mean, dev, ok := st.Moments(); ok {
 		return forecast.NewDistribution(mean, dev), st.N, true
 	}
 	if st.estimated > 0 && st.estimated == st.queued {

@@ -21,6 +21,7 @@ type queueStats struct {
 
 	longestFailure time.Duration // run time of the longest failure since the last success
 	hasFailed      bool          // a job has failed in a way that may show that its host is bad
+	numGoodHosts   int           // number of hosts on which a job has succeeded, with those that have left
 
 	// Set only while a forecast is computed.
 	sent, sentSlots int // attempts given to hosts and not known to have started

@@ -44,7 +44,7 @@ func (c *Core) updateStragglers() {
 		least = min(least, c.stragglerAge(h))
 		for f := h.oldest; f != nil; f = f.nextOnHost {
 			if f.hasMeaningfulAge() {
-				f.stats.AddRunning(f.age(c.now.Mono).Seconds())
+				f.stats.AddRunning(h.spec.Name, f.age(c.now.Mono).Seconds())
 			}
 		}
 	}
@@ -91,12 +91,16 @@ func (c *Core) checkStraggler(f *inFlight, age time.Duration) {
 }
 
 // expectedRunTime returns how long the attempt should take: by its user's estimate, or by the run
-// times of its queue.
+// times of its queue, in which its host is compared with the others.
 func (f *inFlight) expectedRunTime(age time.Duration) (time.Duration, bool) {
 	if f.spec.Estimate > 0 {
 		return f.spec.Estimate, true
 	}
-	s, ok := f.stats.Estimate(age.Seconds())
+	numElsewhere := f.stats.numGoodHosts
+	if q := f.host.records[f.stats]; q != nil && q.Succeeded > 0 {
+		numElsewhere--
+	}
+	s, ok := f.stats.Estimate(f.host.spec.Name, numElsewhere == 0, age.Seconds())
 	return durationOfSeconds(s), ok
 }
 

@@ -137,6 +137,23 @@ func TestRunningJobsNeverCountAsShort(t *testing.T) {
 	}
 }
 
+// TestStragglersDoNotHideEachOther checks that jobs that are equally slow on one host are flagged as soon as
+// a single one would be, however many they are (D4).
+func TestStragglersDoNotHideEachOther(t *testing.T) {
+	for _, slow := range []int{1, 2, 30} {
+		s := stageWithJobs(t, slow+5, Config{}, testHost("slow", slow), testHost("fast", 5))
+		for range 5 {
+			s.started("fast", s.attemptsOn("fast")[0].String())
+			s.endAfter("fast", s.attemptsOn("fast")[0].String(), 10*time.Second)
+		}
+		for _, id := range s.attemptsOn("slow") {
+			s.started("slow", id.String())
+		}
+		s.wait(30*time.Second, "slow", "fast")
+		want(t, fmt.Sprintf("stragglers of %d slow jobs", slow), s.c.numStragglers.Of(1), slow)
+	}
+}
+
 // TestNewDispatcherLearnsRunTimes checks that a new dispatcher learns the run times from the
 // existing results, and knows how long the adopted attempts have run. Attempts on unreachable hosts
 // are not judged.
@@ -200,7 +217,7 @@ func (c *Core) estimate(id jobs.ID) time.Duration {
 	}
 	s := 0.0
 	if st := c.stats[j.Spec.Queue]; st != nil {
-		s, _ = st.Estimate(0)
+		s, _ = st.Estimate("", false, 0)
 	}
 	return durationOfSeconds(s)
 }

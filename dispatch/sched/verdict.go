@@ -254,7 +254,7 @@ func (c *Core) judge(j *jobs.Job, last int) verdict {
 func (c *Core) hasSucceededLately(h *host, st *queueStats) bool {
 	q, mean := h.records[st], st.recent.Succeeded
 	if mean == 0 {
-		mean, _, _ = st.Moments(0) // of jobs that ended before this dispatcher started
+		mean, _, _ = st.Moments() // of jobs that ended before this dispatcher started
 	}
 	lately := max(evidenceTime, durationOfSeconds(2*mean))
 	return q != nil && q.Succeeded > 0 && c.now.Mono-q.LastSuccessAt < lately
@@ -364,9 +364,7 @@ func (c *Core) recordSuccessOn(h *host, st *queueStats, id jobs.AttemptID, o *jo
 	if isRefuted {
 		kinds = r.refutes(by)
 	}
-	q.Succeeded++
-	r.all.Succeeded++
-	q.LastGoodStart, q.LastSuccessAt = max(q.LastGoodStart, o.Started), c.now.Mono
+	c.countSuccess(h, st, o)
 	if !isRefuted {
 		return
 	}
@@ -392,6 +390,17 @@ func (c *Core) recordSuccessOn(h *host, st *queueStats, id jobs.AttemptID, o *jo
 		r.numRests = 0
 		c.endTrial(h, "a job has succeeded there")
 	}
+}
+
+// countSuccess counts a success of a job of a queue on a host.
+func (c *Core) countSuccess(h *host, st *queueStats, o *jobs.Outcome) {
+	q := h.recordOf(st)
+	q.Succeeded++
+	if q.Succeeded == 1 {
+		st.numGoodHosts++
+	}
+	q.LastGoodStart, q.LastSuccessAt = max(q.LastGoodStart, o.Started), c.now.Mono
+	h.probation.all.Succeeded++
 }
 
 // withdrawWaiting withdraws the attempts of a job that have not started. A job that is at fault may run
@@ -438,10 +447,7 @@ func (c *Core) learnRecords() {
 			p, o := place{h, c.statsOf(j.Spec)}, a.Outcome
 			switch {
 			case o.OK():
-				q := h.recordOf(p.st)
-				q.Succeeded++
-				q.LastGoodStart, q.LastSuccessAt = max(q.LastGoodStart, o.Started), c.now.Mono
-				h.probation.all.Succeeded++
+				c.countSuccess(h, p.st, o)
 				lastSuccess[p] = max(lastSuccess[p], o.Ended)
 				lastSuccess[place{h: h}] = max(lastSuccess[place{h: h}], o.Ended)
 			case !a.Failed() || !showsHost(o):

@@ -303,7 +303,7 @@ func (c *Core) Queues(limit int) []QueueView {
 			if (st.queued > 0) != waiting || len(views) == limit {
 				continue
 			}
-			if mean, dev, ok := st.Moments(0); ok {
+			if mean, dev, ok := st.Moments(); ok {
 				views = append(views, QueueView{st.share.Name, durationOfSeconds(mean), durationOfSeconds(dev)})
 			}
 		}

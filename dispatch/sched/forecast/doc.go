@@ -2,5 +2,5 @@
 // Distribution describes that for one job, and Workload.Forecast computes from it when the last job
 // ends. All times are in seconds.
 //
-// The package knows neither hosts nor jobs. sched/eta.go collects the workload.
+// The package knows no jobs, and hosts only by their names. sched/eta.go collects the workload.
 package forecast

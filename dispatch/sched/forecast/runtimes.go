@@ -9,6 +9,7 @@ type RunTimes struct {
 	N                    int     // number of jobs that succeeded
 	mean, sumSquaredDevs float64 // sum of the squared deviations from the mean (Welford)
 	running              censored
+	runningOn            map[string]censored // by host
 }
 
 // Add adds the run time of a job that succeeded.
@@ -19,7 +20,7 @@ func (s *RunTimes) Add(x float64) {
 	s.sumSquaredDevs += d * (x - s.mean)
 }
 
-// censored holds the jobs that still run: each will take at least its age. A job that is younger
+// censored holds jobs that still run: each will take at least its age. A job that is younger
 // than the mean has no effect yet. One that is older counts with its age, and never shortens the
 // mean. The sums are of the deviations from the mean and of their squares, as of the last check.
 type censored struct {
@@ -27,42 +28,67 @@ type censored struct {
 	sum, sumSquares float64
 }
 
+func (c *censored) add(o censored) {
+	c.numOlder += o.numOlder
+	c.sum += o.sum
+	c.sumSquares += o.sumSquares
+}
+
 // MinFinished is how many jobs of a queue must have succeeded before their run times are used.
 const MinFinished = 5
 
 // ForgetRunning forgets the jobs that run.
-func (s *RunTimes) ForgetRunning() { s.running = censored{} }
-
-// AddRunning adds a job that runs, of that age.
-func (s *RunTimes) AddRunning(age float64) {
-	if d := age - s.mean; s.N > 0 && d > 0 {
-		s.running.numOlder++
-		s.running.sum += d
-		s.running.sumSquares += d * d
-	}
+func (s *RunTimes) ForgetRunning() {
+	s.running = censored{}
+	clear(s.runningOn)
 }
 
-// Moments returns the mean and standard deviation of finished and censored run times. It leaves out
-// one running job of that age, so that an outlier does not hide itself; age 0 leaves out none. ok
-// is false if too few jobs have finished.
-func (s *RunTimes) Moments(age float64) (mean, dev float64, ok bool) {
+// AddRunning adds a job that runs on a host, of that age.
+func (s *RunTimes) AddRunning(host string, age float64) {
+	d := age - s.mean
+	if s.N == 0 || d <= 0 {
+		return
+	}
+	if s.runningOn == nil {
+		s.runningOn = map[string]censored{}
+	}
+	job, there := censored{1, d, d * d}, s.runningOn[host]
+	there.add(job)
+	s.running.add(job)
+	s.runningOn[host] = there
+}
+
+// Moments returns the mean and standard deviation of finished and censored run times. ok is false if too few
+// jobs have finished.
+func (s *RunTimes) Moments() (mean, dev float64, ok bool) { return s.momentsWithout(censored{}) }
+
+// momentsWithout is Moments without some of the jobs that run.
+func (s *RunTimes) momentsWithout(some censored) (mean, dev float64, ok bool) {
 	if s.N < MinFinished {
 		return 0, 0, false
 	}
-	k, d1, d2 := s.running.numOlder, s.running.sum, s.running.sumSquares
-	if d := age - s.mean; d > 0 && k > 0 {
-		k, d1, d2 = k-1, max(0, d1-d), max(0, d2-d*d)
+	k := s.running.numOlder - some.numOlder
+	if k <= 0 {
+		return s.mean, math.Sqrt(s.sumSquaredDevs / float64(s.N-1)), true
 	}
-	if k == 0 {
-		d1, d2 = 0, 0
-	}
+	d1, d2 := max(0, s.running.sum-some.sum), max(0, s.running.sumSquares-some.sumSquares)
 	n := float64(s.N + k)
 	return s.mean + d1/n, math.Sqrt(max(0, s.sumSquaredDevs+d2-d1*d1/n) / (n - 1)), true
 }
 
-// Estimate returns an upper estimate of a job's run time: the mean and two standard deviations.
-func (s *RunTimes) Estimate(age float64) (seconds float64, ok bool) {
-	mean, dev, ok := s.Moments(age)
+// Estimate returns an upper estimate of the run time of a job that runs on a host and has that age: the mean
+// and two standard deviations of the others. A host is compared with the other hosts, so the jobs that run on
+// it are left out, and slow ones do not hide each other. If isOnly is set, jobs have succeeded on no other
+// host. Only the job itself is left out then.
+func (s *RunTimes) Estimate(host string, isOnly bool, age float64) (seconds float64, ok bool) {
+	others := s.runningOn[host]
+	if isOnly {
+		others = censored{}
+		if d := age - s.mean; d > 0 {
+			others = censored{1, d, d * d}
+		}
+	}
+	mean, dev, ok := s.momentsWithout(others)
 	return mean + 2*dev, ok
 }
 
@@ -72,7 +98,7 @@ func Pooled(queues []*RunTimes) (d Distribution, ok bool) {
 	var sum, squares float64
 	n := 0
 	for _, s := range queues {
-		if mean, dev, ok := s.Moments(0); ok {
+		if mean, dev, ok := s.Moments(); ok {
 			k := float64(s.N)
 			n += s.N
 			sum += k * mean

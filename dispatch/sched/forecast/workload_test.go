@@ -38,9 +38,9 @@ func runAll(draw func() float64, slots, n, when int) (truth, eta, spread float64
 			asked = x.at
 			w := Workload{Slots: float64(slots)}
 			for _, r := range e {
-				st.AddRunning(asked - r.from)
+				st.AddRunning("a", asked-r.from)
 			}
-			mean, dev, _ := st.Moments(0)
+			mean, dev, _ := st.Moments()
 			l := NewDistribution(mean, dev)
 			for _, r := range e {
 				w.Running = append(w.Running, Running{l, asked - r.from, 1})
