@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"dcs-tui/dispatch/sched/blame"
 	"dcs-tui/jobs"
 )
 
@@ -170,22 +171,42 @@ func (c *Core) isAwaitedOf(l *line, h *host, cl *class) bool {
 // minBufferedTime is how long a job stays in a buffer before it may be moved: most start sooner.
 const minBufferedTime = 100 * time.Millisecond
 
+// surplusSearch holds when withdrawSurplus looks for jobs to move.
+type surplusSearch struct {
+	surplusCheckAt time.Duration // when a job that was buffered too recently may move; 0: there is none
+	slotsSeen      freeSlots     // those of the last search, which found nothing to move
+}
+
+// freeSlots are the free slots of all hosts, as far as they decide which jobs may move there.
+type freeSlots struct {
+	isKnown bool
+	n       int
+	closed  blame.KindCounts
+	fits    fitsVersion
+}
+
 // withdrawSurplus withdraws buffered jobs when the queue is empty and another host has free slots
-// for them, so that the end of a run does not wait for one host's buffer.
+// for them, so that the end of a run does not wait for one host's buffer. The hosts with the largest surplus
+// go first. After a search that found nothing to move, there is none until other slots are free.
 func (c *Core) withdrawSurplus() {
-	c.surplusCheckAt = 0
 	if c.isLaunchingClosed() || c.queue.ready > 0 {
+		c.surplusSearch = surplusSearch{}
 		return
 	}
 	c.summarize()
-	for withdrawing := c.total.withdrawing; withdrawing < c.total.free; {
-		h := c.hostWithLargestSurplus()
-		if h == nil {
-			return
-		}
+	free := freeSlots{true, c.total.free, c.closed, c.queue.fitsVersion()}
+	isDue := c.surplusCheckAt > 0 && c.now.Mono >= c.surplusCheckAt
+	if c.total.withdrawing >= free.n || free == c.slotsSeen && !isDue {
+		return
+	}
+	c.surplusSearch = surplusSearch{slotsSeen: free}
+	withdrawing := c.total.withdrawing
+	hasRoom := map[*class]bool{}
+	for _, h := range c.hostsWithSurplus() {
 		n, surplus := 0, h.surplus()
 		for f := h.newest; f != nil && n < surplus; f = f.prevOnHost {
-			if !f.isWaiting() || !f.isPlain() || withdrawing+n >= c.numFreeSlots(f.kind) || !c.hasRoomElsewhere(f) {
+			if !f.isWaiting() || !f.isPlain() || withdrawing >= c.numFreeSlots(f.kind) ||
+				!c.hasRoomElsewhere(f, hasRoom) {
 				continue
 			}
 			if at := f.launchedAt + minBufferedTime; at > c.now.Mono {
@@ -196,11 +217,12 @@ func (c *Core) withdrawSurplus() {
 			}
 			h.withdraw(f)
 			n++
+			withdrawing++
+			c.slotsSeen.isKnown = false
 		}
-		if n == 0 {
+		if withdrawing >= free.n {
 			return
 		}
-		withdrawing += n
 	}
 }
 
@@ -235,19 +257,28 @@ func (h *host) surplus() int {
 	return h.numInFlight((*inFlight).isWaiting) - max(0, h.limit-h.runningSlots)
 }
 
-// hostWithLargestSurplus returns the host with the largest surplus, or nil.
-func (c *Core) hostWithLargestSurplus() *host {
+// hostsWithSurplus returns the hosts with a surplus, the largest first.
+func (c *Core) hostsWithSurplus() (all []*host) {
 	c.summarize()
-	most := c.nodes[1].surplus
-	if most == 0 {
-		return nil
+	has := func(s *hostSummary) bool { return s.surplus > 0 }
+	for i := c.next(0, has); i >= 0; i = c.next(i+1, has) {
+		all = append(all, c.hosts[i])
 	}
-	return c.hosts[c.next(0, func(s *hostSummary) bool { return s.surplus == most })]
+	surplus := func(h *host) int { return c.nodes[c.firstLeaf+h.index].surplus }
+	slices.SortStableFunc(all, func(a, b *host) int { return surplus(b) - surplus(a) })
+	return all
 }
 
-// hasRoomElsewhere reports whether another host has a free slot for a buffered job.
-func (c *Core) hasRoomElsewhere(f *inFlight) bool {
+// hasRoomElsewhere reports whether another host has a free slot for a buffered job. known holds the results for
+// jobs that have no other attempt, by their class. The host of such a job has no free slot.
+func (c *Core) hasRoomElsewhere(f *inFlight, known map[*class]bool) (has bool) {
 	cl, excluded := c.sharedClassOf(c.table.Job(f.id.Job))
+	if len(excluded) == 1 {
+		if has, ok := known[cl]; ok {
+			return has
+		}
+		defer func() { known[cl] = has }()
+	}
 	for h := range c.withSpace(cl) {
 		free, _ := h.freeFor(cl.key.queue, cl.key.gpus)
 		if h != f.host && free > 0 && c.canRunOn(h, cl, cl.key.avoid != "") && !slices.Contains(excluded, h.spec.Name) {

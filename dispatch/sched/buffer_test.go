@@ -98,6 +98,32 @@ func TestSurplusStaysIfNotRunnableElsewhere(t *testing.T) {
 	want(t, "asked back", formatCommands[Withdraw](append(s.up("b"), s.wait(time.Second, "a", "b")...)), "")
 }
 
+// TestSurplusOfASecondHostMoves checks that a buffered job moves to a free slot although no other host can run
+// those of the host with more of them (B3).
+func TestSurplusOfASecondHostMoves(t *testing.T) {
+	x, y := []string{"x"}, []string{"y"}
+	a, b, c := testHost("a", 2, x...), testHost("b", 1, y...), testHost("c", 1, y...)
+	s := newStage(t, Config{}, a, b, c)
+	s.up("a", "b")
+	s.submit(true, append(repeatOptions(40, &jobs.Options{Tags: x}), repeatOptions(20, &jobs.Options{Tags: y})...)...)
+	for _, h := range []string{"a", "b"} {
+		for range s.c.byName[h].limit {
+			s.started(h, s.attemptsOn(h)[0].String())
+			s.endFirst(h, s.quickOutcome())
+		}
+		s.started(h, s.attemptsOn(h)[0].String())
+	}
+	for id := jobs.ID(1); id <= 60; id++ {
+		if s.job(id).State == jobs.Queued {
+			s.step(Cancel{Jobs: []jobs.ID{id}})
+		}
+	}
+	wantBetween(t, "more wait on a", s.c.byName["a"].surplus(), s.c.byName["b"].surplus()+1, 100)
+	o := append(s.up("c"), s.wait(time.Second, "a", "b", "c")...)
+	last := s.attemptsOn("b")[s.c.byName["b"].numOpen-1]
+	want(t, "asked back", formatCommands[Withdraw](o), fmt.Sprintf("{b [%v]}", last))
+}
+
 // TestSurplusStaysForRestingHosts checks that as many buffered jobs are withdrawn as other hosts can start
 // now. A host on trial can start one at most, and none while it rests.
 func TestSurplusStaysForRestingHosts(t *testing.T) {

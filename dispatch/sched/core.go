@@ -97,14 +97,13 @@ type Core struct {
 	shares       *fairshare.Shares
 	reconciling
 	lifetime
+	surplusSearch // buffer.go
 	step
 
 	requestsDelayed bool          // see DelayRequests
 	launchAfter     time.Duration // when the next job may be launched, for Config.LaunchDelay
 	// The first result number that this dispatcher may give; 0: any (reconcile.go).
-	firstSeq int64
-	// Time of the next check for buffered jobs that another host could start.
-	surplusCheckAt  time.Duration
+	firstSeq        int64
 	stallReportedAt time.Duration // 0: never
 	// The time until which jobs that no host can run wait, because the set of hosts has changed. 0:
 	// they do not wait.
