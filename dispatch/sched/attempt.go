@@ -31,7 +31,7 @@ type inFlight struct {
 	isAlive      bool // its host has reported to this dispatcher that it has it
 	isSecond     bool // it was found running without a record, and its job has another one (reconcile.go)
 	sentOverLink bool // it was sent over the present link of its host
-	withdrawn    bool // a Withdraw has not been answered yet
+	withdrawn    bool // it must not start, and no Withdraw has been answered yet
 	killed       bool // a Kill has not been answered yet
 	warned       bool // the warning signal was sent
 	runElsewhere bool // it was killed only so that it runs elsewhere

@@ -239,11 +239,19 @@ func (c *Core) killAttempt(f *inFlight, why string) {
 	f.host.kill(f.id, why)
 }
 
-// withdraw withdraws an attempt that has not started.
+// withdraw withdraws an attempt that has not started. Without a link, or after one that is cut, that is done when
+// the host is back and still has the attempt waiting.
 func (h *host) withdraw(f *inFlight) {
-	if f.isWaiting() && h.linked {
+	if f.isWaiting() {
 		f.withdrawn = true
-		h.touch()
+		h.sendWithdrawal(f)
+	}
+}
+
+// sendWithdrawal asks a host that is linked for an attempt that is withdrawn.
+func (h *host) sendWithdrawal(f *inFlight) {
+	h.touch()
+	if h.linked {
 		h.outbox.withdraw = append(h.outbox.withdraw, f.id)
 	}
 }

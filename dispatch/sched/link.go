@@ -77,7 +77,7 @@ func (c *Core) markLinkDown(h *host) {
 	h.unknownAttempts, h.probeAt, h.listsAwaited = nil, 0, 0
 	h.reserved = nil
 	for f := h.oldest; f != nil; f = f.nextOnHost {
-		f.withdrawn, f.abandoned = false, false // repeated if it is still needed when the host is back
+		f.abandoned = false
 		f.sentOverLink = false
 	}
 }

@@ -111,10 +111,8 @@ func (c *Core) handleProbed(h *host, p *hosts.ProbedJob) {
 		} else {
 			f.isAlive = h.linked
 			c.killIfNotNeeded(f)
-			r := &h.probation
-			isBarred := r.paused || r.limited()&f.kind != 0 && f != h.triedAttempt()
-			if h.isDrained() || h.removed || h.nextSpec != nil || h.isQuiet || c.drain != nil || isBarred {
-				h.withdraw(f)
+			if f.withdrawn && !f.killed {
+				h.sendWithdrawal(f)
 			}
 		}
 	case hosts.IsRunning:

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,6 +69,38 @@ func TestCanceledBufferedAttemptIsKilled(t *testing.T) {
 	s.step(hostDown("a", hosts.Unreachable, "gone"))
 	s.up("a")
 	wantContains(t, "asked again", formatCommands[Withdraw](s.probedAs("a", "2.1", hosts.Buffered, nil)), "{a [2.1]}")
+}
+
+// TestWithdrawalSurvivesACutLink checks that a job that is withdrawn just before or after the link to its host is
+// cut is withdrawn when the host is back: it must not run (--halt, queues of a host).
+func TestWithdrawalSurvivesACutLink(t *testing.T) {
+	nearHalt := func(s *stage) { s.endFirst("b", exit1) }
+	otherQueues := func(s *stage) {
+		a := testHost("a", 1)
+		a.Queues = []hosts.KeptPart{{Queue: "other"}}
+		s.step(SetInventory{inventoryOf(a, testHost("b", 1))})
+	}
+	for _, tt := range []struct {
+		name     string
+		withdraw func(*stage)
+	}{{"one more failure halts the run", nearHalt}, {"the host is for other queues", otherQueues}} {
+		for _, cutFirst := range []bool{false, true} {
+			s := stageWithJobs(t, 40, Config{Tries: 1, Halt: halt.Rule{Jobs: 2}}, testHost("a", 1), testHost("b", 1))
+			s.started("a", "1.1")
+			s.ended("a", "1.1", s.quickOutcome())
+			waiting := strings.Trim(fmt.Sprint(s.attemptsOn("a")[1:]), "[]")
+			if cutFirst {
+				s.step(hostDown("a", hosts.Unreachable, "gone"))
+				tt.withdraw(s)
+			} else {
+				tt.withdraw(s)
+				s.step(hostDown("a", hosts.Unreachable, "gone"))
+			}
+			s.up("a")
+			got := formatCommands[Withdraw](s.probedAs("a", waiting, hosts.Buffered, nil))
+			want(t, fmt.Sprintf("%s, cut first %v: asked back", tt.name, cutFirst), got, "{a ["+waiting+"]}")
+		}
+	}
 }
 
 // TestRequeueStartsANewRound checks that a requeue starts a new round with all tries, and that a
