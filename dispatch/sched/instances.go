@@ -70,6 +70,7 @@ type provider struct {
 	listAt          time.Duration // earliest time of the next list
 	failures        int           // consecutive failed creations
 	unanswered      int           // consecutive instances that were terminated because they had not responded
+	bad             int           // consecutive instances that ended on probation, and on which no job has succeeded
 	createAt        time.Duration // earliest time of the next creation
 	listFailures    int           // consecutive failed lists
 	length          int           // length of the queue at lengthAt, for hosts.ByLength
@@ -98,6 +99,7 @@ type instance struct {
 	fetching          []jobs.AttemptID            // outputs that the running fetch copies; not in outputs
 	specs             []*hosts.Host               // its hosts, according to the last list
 	used              bool                        // specs are in the set of hosts
+	isProven          bool                        // a job has succeeded there
 	hosts             []*host                     // its hosts, as found by this Step
 	pending           string                      // why its allocation has not begun; "": it has
 	reportedPending   string                      // last reported value of pending
@@ -267,6 +269,36 @@ func (p *provider) answerLimit() time.Duration {
 	return max(minStartupLimit, maxStartupFactor*max(p.startup, p.spec.Startup))
 }
 
+// numUseless returns how many creations in a row have led to nothing: they failed, or their instances did not
+// respond or were bad.
+func (p *provider) numUseless() int { return p.failures + p.unanswered + p.bad }
+
+// delayCreation delays the next creation, the longer the more in a row have led to nothing.
+func (c *Core) delayCreation(p *provider) { p.createAt = c.now.Mono + c.commandDelay(p.numUseless()) }
+
+// handleProven handles the first success of a job on an instance.
+func (in *instance) handleProven() {
+	if !in.isProven {
+		in.isProven, in.provider.bad = true, 0
+	}
+}
+
+// countUseless counts an instance that ends although jobs wait, if it has never responded or is bad.
+func (c *Core) countUseless(in *instance) {
+	isOnProbation := func(h *host) bool { return h.probation.onProbation }
+	switch {
+	case in.state >= instanceFailed || c.hasNoWaitingJob():
+		return
+	case in.state == instanceStarting && !c.wasUp(in):
+		in.provider.unanswered++
+	case !in.isProven && slices.ContainsFunc(in.hosts, isOnProbation):
+		in.provider.bad++
+	default:
+		return
+	}
+	c.delayCreation(in.provider)
+}
+
 // reportProblem reports a problem of a provider, once.
 func (c *Core) reportProblem(p *provider, host, text string) {
 	if p.problem != text {
@@ -308,12 +340,15 @@ func (e InstanceCreated) apply(c *Core) {
 	}
 	p := in.provider
 	if e.Err == "" {
-		p.failures, p.createAt, p.problem = 0, 0, ""
+		p.failures, p.problem = 0, ""
+		if p.numUseless() == 0 {
+			p.createAt = 0
+		}
 		return
 	}
 	in.moveTo(instanceFailed, "its creation failed")
 	p.failures++
-	p.createAt = c.now.Mono + c.commandDelay(p.failures)
+	c.delayCreation(p)
 	c.reportProblem(p, in.name, e.Err+"; another instance is tried after a delay that grows")
 }
 

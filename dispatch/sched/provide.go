@@ -130,9 +130,8 @@ func (c *Core) manageInstance(in *instance) {
 		in.idleAt = max(1, c.now.Mono)
 	}
 	why, kept := c.whyTerminate(in), in.hostWithOutputs()
-	if why != "" && in.state == instanceStarting && !c.wasUp(in) && !c.hasNoWaitingJob() {
-		in.provider.unanswered++
-		in.provider.createAt = c.now.Mono + c.commandDelay(in.provider.unanswered)
+	if why != "" {
+		c.countUseless(in)
 	}
 	switch {
 	case why == "":
@@ -318,8 +317,11 @@ func (c *Core) createInstances(p *provider) {
 		left = c.slotsNeeded(p)
 	}
 	for ; n < p.spec.Max && (n < p.spec.Min || coming < left); n++ {
-		if p.failures+p.unanswered > 0 && coming > 0 {
+		if p.numUseless() > 0 && coming > 0 {
 			return // one is enough to find out whether it works again
+		}
+		if p.bad > 0 {
+			c.delayCreation(p) // it may respond long before it proves to be bad
 		}
 		coming += p.slots
 		number := c.provisions.highest + 1

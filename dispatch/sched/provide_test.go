@@ -494,6 +494,64 @@ func TestUnansweredInstancesAreFew(t *testing.T) {
 	wantContains(t, "end", s.finishText(), "no_hosts")
 }
 
+// TestBadInstancesAreFew checks that instances on which all jobs fail, although they succeed elsewhere, are
+// created with growing delays, and without delays again once a job has succeeded on one (X1).
+func TestBadInstancesAreFew(t *testing.T) {
+	p := testProvider()
+	p.Max = 10
+	s := newProviderStage(t, Config{}, p, testHost("a", 1))
+	s.up("a")
+	s.submitPlain(20_000)
+	commands := s.answerList()
+	isRepaired := false
+	var names []string // of the instances that exist
+	numCreated, most := 0, 0
+	play := func(d time.Duration) {
+		numCreated, most = 0, 0
+		for end := s.at + d; s.at < end; {
+			for commands = append(commands, s.wait(time.Second, append(names, "a")...)...); len(commands) > 0; {
+				first := commands[0]
+				commands = commands[1:]
+				switch c := first.(type) {
+				case CreateInstance:
+					names = append(names, c.Name)
+					numCreated++
+					commands = append(commands, s.step(InstanceCreated{Name: c.Name})...)
+				case TerminateInstance:
+					names = slices.DeleteFunc(names, func(name string) bool { return name == c.Name })
+					commands = append(commands, s.step(InstanceTerminated{Name: c.Name})...)
+				case ListInstances:
+					commands = append(commands, s.answerList(names...)...)
+				case FetchInstance:
+					commands = append(commands, s.step(InstanceFetched{Name: c.Name})...)
+				case Connect:
+					commands = append(commands, s.up(c.Host)...)
+				}
+			}
+			most = max(most, len(names))
+			for _, name := range append(names, "a") {
+				h := s.c.byName[name]
+				if h == nil || h.oldest == nil {
+					continue
+				}
+				o := exit1
+				if name == "a" || isRepaired {
+					o = jobs.Outcome{Started: s.now().Wall - jobs.Stamp(time.Second), Ended: s.now().Wall}
+				}
+				commands = append(commands, s.endFirst(name, o)...)
+			}
+		}
+	}
+	play(30 * time.Minute)
+	if numCreated > 20 {
+		t.Errorf("%d bad instances were created", numCreated)
+	}
+	isRepaired = true
+	play(30 * time.Minute)
+	want(t, "bad in a row when instances are good again", s.c.provisions.providers[0].bad, 0)
+	want(t, "most instances then", most, p.Max)
+}
+
 // TestInstanceIsGoneAfterTwoLists checks that a failed list proves nothing. An instance that is
 // missing from two lists is gone, unless it answers.
 func TestInstanceIsGoneAfterTwoLists(t *testing.T) {

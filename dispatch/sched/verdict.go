@@ -401,6 +401,9 @@ func (c *Core) countSuccess(h *host, st *queueStats, o *jobs.Outcome) {
 	}
 	q.LastGoodStart, q.LastSuccessAt = max(q.LastGoodStart, o.Started), c.now.Mono
 	h.probation.all.Succeeded++
+	if h.instance != nil {
+		h.instance.handleProven()
+	}
 }
 
 // withdrawWaiting withdraws the attempts of a job that have not started. A job that is at fault may run
