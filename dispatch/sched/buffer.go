@@ -59,12 +59,12 @@ func (c *Core) expectedSeconds(id jobs.ID) (float64, bool) {
 // mark is filled up to it. It never gets more than its part of the remaining queue, so that the
 // end of the queue is spread evenly (guided self-scheduling).
 func (c *Core) fillBuffers() {
-	if c.queue.ready == 0 || c.hasWaitingCopies() || c.isNearHalt() || c.cfg.LaunchDelay > 0 ||
+	if c.queue.ready == 0 || c.isNearHalt() || c.cfg.LaunchDelay > 0 ||
 		len(c.hosts) > 1 && c.isSlotLimitBinding() {
 		return
 	}
 	c.summarize()
-	slots, left := c.total.slots, c.queue.ready+c.total.ahead
+	slots, left := c.total.slots-c.closedSlots.Least(c.queue.kinds.Set), c.queue.ready+c.total.ahead
 	if slots == 0 {
 		return
 	}
@@ -78,7 +78,7 @@ func (c *Core) fillBuffers() {
 		c.nodes[1].ahead&c.queue.kinds.Set == 0 {
 		return
 	}
-	l := c.candidates(true)
+	l, waiting := c.candidates(true), c.waitingCopies()
 	for i := 0; c.first(l) != nil && !c.hasLaunchedMost(); i++ {
 		high := float64(c.maxHighPerSlot(l))
 		i = c.next(i, func(s *hostSummary) bool {
@@ -89,6 +89,9 @@ func (c *Core) fillBuffers() {
 		}
 		h := c.hosts[i]
 		c.numVisits++
+		if c.nodes[c.firstLeaf+i].ahead&waiting != 0 {
+			continue
+		}
 		c.fillBuffer(h, l, left*h.limit/slots/divisor)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"dcs-tui/dispatch/sched/blame"
 	"dcs-tui/jobs"
 )
 
@@ -85,10 +86,13 @@ type copyCandidate struct {
 	why     string
 }
 
-// hasWaitingCopies reports whether a straggler waits for a free slot while jobs are queued. Hosts
-// then get nothing ahead of need, or no slot would become free.
-func (c *Core) hasWaitingCopies() bool {
-	return c.cfg.Copies >= 2 && c.numStragglers.Set != 0 && c.queue.ready > 0 && c.now.Mono >= c.copyCheckAt
+// waitingCopies returns the kinds of the stragglers that wait for a free slot while jobs are queued. Hosts that take
+// jobs of these kinds then get nothing ahead of need, or no slot would become free.
+func (c *Core) waitingCopies() blame.Kinds {
+	if c.cfg.Copies < 2 || c.queue.ready == 0 || c.now.Mono < c.copyCheckAt {
+		return 0
+	}
+	return c.numStragglers.Set
 }
 
 // launchCopies launches copies on free slots. While jobs wait in the queue, only stragglers get a

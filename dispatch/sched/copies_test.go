@@ -128,6 +128,25 @@ func TestStragglerIsCopiedWhileAHostRests(t *testing.T) {
 	want(t, "hosts of the straggler", s.hostsOf(1), "a b")
 }
 
+// TestHostsThatTakeNoCopyGetJobsAhead checks that a host gets jobs ahead of need while a straggler waits for a
+// slot, if it is on trial because of jobs like the straggler (D4, B3).
+func TestHostsThatTakeNoCopyGetJobsAhead(t *testing.T) {
+	s := newStage(t, Config{Copies: 2}, testHost("a", 1), testHost("b", 1))
+	s.up("a")
+	s.submit(false, repeatOptions(7, &jobs.Options{Queue: "slow"})...)
+	for range 6 {
+		s.endFirst("a", s.quickOutcome())
+	}
+	s.started("a", "7.1")
+	s.up("b")
+	s.submit(true, repeatOptions(100, &jobs.Options{Queue: "other"})...)
+	s.letRestFrom("b", 7, time.Hour)
+	s.wait(10*time.Second, "a", "b")
+	want(t, "a straggler", s.isStraggler(7), true)
+	s.endFirst("b", s.quickOutcome())
+	wantBetween(t, "jobs on b", len(s.attemptsOn("b")), 2, 100)
+}
+
 // TestOrderOfCopies checks the order in which jobs are copied: first the jobs of a host that
 // does not answer, then stragglers, then others. The run does not wait for the host once it has all
 // results (D3, D4).
@@ -216,8 +235,8 @@ func TestSlotsOfHostsOnTrialAreNotIdle(t *testing.T) {
 	}{
 		{"one slot is idle", 1, time.Hour, "a"},
 		{"two slots are idle", 2, time.Hour, "b a"},
-		{"the job is that of the trial, and one slot is idle", 0, 0, "bad"},
-		{"the job is that of the trial, and two slots are idle", 1, 0, "bad a"},
+		{"one slot of a host on trial is idle", 0, 0, "a"},
+		{"two slots are idle, of which one is of a host on trial", 1, 0, "a b"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			cfg := Config{Copies: 2, CopyAt: CopyAtSubmit}

@@ -183,8 +183,8 @@ func (c *Core) chooseHost(cl *class) *host {
 
 func weight(h *host) float64 { return orDefault(h.spec.Weight, 1) }
 
-// freeOn returns how many slots jobs of the class may take on the host now, or why the host is
-// passed over.
+// freeOn returns how many slots jobs of the class may take on the host now, which are those of one job if it is on
+// trial, or why the host is passed over.
 func (c *Core) freeOn(h *host, cl *class, picky bool) (slots int, why passReason) {
 	why = h.whyClosedTo(cl)
 	if why == notPassed {
@@ -192,6 +192,9 @@ func (c *Core) freeOn(h *host, cl *class, picky bool) (slots int, why passReason
 	}
 	if why == notPassed {
 		why = c.whyBarredFrom(h, cl, picky)
+	}
+	if h.probation.limited()&cl.kind != 0 {
+		slots = min(slots, cl.key.slots)
 	}
 	return slots, why
 }
