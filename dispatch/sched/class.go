@@ -64,6 +64,7 @@ type class struct {
 	avoid, excluded []string // the hosts of the key
 
 	stuckSince time.Duration // since when its next job has fit on no host; 0: it fits
+	reservedOn *host         // the host that was last reserved for it (reservedHost)
 }
 
 // isBufferable reports whether jobs of the class may be sent to a host ahead of need. Jobs that use
@@ -243,11 +244,9 @@ func (cl *class) remove(c *Core, id jobs.ID) {
 	if c.keeper == cl {
 		c.setKeeper(nil)
 	}
-	for h := range c.everyHost() {
-		if h.reserved == cl {
-			h.reserved = nil
-			h.touch()
-		}
+	if h := cl.reservedHost(); h != nil {
+		h.reserved = nil
+		h.touch()
 	}
 }
 

@@ -49,6 +49,28 @@ func TestEventsVisitFewHosts(t *testing.T) {
 	}
 }
 
+// TestFailuresVisitFewHosts checks that the number of hosts that the first failure on a host visits does not grow with
+// the number of hosts while no job has succeeded.
+func TestFailuresVisitFewHosts(t *testing.T) {
+	for _, n := range []int{16, 1024} {
+		var list []*hosts.Host
+		for i := range n {
+			list = append(list, testHost(fmt.Sprint("h", i), 2))
+		}
+		s := connectedStage(t, Config{}, list...)
+		s.submit(true, repeatOptions(100*n, &jobs.Options{MemBytes: 1})...) // they are not sent ahead of need
+		s.wait(time.Second)                                                 // a Step does not launch all
+		s.endFirst("h1", exit1)
+		for i := range 8 {
+			s.at += time.Millisecond
+			s.c.numVisits = 0
+			s.endFirst(list[i*n/8].Name, exit1)
+			s.c.Next()
+			wantBetween(t, fmt.Sprintf("hosts visited by a failure with %d hosts", n), s.c.numVisits, 1, 64)
+		}
+	}
+}
+
 // TestRestingHostsAreNotVisited checks that an event visits few hosts while half of the hosts are on
 // trial and rest although they have free slots: those where no job has succeeded, and those that were
 // good before.

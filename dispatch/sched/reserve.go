@@ -24,7 +24,7 @@ func (c *Core) reserve(stuck []*class) {
 		if cl.stuckSince == 0 {
 			cl.stuckSince = c.now.Mono + 1 // never 0
 		}
-		if c.now.Mono < cl.stuckSince+reserveAfter || c.hasReserved(cl) {
+		if c.now.Mono < cl.stuckSince+reserveAfter || cl.reservedHost() != nil {
 			continue
 		}
 		var best *host
@@ -38,7 +38,7 @@ func (c *Core) reserve(stuck []*class) {
 			}
 		}
 		if best != nil {
-			best.reserved = cl
+			best.reserved, cl.reservedOn = cl, best
 			best.touch()
 			best.withdrawAll()
 		}
@@ -48,8 +48,12 @@ func (c *Core) reserve(stuck []*class) {
 // isWide reports whether jobs of the class need several slots or GPUs at once.
 func (cl *class) isWide() bool { return cl.key.slots > 1 || cl.key.gpus.Devices() > 1 }
 
-func (c *Core) hasReserved(cl *class) bool {
-	return c.anyHost(func(h *host) bool { return h.reserved == cl })
+// reservedHost returns the host that is reserved for the class, or nil.
+func (cl *class) reservedHost() *host {
+	if h := cl.reservedOn; h != nil && h.reserved == cl {
+		return h
+	}
+	return nil
 }
 
 // isKeptFrom reports whether the slots that are kept for the class r, which may be nil, are kept

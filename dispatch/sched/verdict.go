@@ -98,26 +98,37 @@ func (c *Core) isCharged(h *host, j *jobs.Job, o *jobs.Outcome) bool {
 		h.recordOf(c.statsOf(j.Spec)).Succeeded > 0 && !h.probation.isOnProbationFor(c.kinds.KindOf(j.Spec)):
 		return true
 	}
-	st := c.statsOf(j.Spec)
-	for u := range c.untriedHosts(j, h) {
-		if u.records[st].IsProven(0) {
-			return false
-		}
-	}
-	return true
+	return !c.hasProvenHost(j, h)
 }
 
-// untriedHosts yields the hosts that can run the job, where it has not failed in this round, and
-// that accept jobs, or will without a person's doing. but, which may be nil, is left out.
+// hasProvenHost reports whether jobs of the job's queue succeed on a host other than but where the job is untried.
+func (c *Core) hasProvenHost(j *jobs.Job, but *host) bool {
+	st := c.statsOf(j.Spec)
+	if st.numGoodHosts == 0 {
+		return false
+	}
+	cl := c.ownClassOf(j)
+	return c.anyHost(func(h *host) bool {
+		return h != but && h.records[st].IsProven(0) && c.isUntried(j, cl, h)
+	})
+}
+
+// untriedHosts yields the hosts where the job is untried. but, which may be nil, is left out.
 func (c *Core) untriedHosts(j *jobs.Job, but *host) iter.Seq[*host] {
 	cl := c.ownClassOf(j)
 	return func(yield func(*host) bool) {
 		for h := range c.everyHost() {
-			if h != but && c.canTry(h, cl) && !c.hasFailedOn(j, h) && !yield(h) {
+			if h != but && c.isUntried(j, cl, h) && !yield(h) {
 				return
 			}
 		}
 	}
+}
+
+// isUntried reports whether a host can run the job, which has not failed there in this round, and accepts jobs, or
+// will without a person's doing. cl is the job's class.
+func (c *Core) isUntried(j *jobs.Job, cl *class, h *host) bool {
+	return c.canTry(h, cl) && !c.hasFailedOn(j, h)
 }
 
 // hasFailedOn reports whether the job has failed by itself on a host in this round.
