@@ -51,6 +51,9 @@ type Config struct {
 	// If the run has at least PackFiles jobs, hosts pack the files of attempts that they keep, at the
 	// latest when it ends; 0: never.
 	PackFiles int
+	// MaxUnpacked is the number of attempts that have ended, and whose files wait for Recorded and Packed, from
+	// which on such a run launches nothing; 0: it does not wait.
+	MaxUnpacked int
 	// Provide starts to carry out a command about instances. The dispatcher's goroutine calls it,
 	// so it must not block. The answers go to Do. nil: there are no providers.
 	Provide func(sched.Command)

@@ -23,7 +23,9 @@ type rig struct {
 	deleted func() bool
 	files   Files
 	packs   int // Config.PackFiles
-	hosts   *fakeHosts
+	// Config.MaxUnpacked
+	maxUnpacked int
+	hosts       *fakeHosts
 	// connector reaches the hosts instead of hosts, unless it is nil.
 	connector hosts.Connector
 	d         *Dispatcher
@@ -55,7 +57,7 @@ func (r *rig) start(table *jobs.Table, names ...string) *rig {
 		RunUID: "u1", RunName: "test", RunDir: "/run", Sched: sched.Config{Seed: 1},
 		Inventory: &hosts.Inventory{Hosts: hs},
 		Connector: cmp.Or[hosts.Connector](r.connector, r.hosts), Journal: r.journal, Table: table,
-		IsDeleted: r.deleted, Files: r.files, PackFiles: r.packs,
+		IsDeleted: r.deleted, Files: r.files, PackFiles: r.packs, MaxUnpacked: r.maxUnpacked,
 		StoreSpecs: func([]*jobs.Spec) error { return nil },
 		Open:       hosts.Open{Run: "u1", Epoch: 1},
 		Notify:     func(n Notice) { r.notices = append(r.notices, n.Text) },

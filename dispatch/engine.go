@@ -332,6 +332,7 @@ func (e *engine) commit() {
 	if e.fencedBy > 0 {
 		return
 	}
+	e.holdForFiles()
 	now := e.now()
 	if batch, ok := e.loop.Flush(now); ok {
 		e.writingResults = append(e.writingResults, e.pendingResults...)

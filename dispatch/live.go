@@ -19,16 +19,17 @@ const (
 	maxLiveQueues = 1000 // number of queues in live.State
 )
 
-// Signals report that the result of Live may have changed. Each channel holds at most one signal
-// and has one receiver.
+// Signals report that the result of Live may have changed, and that launches wait. Each channel holds at
+// most one signal and has one receiver.
 type Signals struct {
 	Changes chan struct{} // something other than host reports
 	Reports chan struct{} // a host report has arrived
 	Durable chan struct{} // records have become durable
+	Holding chan struct{} // launches wait for packs
 }
 
 func newSignals() Signals {
-	return Signals{make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)}
+	return Signals{make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)}
 }
 
 // Signal sends to a channel that holds one signal, unless it holds one already.

@@ -2,11 +2,13 @@ package dispatch
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 )
 
@@ -96,30 +98,134 @@ func TestLastAttemptsOfADirectoryAreDue(t *testing.T) {
 	}
 	due := func(want ...jobs.ID) {
 		t.Helper()
-		if got := u.due(250); !slices.Equal(got, want) {
+		if got := u.due(250, 0); !slices.Equal(got, want) {
 			t.Errorf("%v is due, want %v", got, want)
 		}
 	}
 	exited(1, 800)
 	exited(1000, 1249)
 	due(0, 1000)
-	u.take(0)
-	u.take(1000)
+	u.take(0, 0, 0)
+	u.take(1000, 0, 0)
 	exited(801, 998)
 	exited(1250, 1300)
 	due()
 	exited(999, 999)
 	due(0)
-	u.take(0)
+	u.take(0, 0, 0)
 	u.onRecord(&jobs.Record{Kind: jobs.KindExited, Job: 5, N: 2, Outcome: &jobs.Outcome{}})
 	due()
 	for shard := range jobs.ID(205) {
 		exited(2000+1000*shard, 2048+1000*shard)
 	}
-	if got := u.due(250); len(got) != 206 {
+	if got := u.due(250, 0); len(got) != 206 {
 		t.Errorf("%d directories are due while there are %d attempts", len(got), u.all)
 	}
-	if got := countUnpacked(&jobs.Table{}); got.all != 0 || got.due(1) != nil {
-		t.Errorf("%v is due in an empty run", got.due(1))
+	if got := countUnpacked(&jobs.Table{}); got.all != 0 || got.due(1, 0) != nil {
+		t.Errorf("%v is due in an empty run", got.due(1, 0))
 	}
+}
+
+// TestGuardedAttemptsAreDueWhenTheirClaimsAreSpent checks that attempts whose claims are still needed are due
+// when they are needed no longer, and not before, however many there are, and that a directory in which
+// others end is due because of these alone.
+func TestGuardedAttemptsAreDueWhenTheirClaimsAreSpent(t *testing.T) {
+	var u unpacked
+	exited := func(n int32) { u.add(1, unpackedDir{attempts: n, withFiles: n}) }
+	due := func(now time.Duration, want ...jobs.ID) {
+		t.Helper()
+		if got := u.due(250, now); !slices.Equal(got, want) {
+			t.Errorf("at %s %v is due, want %v", now, got, want)
+		}
+	}
+	exited(400)
+	if n := u.take(1, 300, time.Minute); n != 100 {
+		t.Errorf("%d attempts can be packed, want 100", n)
+	}
+	exited(249)
+	due(time.Minute - 1)
+	exited(1)
+	due(time.Minute-1, 0)
+	if n := u.take(1, 300, time.Minute); n != 250 {
+		t.Errorf("%d attempts can be packed, want 250", n)
+	}
+	due(time.Minute, 0)
+	if n := u.take(1, 0, 0); n != 300 || u.all != 0 || u.withFiles != 0 || u.beingPacked != 650 {
+		t.Errorf("%d attempts can be packed, want 300: %+v", n, u)
+	}
+	due(time.Hour)
+}
+
+// TestLaunchesWaitForPacks checks that a run with enough jobs launches nothing while the files of too many
+// attempts that have ended wait for a pack, that `why` shows it, that directories with few of them are due
+// then, and that launches continue when packs were tried, when no pack can be written, or when the run has
+// fewer jobs, for which nothing is packed.
+func TestLaunchesWaitForPacks(t *testing.T) {
+	const numJobs, limit = 100, 20
+	for name, c := range map[string]struct {
+		packFrom int
+		isFull   bool
+		min, max int // number of jobs that run before anything is packed
+	}{
+		"packed":       {1, false, limit, 2 * limit},
+		"full disk":    {1, true, numJobs, numJobs},
+		"few jobs":     {numJobs + 1, false, numJobs, numJobs},
+		"never packed": {0, false, numJobs, numJobs},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := idleRig(t, time.Second)
+				r.packs, r.maxUnpacked = c.packFrom, limit
+				r.start(&jobs.Table{}, "a")
+				defer r.close(sched.AllDone)
+				if c.isFull {
+					polltest.Must(t, r.d.Packed(t.Context(), 0, true))
+				}
+				r.submit(numJobs)
+				time.Sleep(5 * time.Minute)
+				synctest.Wait()
+				if n := r.numSucceeded(); n < c.min || n > c.max {
+					t.Fatalf("%d jobs have run", n)
+				}
+				for r.numSucceeded() < numJobs {
+					why, err := r.d.Why(t.Context(), numJobs)
+					if err != nil || !strings.Contains(why, "are packed first") {
+						t.Errorf("why: %q, %v", why, err)
+					}
+					s, err := r.d.Live(t.Context())
+					if err != nil || s.Held || !strings.Contains(s.Stuck, "are packed first") {
+						t.Errorf("held: %t, stuck: %q, %v", s.Held, s.Stuck, err)
+					}
+					<-r.d.Signals().Holding
+					p, err := r.d.Packing(t.Context(), 250)
+					if err != nil || !slices.Equal(p.Due, []jobs.ID{0}) {
+						t.Fatalf("due: %v, %v", p.Due, err)
+					}
+					recorded, err := r.d.Recorded(t.Context(), 0)
+					polltest.Must(t, err)
+					was := r.numSucceeded()
+					time.Sleep(time.Minute)
+					if n := r.numSucceeded(); n != was || recorded.WithFiles < limit {
+						t.Fatalf("before a pack of %d attempts was tried %d jobs ran", recorded.WithFiles, n-was)
+					}
+					polltest.Must(t, r.d.Packed(t.Context(), recorded.WithFiles, false))
+					time.Sleep(5 * time.Minute)
+					synctest.Wait()
+					if r.numSucceeded() == was {
+						t.Fatal("no job runs after files were packed")
+					}
+				}
+				r.drain()
+			})
+		})
+	}
+}
+
+// numSucceeded returns the number of jobs that have succeeded.
+func (r *rig) numSucceeded() (n int) {
+	r.t.Helper()
+	if err := r.d.call(r.t.Context(), func(e *engine) { n = e.core.Table().Counts[jobs.Succeeded] }); err != nil {
+		r.t.Fatal(err)
+	}
+	return n
 }

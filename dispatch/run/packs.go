@@ -24,8 +24,9 @@ const packInterval = 2 * time.Second
 // free for a moment, so that others can write nothing. Tests replace it.
 var packRetryInterval = time.Minute
 
-// packDelay returns how long after an outcome was recorded the files of its attempt may be packed.
-func (r *Run) packDelay(lease time.Duration) time.Duration { return cmp.Or(r.opts.PackDelay, lease) }
+// MaxUnpacked is the number of attempts from which on launches wait until files were packed. It is the default
+// of --pack-files: runs with fewer jobs have as many files.
+const MaxUnpacked = 20_000
 
 // packFiles moves the files of attempts into packs until the run is over, if the run has at least
 // Options.PackFiles jobs. It may hang with the disk.
@@ -47,13 +48,14 @@ func (r *Run) packFiles() {
 			return
 		case <-r.d.Finished():
 			return
+		case <-r.d.Signals().Holding:
 		case <-time.After(wait):
 		}
 		again, err := p.turn()
 		if err != nil {
 			return // the run is over
 		}
-		wait = min(packInterval, r.packDelay(packInterval))
+		wait = cmp.Or(r.opts.PackInterval, packInterval)
 		if again {
 			wait = 0
 		}
@@ -87,9 +89,7 @@ func (p *packing) turn() (again bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		n, at := recorded.Records, time.Since(p.began)
-		p.offers.Add(attempts.Offer{Attempts: recorded.Spent, Records: n, From: at})
-		p.offers.Add(attempts.Offer{Attempts: recorded.Guarded, Records: n, From: at + r.packDelay(now.Lease)})
+		p.offers.Add(attempts.Offer{Attempts: recorded.Spent, Records: recorded.Records, WithFiles: recorded.WithFiles})
 	}
 	var offers []attempts.Offer
 	var errs [maxPackers]error
@@ -110,7 +110,8 @@ func (p *packing) turn() (again bool, err error) {
 	}
 	wg.Wait()
 	retryAt := time.Since(p.began)
-	if packed == [maxPackers]int{} { // otherwise files were freed
+	isStuck := packed == [maxPackers]int{} // otherwise files were freed
+	if isStuck {
 		retryAt += packRetryInterval
 	}
 	for i, f := range offers {
@@ -119,7 +120,12 @@ func (p *packing) turn() (again bool, err error) {
 			p.warned = true
 			r.printWarning("outputs stay in files of their own: " + err.Error())
 		}
-		if rundir.IsFull(err) {
+		isFull := rundir.IsFull(err)
+		if err := r.d.Packed(r.ctx, f.WithFiles, isFull && isStuck); err != nil {
+			return false, err
+		}
+		if isFull {
+			f.WithFiles = 0
 			p.offers.PutBack(f, retryAt)
 		} else if err := r.d.PackOnHosts(r.ctx, f.Attempts); err != nil {
 			return false, err

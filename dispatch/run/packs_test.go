@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/run"
 	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
@@ -32,7 +33,7 @@ func testLongRun(t *testing.T, apart bool) {
 	dir := t.TempDir()
 	place := filepath.Join(dir, "run") // has the outputs
 	made, r := startNew(t, dir, func(o *run.Options) {
-		o.PackFiles, o.PackDelay = numJobs, 50*time.Millisecond
+		o.PackFiles, o.PackInterval = numJobs, 50*time.Millisecond
 		if apart {
 			place = keepOnHost(t, o, place)
 		}
@@ -165,7 +166,7 @@ func packTwoDirectories(t *testing.T, calls func(op, path string, do func() erro
 	polltest.Must(t, err)
 	made.Disk = rundir.WithCalls(made.Dir, calls)
 	r := startHere(t, made, filepath.Join(dir, "base"), func(o *run.Options) {
-		o.PackFiles, o.PackDelay = numJobs, 50*time.Millisecond
+		o.PackFiles, o.PackInterval = numJobs, 50*time.Millisecond
 	})
 	submit := func() { polltest.Must(t, r.Submit(t.Context(), &jobs.Spec{Command: ":"})) }
 	for range numJobs - 1 {
@@ -177,6 +178,85 @@ func packTwoDirectories(t *testing.T, calls func(op, path string, do func() erro
 	}
 	submit()
 	return made, r
+}
+
+// TestLaunchesWaitUntilFilesArePacked checks that a run whose jobs end faster than their files are packed has
+// no more attempts with files of their own than it may have, besides those that hosts have already.
+func TestLaunchesWaitUntilFilesArePacked(t *testing.T) {
+	const numJobs, limit = 600, 50
+	maxFiles := 0
+	made, r := boundedRun(t, numJobs, limit, new(warningPrinter), func(op, path string, do func() error) error {
+		if op == "open" && strings.HasPrefix(filepath.Base(path), ".new.") {
+			files, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*", "*.status"))
+			maxFiles = max(maxFiles, len(files))
+		}
+		return rundir.Call(op, path, do)
+	})
+	finishBounded(t, r, numJobs)
+	if !attempts.HasPacks(made.Disk, made.Dir) || maxFiles < limit || maxFiles > limit+256+jobs.MaxSlots {
+		t.Errorf("%d attempts had files of their own", maxFiles)
+	}
+}
+
+// TestFailedPacksKeepNoLaunchWaiting checks that a run whose files cannot be packed continues, with one warning.
+func TestFailedPacksKeepNoLaunchWaiting(t *testing.T) {
+	const numJobs, limit = 300, 50
+	for _, err := range []error{syscall.EIO, syscall.ENOSPC} {
+		t.Run(err.Error(), func(t *testing.T) {
+			var warnings warningPrinter
+			_, r := boundedRun(t, numJobs, limit, &warnings, func(op, path string, do func() error) error {
+				if op == "write" && strings.HasPrefix(filepath.Base(path), ".new.") {
+					return err
+				}
+				return rundir.Call(op, path, do)
+			})
+			finishBounded(t, r, numJobs)
+			if len(warnings) != 1 || !strings.Contains(warnings[0], "outputs stay in files of their own") {
+				t.Errorf("warnings: %q", warnings)
+			}
+		})
+	}
+}
+
+// boundedRun starts a run whose launches wait while the files of limit attempts wait for a pack, and submits
+// jobs. It adds its warnings to warnings. calls makes the calls of the disk.
+func boundedRun(t *testing.T, numJobs, limit int, warnings *warningPrinter,
+	calls func(op, path string, do func() error) error,
+) (*rundir.Run, *run.Run) {
+	t.Helper()
+	dir := t.TempDir()
+	made, err := rundir.CreateAt(filepath.Join(dir, "run"), "r", rundir.Settings{Version: "test", Cwd: dir})
+	polltest.Must(t, err)
+	made.Disk = rundir.WithCalls(made.Dir, calls)
+	r := startHere(t, made, filepath.Join(dir, "base"), func(o *run.Options) {
+		o.PackFiles, o.MaxUnpacked, o.Printer = numJobs, limit, warnings
+	})
+	for range numJobs {
+		polltest.Must(t, r.Submit(t.Context(), &jobs.Spec{Command: ":"}))
+	}
+	r.CloseInput()
+	return made, r
+}
+
+// warningPrinter keeps the warnings that it gets.
+type warningPrinter []string
+
+func (w *warningPrinter) Warning(text string)       { *w = append(*w, text) }
+func (*warningPrinter) Line(string)                 {}
+func (*warningPrinter) Notice(dispatch.Notice)      {}
+func (*warningPrinter) Progress(*dispatch.Snapshot) {}
+func (*warningPrinter) Interval() time.Duration     { return time.Hour }
+
+// finishBounded reads all results of a run.
+func finishBounded(t *testing.T, r *run.Run, numJobs int) {
+	t.Helper()
+	for range numJobs {
+		result, err := r.Next(t.Context())
+		polltest.Must(t, err)
+		r.Ack(result.Seq)
+	}
+	_, err := r.Close()
+	polltest.Must(t, err)
 }
 
 // keepOnHost makes the host of a new run keep the outputs in its own directory, which it returns, as if

@@ -83,9 +83,11 @@ type Options struct {
 	// PackFiles is the number of jobs from which on a run moves the small files of attempts into packs;
 	// 0: it never does.
 	PackFiles int
-	// PackDelay is how long after its outcome was recorded the files of an attempt stay outside of packs; 0:
-	// as long as a launch of it may be valid. A shorter time is for tests.
-	PackDelay time.Duration
+	// PackInterval is how often attempts to pack are looked for; 0: every 2 s. A shorter time is for tests, and
+	// so is a number of attempts from which on launches wait for packs; 0: MaxUnpacked, or PackFiles if that is
+	// more.
+	PackInterval time.Duration
+	MaxUnpacked  int
 
 	// OnStart is called when the run is dispatched, before the first message is printed.
 	OnStart func(*Run)
@@ -303,8 +305,8 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 			ShareWeight:  policy.RunShare,
 			Epoch:        o.Table.Epoch,
 		},
-		PackFiles: opts.PackFiles,
-		HostDirs:  r.dir.HostDirs(), Notify: r.messages.notice, OnInventoryRequest: r.inventory.HandleRequest,
+		PackFiles: opts.PackFiles, MaxUnpacked: cmp.Or(opts.MaxUnpacked, max(MaxUnpacked, opts.PackFiles)),
+		HostDirs: r.dir.HostDirs(), Notify: r.messages.notice, OnInventoryRequest: r.inventory.HandleRequest,
 		RereadInventory: r.inventory.Reread,
 	}
 	if r.searcher != nil {

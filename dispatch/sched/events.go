@@ -128,6 +128,9 @@ const (
 	HoldJournal Holder = 1 << iota // the journal cannot be written
 	// Pending requests must be carried out first, or are the only work.
 	HoldRequests
+	// Files of attempts that have ended must be packed first. Unlike the others, it is no pause: hosts start
+	// the jobs that they have already.
+	HoldFiles
 )
 
 // Drain stops launching, withdraws buffered jobs, and finishes when no job runs any more. Stop

@@ -207,7 +207,12 @@ const maxNamed = 3
 // can start: ". It returns "" if a host may start one, if no job is ready, or if nothing may be
 // launched at all. Failures take precedence over requests of people.
 func (c *Core) WhyStuck() string {
-	if c.isLaunchingClosed() || c.queue.ready == 0 {
+	switch {
+	case c.queue.ready == 0:
+		return ""
+	case c.holders == HoldFiles && c.drain == nil && len(c.inFlight) == 0:
+		return whyFiles
+	case c.isLaunchingClosed():
 		return ""
 	}
 	var wrong, asked []string

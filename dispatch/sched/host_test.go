@@ -172,3 +172,20 @@ func TestPauseAppliesToTheNextDispatcher(t *testing.T) {
 	want(t, "paused", table.Paused, false)
 	want(t, "launched", launchedOn(s.step(Hold{By: HoldJournal}), "a"), "1.1")
 }
+
+// TestWaitingForFilesIsNoPause checks that nothing is launched while files must be packed first, that hosts keep
+// their slots and start what they have, and that the run is not given up.
+func TestWaitingForFilesIsNoPause(t *testing.T) {
+	s := newStage(t, Config{}, testHost("a", 1))
+	s.up("a")
+	s.submitPlain(3)
+	s.step(Hold{By: HoldFiles, On: true})
+	want(t, "paused", s.c.Paused(), false)
+	want(t, "slots", s.c.byName["a"].limit, 1)
+	want(t, "stuck while a job runs", s.c.WhyStuck(), "")
+	want(t, "launched", launchedOn(s.ended("a", "1.1", jobs.Outcome{}), "a"), "")
+	want(t, "stuck", s.c.WhyStuck(), whyFiles)
+	s.wait(time.Hour, "a")
+	want(t, "finished", s.c.finished, false)
+	want(t, "launched after that", launchedOn(s.step(Hold{By: HoldFiles}), "a"), "2.1")
+}

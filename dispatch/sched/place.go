@@ -86,8 +86,8 @@ func (c *Core) hasLaunchedMost() bool { return c.numLaunched >= c.cfg.MaxLaunche
 
 // isLaunchingClosed reports whether nothing more may be launched.
 func (c *Core) isLaunchingClosed() bool {
-	return c.Paused() || c.drain != nil || c.stopped || c.fenced || c.finished || c.reconcileUntil > 0 ||
-		len(c.requests) > 0 || c.hardness.IsPending()
+	return c.table.Paused || c.holders != 0 || c.drain != nil || c.stopped || c.fenced || c.finished ||
+		c.reconcileUntil > 0 || len(c.requests) > 0 || c.hardness.IsPending()
 }
 
 // hasFreeSlot reports whether a slot is free on a host that does not rest from all kinds of jobs.

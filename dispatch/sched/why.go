@@ -165,6 +165,8 @@ func (c *Core) whyReady(j *jobs.Job) string {
 		return "the memory it needs is in use by other jobs" + also
 	case p.passed[passedAvoided].n > 0 && p.host == nil:
 		return c.whyAvoids(j)
+	case p.host != nil && c.holders&HoldFiles != 0:
+		return whyFiles
 	case p.host != nil && c.isLaunchDelayed():
 		return fmt.Sprintf("--delay: at least %s lie between two starts", c.cfg.LaunchDelay)
 	case p.host != nil:
@@ -234,9 +236,12 @@ func (c *Core) whyOnTrial(h *host) string {
 		text.Span(c.now.Mono-r.since), r.whyOnTrial())
 }
 
-// Paused reports whether nothing is launched because a person has paused the run, or because of a
-// Hold.
-func (c *Core) Paused() bool { return c.table.Paused || c.holders != 0 }
+// Paused reports whether nothing is launched or started because a person has paused the run, or because of
+// a Hold.
+func (c *Core) Paused() bool { return c.table.Paused || c.holders&^HoldFiles != 0 }
+
+// whyFiles is why jobs wait for the end of HoldFiles.
+const whyFiles = "the files of many jobs that have ended are packed first"
 
 // WhyDraining returns why nothing more is launched until a person continues, or "" if the run does
 // not drain.

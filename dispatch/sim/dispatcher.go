@@ -455,12 +455,9 @@ func (l *dispatcher) packFiles() {
 	for job := range l.core.Table().Rows() {
 		recorded = job.AppendRecorded(recorded)
 	}
-	if len(recorded) > l.numOffered {
-		l.numOffered = len(recorded)
-		n := l.loop.NumRecords()
-		spent, guarded := l.core.SplitClaims(recorded)
-		l.offers.Add(attempts.Offer{Attempts: spent, Records: n, From: w.now})
-		l.offers.Add(attempts.Offer{Attempts: guarded, Records: n, From: w.now + l.core.LongestLease()})
+	if spent, _ := l.core.SplitClaims(recorded); len(spent) > l.numOffered {
+		l.numOffered = len(spent)
+		l.offers.Add(attempts.Offer{Attempts: spent, Records: l.loop.NumRecords()})
 	}
 	for {
 		f, ok := l.offers.Next(w.now, l.loop.NumDurable())

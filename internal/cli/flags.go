@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"dcs-tui/dispatch/run"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/dispatch/sched/fairshare"
 	"dcs-tui/dispatch/sched/halt"
@@ -152,7 +153,7 @@ func addHostsFlag(fs *pflag.FlagSet, file *string) {
 
 // addPackFlag adds the flag for the number of jobs from which on a run packs files. 0 is never.
 func addPackFlag(fs *pflag.FlagSet, least *int) {
-	*least = 20000
+	*least = run.MaxUnpacked
 	fs.Var(newFlag(least, "N|off", parsePackFiles), "pack-files",
 		"in a run of at least N jobs, move the small outputs of jobs that have ended into archives, attempts/*.zip")
 }

@@ -299,18 +299,18 @@ func verify(d rundir.Disk, path string, w written) error {
 	return err
 }
 
-// Offers holds attempts of a run that is dispatched until they may be packed. It is not safe for
+// Offers holds attempts of a run that is dispatched until their records are durable. It is not safe for
 // concurrent use.
 type Offers struct {
 	waiting []Offer       // the oldest first
 	retryAt time.Duration // see PutBack
 }
 
-// Offer holds attempts of one directory whose outcomes are recorded.
+// Offer holds attempts of one directory whose outcomes are recorded, and whose claims are not needed any more.
 type Offer struct {
-	Attempts []jobs.AttemptID // in order
-	Records  int64            // number of records of the dispatcher, with those of the outcomes
-	From     time.Duration    // when their claims are not needed any more, on a monotonic clock
+	Attempts  []jobs.AttemptID // in order
+	Records   int64            // number of records of the dispatcher, with those of the outcomes
+	WithFiles int              // number of attempts whose files keep launches waiting
 }
 
 // Add adds attempts, if there are any.
@@ -321,15 +321,15 @@ func (o *Offers) Add(f Offer) {
 }
 
 // PutBack adds attempts that Next has returned and that could not be packed. They are packed before all
-// others, and nothing before retryAt, on the clock of Offer.From.
+// others, and nothing before retryAt, on the clock of Next.
 func (o *Offers) PutBack(f Offer, retryAt time.Duration) {
 	o.waiting, o.retryAt = slices.Insert(o.waiting, 0, f), retryAt
 }
 
-// Next removes the oldest attempts whose claims are not needed any more and whose records are durable,
-// and returns them. durable is the number of records of the dispatcher that are durable.
+// Next removes the oldest attempts whose records are durable, and returns them. now is on a monotonic clock.
+// durable is the number of records of the dispatcher that are durable.
 func (o *Offers) Next(now time.Duration, durable int64) (f Offer, ok bool) {
-	i := slices.IndexFunc(o.waiting, func(f Offer) bool { return now >= f.From && durable >= f.Records })
+	i := slices.IndexFunc(o.waiting, func(f Offer) bool { return durable >= f.Records })
 	if i < 0 || now < o.retryAt {
 		return f, false
 	}

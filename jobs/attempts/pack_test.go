@@ -564,25 +564,24 @@ func TestPackOfManyAttemptsIsRead(t *testing.T) {
 	}
 }
 
-// TestOffersWaitForClaimsAndRecords checks that attempts may be packed only when their claims guard against
-// nothing any more, and when their records are durable, the oldest first, that no attempts wait for older
-// ones, and that those that were put back are tried again no sooner than was asked for.
-func TestOffersWaitForClaimsAndRecords(t *testing.T) {
+// TestOffersWaitForRecords checks that attempts may be packed only when their records are durable, the oldest
+// first, that no attempts wait for older ones, and that those that were put back are tried again no sooner
+// than was asked for.
+func TestOffersWaitForRecords(t *testing.T) {
 	var o attempts.Offers
-	offer := func(job int, from time.Duration, records int64) {
-		o.Add(attempts.Offer{Attempts: []jobs.AttemptID{attemptID(job, 1)}, From: from, Records: records})
+	offer := func(job int, records int64) {
+		o.Add(attempts.Offer{Attempts: []jobs.AttemptID{attemptID(job, 1)}, Records: records})
 	}
 	o.Add(attempts.Offer{Records: 1})
-	offer(1, 70*time.Second, 5)
-	offer(2, 80*time.Second, 8)
-	offer(3, 20*time.Second, 7)
+	offer(1, 5)
+	offer(2, 9)
+	offer(3, 4)
 	for i, c := range []struct {
 		now     time.Duration
 		durable int64
 		want    int
-	}{{20 * time.Second, 6, 0}, {20*time.Second - 1, 7, 0}, {20 * time.Second, 7, 3}, {70*time.Second - 1, 8, 0},
-		{70 * time.Second, 4, 0}, {70 * time.Second, 5, 1}, {79 * time.Second, 8, 0}, {80 * time.Second, 7, 0},
-		{90 * time.Second, 9, 2}, {time.Hour, 9, 0}} {
+	}{{0, 3, 0}, {0, 4, 3}, {time.Second, 4, 0}, {time.Minute, 5, 1}, {2 * time.Minute, 8, 0},
+		{2 * time.Minute, 9, 2}, {time.Hour, 9, 0}} {
 		f, ok := o.Next(c.now, c.durable)
 		if ok != (c.want > 0) || ok && f.Attempts[0] != attemptID(c.want, 1) {
 			t.Errorf("%d: got %v, %t; want job %d", i, f, ok, c.want)
