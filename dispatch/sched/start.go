@@ -13,6 +13,9 @@ import (
 func (c *Core) takeOverTable() {
 	c.hasBegun = true
 	c.lastPossibleAt, c.claims.startedAt = c.now.Mono, c.now.Mono
+	if c.table.Epoch > 1 {
+		c.claims.ownUntil = c.now.Mono + c.LongestLease()
+	}
 	for h := range c.everyHost() {
 		h.lastSeenAt, h.lastReceivedAt, h.cutAt, h.awaySince = c.now.Mono, c.now.Mono, c.now.Mono, c.now.Mono
 		h.inherited = true
