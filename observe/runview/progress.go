@@ -62,6 +62,8 @@ func (p *RunProgress) Count(counts [jobs.Skipped + 1]int, idle results.Idle) {
 func endOf(t *jobs.Table, left int, o *journal.Owner, alive journal.Liveness) (RunStatus, string) {
 	status, end := StatusStopped, "no dispatcher has started it"
 	switch {
+	case o == nil && t.Closed.How == "" && t.Epoch > 0:
+		status, end = StatusSilent, "its owner file is missing; the jobs that its last dispatcher started continue"
 	case t.Closed.How != "" || o != nil && o.Left:
 		end = closedText(t.Closed)
 	case o != nil && alive == journal.Dead:

@@ -70,6 +70,8 @@ func TestProgressOfARunThatHasEnded(t *testing.T) {
 	}{
 		{"all jobs are over", ended, died, StatusFinished, "has died; the jobs that it started continue"},
 		{"nobody ever dispatched it", left, nil, StatusStopped, "no dispatcher has started it"},
+		{"the owner file is missing", &jobs.Table{Counts: left.Counts, Epoch: 1}, nil, StatusSilent,
+			"its owner file is missing; the jobs that its last dispatcher started continue"},
 		{"its dispatcher left", left, &journal.Reader{Owner: &journal.Owner{Left: true}, Liveness: journal.Dead},
 			StatusStopped, "the dispatcher has ended"},
 		{"its dispatcher recorded the end", closed, died, StatusStopped, "the dispatcher was stopped: asked to stop"},

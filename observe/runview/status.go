@@ -28,7 +28,7 @@ const (
 	StatusFinished                  // all jobs are over
 	StatusStopped                   // jobs are left, and its dispatcher has ended or is ending
 	StatusCrashed                   // jobs are left, and its dispatcher died
-	// Jobs are left, and its dispatcher on another machine gives no heartbeat.
+	// Jobs are left, and its dispatcher on another machine gives no heartbeat, or its owner file is missing.
 	StatusSilent
 )
 
@@ -38,7 +38,7 @@ func (s RunStatus) IsDispatched() bool { return s == StatusRunning }
 // facts holds what a poll found out about the run as a whole.
 type facts struct {
 	err        error            // why nothing can be shown
-	owner      *journal.Owner   // nil: nobody ever dispatched the run
+	owner      *journal.Owner   // nil: there is no owner file
 	liveness   journal.Liveness // of the owner's process
 	silent     *journal.Owner   // the owner, if it is silent (see journal.Reader)
 	dispatched bool
