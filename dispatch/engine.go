@@ -54,11 +54,12 @@ type engine struct {
 
 	fenceClaims map[string]int // epochs that hosts claim to serve, by host; see checkFenceClaim
 
-	checkingSince time.Time // start of the current check of run directory and fence; zero: none
-	heartbeatAt   time.Time // time of the last heartbeat in the owner file
-	ownedAt       time.Time // when the run was last known to be ours
-	numMissed     int       // consecutive checks that found the run directory deleted
-	deleted       bool      // the run directory is reported as deleted
+	checkingSince   time.Time // start of the current check of run directory and fence; zero: none
+	heartbeatAt     time.Time // start of the check that wrote the last heartbeat in the owner file
+	heartbeatFailed bool      // it is reported that the owner file cannot be written
+	ownedAt         time.Time // when the run was last known to be ours
+	numMissed       int       // consecutive checks that found the run directory deleted
+	deleted         bool      // the run directory is reported as deleted
 
 	leaving       bool
 	leaveDeadline time.Time       // latest end of leaving the hosts

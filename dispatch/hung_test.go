@@ -58,6 +58,30 @@ func TestHungRunDirectoryIsReported(t *testing.T) {
 	})
 }
 
+// TestFailedHeartbeatIsTriedAgain checks that a heartbeat that fails, or that the run directory prevents, is
+// tried again at the next look, long before a standby would take the run over. It is reported once.
+func TestFailedHeartbeatIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, time.Hour, "a")
+		r.submit(1)
+		time.Sleep(30 * time.Second)
+		for _, fail := range []func(error){r.journal.FailHeartbeat, r.journal.Vanish} {
+			fail(errors.New("input/output error"))
+			time.Sleep(2 * ownerInterval)
+			before := r.journal.Heartbeats()
+			fail(nil)
+			time.Sleep(2 * housekeepingInterval)
+			if n := r.journal.Heartbeats() - before; n != 1 {
+				t.Errorf("%d heartbeats at the next two looks, want 1", n)
+			}
+		}
+		if n := r.numNotices("the owner file cannot be written"); n != 1 {
+			t.Errorf("told %d times", n)
+		}
+		r.finish(1)
+	})
+}
+
 // TestAVanishedRunDirectoryStopsLaunching checks that a removed run directory is reported in one
 // message and stops launching. When it returns, the run continues (promise 5).
 func TestAVanishedRunDirectoryStopsLaunching(t *testing.T) {

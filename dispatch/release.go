@@ -218,26 +218,37 @@ func (e *engine) housekeeping() {
 		return
 	}
 	e.checkingSince = time.Now()
-	heartbeat := time.Since(e.heartbeatAt) >= ownerInterval
-	if heartbeat {
-		e.heartbeatAt = time.Now()
-	}
+	due := time.Since(e.heartbeatAt) >= ownerInterval
 	go func() {
 		by, err := e.cfg.Journal.Fenced()
-		var heartbeatErr error
-		if heartbeat && err == nil && by == 0 {
+		tried, heartbeatErr := due && err == nil && by == 0, error(nil)
+		if tried {
 			heartbeatErr = e.cfg.Journal.Heartbeat()
 		}
 		deleted := err != nil && e.cfg.IsDeleted != nil && e.cfg.IsDeleted()
 		e.d.send(input{call: func(e *engine) {
-			e.handleHousekeeping(by, err, heartbeatErr)
+			if tried {
+				e.handleHeartbeat(heartbeatErr)
+			}
+			e.handleHousekeeping(by, err)
 			e.handleDeletedCheck(deleted)
 		}})
 	}()
 }
 
+// handleHeartbeat handles the result of a heartbeat. One that fails is tried again by the next housekeeping:
+// a standby takes the run over after three missing ones. The first of several failures is reported.
+func (e *engine) handleHeartbeat(err error) {
+	if err == nil {
+		e.heartbeatAt, e.heartbeatFailed = e.checkingSince, false
+	} else if !e.heartbeatFailed && e.loop.Problem(e.now()) == nil {
+		e.heartbeatFailed = true
+		e.notify(Notice{At: time.Now(), Text: fmt.Sprintf("the owner file cannot be written: %v", err)})
+	}
+}
+
 // handleHousekeeping handles the result of housekeeping.
-func (e *engine) handleHousekeeping(by int, err, heartbeatErr error) {
+func (e *engine) handleHousekeeping(by int, err error) {
 	began := e.checkingSince
 	e.checkingSince = time.Time{}
 	if by == 0 && err == nil {
@@ -252,9 +263,6 @@ func (e *engine) handleHousekeeping(by int, err, heartbeatErr error) {
 	}
 	if err == nil || e.loop.Problem(e.now()) == nil {
 		e.loop.SetObstacle(e.now(), err)
-	}
-	if heartbeatErr != nil && e.loop.Problem(e.now()) == nil {
-		e.notify(Notice{At: time.Now(), Text: fmt.Sprintf("the owner file cannot be written: %v", heartbeatErr)})
 	}
 }
 

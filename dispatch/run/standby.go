@@ -206,13 +206,17 @@ func (s *standby) claim(ctx context.Context) error {
 
 // heartbeat writes the file of this standby.
 func (s *standby) heartbeat() error {
-	s.heartbeatAt = time.Now()
+	began := time.Now()
 	s.file.Heartbeat++
 	b, err := json.Marshal(s.file)
 	if err != nil {
 		return err
 	}
-	return rundir.ReplaceVolatile(s.run.Disk, s.run.Path(s.name), s.run.Path("."+s.name), append(b, '\n'), nil)
+	err = rundir.ReplaceVolatile(s.run.Disk, s.run.Path(s.name), s.run.Path("."+s.name), append(b, '\n'), nil)
+	if err == nil {
+		s.heartbeatAt = began // one that fails is tried again at the next look
+	}
+	return err
 }
 
 // standbys keeps one standby dispatcher running for this run. It is not safe for concurrent use.

@@ -18,6 +18,9 @@ type Journal struct {
 	missing error
 	epoch   int           // of the dispatcher that has taken the run over
 	hung    chan struct{} // nil: the disk does not hang
+
+	heartbeatErr error
+	heartbeats   int
 }
 
 // Append keeps records until Sync makes them durable, even if it returns an error.
@@ -51,8 +54,15 @@ func (j *Journal) Fenced() (int, error) {
 	return 0, j.missing
 }
 
-// Heartbeat does nothing.
-func (j *Journal) Heartbeat() error { return nil }
+// Heartbeat returns what FailHeartbeat has set.
+func (j *Journal) Heartbeat() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.heartbeatErr == nil {
+		j.heartbeats++
+	}
+	return j.heartbeatErr
+}
 
 // wait waits while the disk hangs.
 func (j *Journal) wait() {
@@ -66,6 +76,15 @@ func (j *Journal) wait() {
 
 // Fail makes Append and Sync fail, unless err is nil.
 func (j *Journal) Fail(err error) { j.set(func() { j.failure = err }) }
+
+// FailHeartbeat makes Heartbeat fail, unless err is nil.
+func (j *Journal) FailHeartbeat(err error) { j.set(func() { j.heartbeatErr = err }) }
+
+// Heartbeats returns how many calls of Heartbeat have succeeded.
+func (j *Journal) Heartbeats() (n int) {
+	j.set(func() { n = j.heartbeats })
+	return n
+}
 
 // Vanish makes Fenced fail, unless err is nil.
 func (j *Journal) Vanish(err error) { j.set(func() { j.missing = err }) }
