@@ -29,13 +29,13 @@ type instances struct {
 	tokens    chan struct{}                 // holds a token for each running command
 	running   sync.WaitGroup
 
-	mu      sync.Mutex
-	hostsOf map[string][]*hosts.Host // hosts of each instance, according to the last list
+	mu     sync.Mutex
+	listed map[string][]*hosts.Host // hosts of all instances of a provider, according to its last list
 }
 
 func newInstances(r *Run) *instances {
 	m := &instances{r: r, prefix: hosts.InstancePrefix(r.dir.UID()), providers: map[string]*hosts.Provider{},
-		started: make(chan struct{}), tokens: make(chan struct{}, maxCommands), hostsOf: map[string][]*hosts.Host{}}
+		started: make(chan struct{}), tokens: make(chan struct{}, maxCommands), listed: map[string][]*hosts.Host{}}
 	m.addProviders(r.opts.Inventory.Providers)
 	return m
 }
@@ -114,13 +114,15 @@ func (m *instances) list(ctx context.Context, name string) sched.Event {
 	}
 	ev := sched.InstancesListed{Provider: name, Hosts: map[string][]*hosts.Host{}, Pending: map[string]string{},
 		Left: map[string]time.Duration{}}
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	var all []*hosts.Host
 	for _, in := range list {
 		ev.Names = append(ev.Names, in.Name)
 		ev.Hosts[in.Name], ev.Pending[in.Name], ev.Left[in.Name] = in.Hosts, in.Pending, in.Left
-		m.hostsOf[in.Name] = in.Hosts
+		all = append(all, in.Hosts...)
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.listed[name] = all
 	return ev
 }
 
@@ -129,15 +131,12 @@ func (m *instances) fetch(ctx context.Context, o sched.FetchInstance) error {
 	if m.r.dir.HostDirs()[o.Name] == "" {
 		return nil // it shares the run directory
 	}
-	m.mu.Lock()
-	found := m.hostsOf[hosts.InstanceOf(o.Name)]
-	m.mu.Unlock()
-	i := slices.IndexFunc(found, func(h *hosts.Host) bool { return h.Name == o.Name })
-	if i < 0 {
+	host := m.host(o.Name)
+	if host == nil {
 		return fmt.Errorf("the instance is not listed")
 	}
 	slices.SortFunc(o.Attempts, jobs.AttemptID.Compare)
-	reader := files.NewReader(m.connector, m.r.dir.UID(), found[i:i+1])
+	reader := files.NewReader(m.connector, m.r.dir.UID(), []*hosts.Host{host})
 	defer reader.Close()
 	fetcher := &files.Fetcher{Run: m.r.dir, Read: reader.Read}
 	results, err := fetcher.Fetch(ctx, &files.FetchPlan{Hosts: []files.HostPlan{{Host: o.Name,
@@ -146,4 +145,18 @@ func (m *instances) fetch(ctx context.Context, o sched.FetchInstance) error {
 		err = cmp.Or(err, res.Err)
 	}
 	return err
+}
+
+// host returns the host of this name of the instances that the last lists contain, or nil.
+func (m *instances) host(name string) *hosts.Host {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, list := range m.listed {
+		for _, h := range list {
+			if h.Name == name {
+				return h
+			}
+		}
+	}
+	return nil
 }

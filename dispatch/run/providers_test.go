@@ -37,3 +37,34 @@ func TestNothingIsCreatedAfterATakeover(t *testing.T) {
 		}
 	}
 }
+
+// TestOnlyListedInstancesAreKnown checks that a host of an instance is found while the last list of its provider
+// contains the instance, and forgotten afterwards: a run may create thousands of instances.
+func TestOnlyListedInstancesAreKnown(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "list")
+	m := &instances{prefix: "dcs-r", listed: map[string][]*hosts.Host{}, providers: map[string]*hosts.Provider{
+		"a": {Name: "a", List: "cat " + file}, "b": {Name: "b", List: "true"}}}
+	for _, c := range []struct{ list, want string }{
+		{"dcs-r-1 10.0.0.1\ndcs-r-2 10.0.0.2\n", "dcs-r-1 dcs-r-2"},
+		{"dcs-r-2 10.0.0.2\n", "dcs-r-2"},
+		{"", ""},
+	} {
+		if err := os.WriteFile(file, []byte(c.list), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, provider := range []string{"a", "b"} {
+			if ev := m.list(context.Background(), provider).(sched.InstancesListed); ev.Err != "" {
+				t.Fatal(ev.Err)
+			}
+		}
+		var known []string
+		for _, name := range []string{"dcs-r-1", "dcs-r-2"} {
+			if m.host(name) != nil {
+				known = append(known, name)
+			}
+		}
+		if got := strings.Join(known, " "); got != c.want || len(m.listed["a"]) != len(known) {
+			t.Errorf("after the list %q: known %q, want %q", c.list, got, c.want)
+		}
+	}
+}
