@@ -38,22 +38,22 @@ const (
 // The words of the page.
 const (
 	ctlMagic      = iota
-	ctlLease           // boot clock, ns: no buffered job starts later
-	ctlLimit           // slots that may be busy; supervisors with a higher index take nothing
-	ctlGeneration      // counts the helpers of this spool; only the newest feeds it
-	ctlEpoch           // the highest epoch that opened this spool
-	ctlEnd             // 1: the run is over, supervisors leave even if children are left
-	ctlHeartbeat       // boot clock, ns: when the heartbeat file was last touched
-	ctlAllowed         // 1 plus the last limit that a dispatcher set; 0: none was set
-	ctlSuspended       // ns: how long jobs have been suspended, including the time until ctlSuspendTo
-	ctlSuspendTo       // boot clock, ns: until when jobs are suspended; 0: they are not
-	ctlShared          // hosts.Share.Slots; 0: slots are not shared with other runs and users
-	ctlRule            // hosts.Share.Rule
-	ctlLast            // number of slots that the run may hold although others hold all of them
-	ctlSearching       // boot clock, ns: until when a search for processes elsewhere is reserved
-	ctlSearched        // boot clock, ns: start of the last such search, times 2, plus 1 if it found some
-	ctlTries           // see slotTries
-	ctlServing    = 16 // one word per slot: pid of the supervisor that takes specs in it
+	ctlLease      // boot clock, ns: no buffered job starts later
+	ctlLimit      // slots that may be busy; supervisors with a higher index take nothing
+	ctlGeneration // counts the helpers of this spool; only the newest feeds it
+	ctlEpoch      // the highest epoch that opened this spool
+	ctlEnd        // 1: the run is over, supervisors leave even if children are left
+	ctlHeartbeat  // boot clock, ns: when the heartbeat file was last touched
+	ctlAllowed    // 1 plus the last limit that a dispatcher set; 0: none was set
+	ctlSuspended  // ns: how long jobs have been suspended, including the time until ctlSuspendTo
+	ctlSuspendTo  // boot clock, ns: until when jobs are suspended; 0: they are not
+	ctlShared     // hosts.Share.Slots; 0: slots are not shared with other runs and users
+	ctlRule       // hosts.Share.Rule
+	ctlLast       // number of slots that the run may hold although others hold all of them
+	ctlSearching  // boot clock, ns: until when a search for processes elsewhere is reserved
+	ctlSearched   // boot clock, ns: start of the last such search, times 2, plus 1 if it found some
+	// One word per slot: pid of the supervisor that takes specs in it. Other versions use the word before.
+	ctlServing = 16
 )
 
 // maxSlots is the number of slots for which the page has space, at least jobs.MaxSlots.
@@ -132,26 +132,6 @@ func (c *control) setShare(s hosts.Share) {
 // share returns what setShare has recorded. Want is not recorded.
 func (c *control) share() hosts.Share {
 	return hosts.Share{Rule: int(c.word(ctlRule).Load()), Slots: int(c.word(ctlShared).Load())}
-}
-
-// slotTries counts slots that supervisors have claimed without knowing yet whether they may hold them.
-type slotTries struct {
-	now   uint32 // at this moment
-	begun uint32 // ever, modulo 1<<32
-}
-
-func (c *control) tries() slotTries {
-	n := c.word(ctlTries).Load()
-	return slotTries{uint32(n), uint32(n >> 32)}
-}
-
-// since returns an upper bound of the number of such slots that were claimed at some time since before.
-func (t slotTries) since(before slotTries) int { return int(before.now + t.begun - before.begun) }
-
-// beginTry counts n slots as claimed, until end is called.
-func (c *control) beginTry(n int) (end func()) {
-	c.word(ctlTries).Add(int64(n)<<32 + int64(n))
-	return func() { c.word(ctlTries).Add(-int64(n)) }
 }
 
 // raiseWord sets w to v unless w is higher, and returns the value before.

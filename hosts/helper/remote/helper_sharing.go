@@ -109,7 +109,7 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 	if active {
 		number = *request
 	}
-	own, triesBefore := claimGroup(h.config.Run, h.config.Host), h.control.tries()
+	own := claimGroup(h.config.Run, h.config.Host)
 	dirfd, err := openShare(dir, active)
 	if err == nil {
 		defer closeFile(dirfd, dir)
@@ -144,7 +144,7 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 	}
 	list := plainClaims(claims)
 	// A slot that a supervisor only tries to get is not held.
-	list[me].Held = max(0, list[me].Held-h.control.tries().since(triesBefore))
+	list[me].Held = max(0, list[me].Held-claims[me].tried)
 	slots := hosts.SharedSlots(number, list)
 	shares := readShares(dir, list)
 	s.countUsage(dirfd, dir, shares.halfLife, slots, list, me, active)

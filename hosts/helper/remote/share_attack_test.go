@@ -195,7 +195,7 @@ func TestReaderCannotStopJobs(t *testing.T) {
 }
 
 // made creates a locked file of a user in the shared directory.
-func made(t testing.TB, dir, name string, uid int, text []byte, ranges ...byteRange) {
+func made(t testing.TB, dir, name string, uid int, text []byte, ranges ...byteRange) *os.File {
 	t.Helper()
 	path := filepath.Join(dir, name)
 	f, err := os.Create(path)
@@ -208,6 +208,7 @@ func made(t testing.TB, dir, name string, uid int, text []byte, ranges ...byteRa
 	for _, r := range ranges {
 		must(t, lockRange(int(f.Fd()), path, r.from, r.n))
 	}
+	return f
 }
 
 // TestFilesOfOneUserHideNoOthers checks that any number of files of one user hides neither claims nor

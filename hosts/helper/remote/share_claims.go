@@ -36,9 +36,10 @@ type claimText struct {
 	held   int    // slots
 	memory int64  // bytes that the job of the supervisor may use
 	used   int    // decayed usage of the user in hundredths of a slot; 0 in the claim of a supervisor
+	tried  int    // slots of held of which the supervisor does not know yet whether it may hold them
 }
 
-// claimFields are the fields of the file, in the order of claimText. The last one may be missing, and
+// claimFields are the fields of the file, in the order of claimText. The last ones may be missing, and
 // later versions may append more.
 type claimFields struct{ Fields []string }
 
@@ -48,7 +49,7 @@ func (c *claimText) bytes() []byte {
 	name := strings.ToValidUTF8(c.name[:min(len(c.name), maxRunName)], "")
 	b := appendSealed(nil, claimMagic, claimFields{[]string{c.run, c.group, name, strconv.Itoa(c.want),
 		strconv.Itoa(c.weight), strconv.Itoa(c.slots), strconv.Itoa(c.held), strconv.FormatInt(c.memory, 10),
-		strconv.Itoa(c.used)}})
+		strconv.Itoa(c.used), strconv.Itoa(c.tried)}})
 	return append(b, make([]byte, max(0, claimBytes-len(b)))...)
 }
 
@@ -70,6 +71,9 @@ func (f *claimFields) parse() (c claimText, err error) {
 	c.memory = number(f.Fields[7], 1<<60)
 	if len(f.Fields) > numClaimFields {
 		c.used = int(number(f.Fields[8], 100*maxSlots))
+	}
+	if len(f.Fields) > numClaimFields+1 {
+		c.tried = int(number(f.Fields[9], int64(c.held)))
 	}
 	return c, err
 }
@@ -110,7 +114,8 @@ func (c *claim) update(text claimText) {
 // seenClaim is what the live claims of a group say. Its Run is the group.
 type seenClaim struct {
 	hosts.SlotClaim
-	name string // of the run
+	name  string // of the run
+	tried int    // slots of Held that supervisors may have to take back
 }
 
 // indexOfOwn returns the index of the claims of our user and this group, or -1.
@@ -168,7 +173,7 @@ func readClaims(dirfd int, dir, own, run string, kept *keptFiles) (claims []seen
 		}
 		c := &claims[i]
 		c.Want, c.Weight, c.Slots = max(c.Want, text.want), max(c.Weight, text.weight), max(c.Slots, text.slots)
-		c.Held = min(c.Held+text.held, maxSlots)
+		c.Held, c.tried = min(c.Held+text.held, maxSlots), min(c.tried+text.tried, maxSlots)
 		c.Memory += min(text.memory, 1<<60-c.Memory)
 		c.Used = max(c.Used, float64(text.used)/100)
 	}, ignored)

@@ -25,7 +25,7 @@ func (s *slot) holdSlots(n int) bool {
 	number := s.control.share()
 	held := s.claim.text.held
 	text := claimText{run: s.config.Run, group: claimGroup(s.config.Run, s.config.Host), name: s.config.RunName,
-		slots: number.Rule, held: n}
+		slots: number.Rule, held: n, tried: max(0, n-held)}
 	switch {
 	case number.Slots == 0 || n == held:
 		return true
@@ -39,31 +39,37 @@ func (s *slot) holdSlots(n int) bool {
 		return true
 	}
 	defer closeFile(dirfd, dir)
-	defer s.control.beginTry(n - held)()
 	if s.claim.write(dirfd, dir, text) != nil {
 		return true
 	}
-	if hasOnly(dirfd, dir, claimPrefix, claimFiles(text.group)) {
+	if !s.mayHold(dirfd, text.group, number) {
+		s.releaseSlots()
+		return false
+	}
+	text.tried = 0
+	s.claim.update(text)
+	return true
+}
+
+// mayHold reports whether the host has the slots that the claims of the group hold.
+func (s *slot) mayHold(dirfd int, group string, number hosts.Share) bool {
+	dir := s.config.ShareDir
+	if hasOnly(dirfd, dir, claimPrefix, claimFiles(group)) {
 		return true // nobody else is here; our own limit is enforced elsewhere
 	}
-	claims, _, err := readClaims(dirfd, dir, text.group, s.config.Run, nil)
-	me := indexOfOwn(claims, text.group)
+	claims, _, err := readClaims(dirfd, dir, group, s.config.Run, nil)
+	me := indexOfOwn(claims, group)
 	if err != nil || me < 0 {
 		return true
 	}
 	list := plainClaims(claims)
-	slots := hosts.SharedSlots(number, list)
-	if hosts.SlotsFit(slots, list, me, int(s.control.word(ctlLast).Load())) {
-		return true
-	}
-	s.releaseSlots()
-	return false
+	return hosts.SlotsFit(hosts.SharedSlots(number, list), list, me, int(s.control.word(ctlLast).Load()))
 }
 
 // releaseSlots releases all slots. The claim stays, and records that it holds none.
 func (s *slot) releaseSlots() {
 	text := s.claim.text
-	text.held, text.memory = 0, 0
+	text.held, text.tried, text.memory = 0, 0, 0
 	s.claim.update(text)
 }
 

@@ -333,29 +333,48 @@ func TestTriedSlotIsNotHeld(t *testing.T) {
 	dirfd, err := openShare(dir, true)
 	must(t, err)
 	defer closeFile(dirfd, dir)
-	for _, isTried := range []bool{true, false} {
-		end := func() {}
-		if isTried {
-			end = control.beginTry(1)
-		}
-		must(t, s.claim.write(dirfd, dir, claimText{run: "ours", group: claimGroup("ours", "h"), slots: 2, held: 1}))
+	for tried := 1; tried >= 0; tried-- {
+		must(t, s.claim.write(dirfd, dir, claimText{run: "ours", group: claimGroup("ours", "h"), slots: 2, held: 1,
+			tried: tried}))
 		h.updateShare(&hosts.Share{Rule: 2, Slots: 2, Want: 2}, time.Hour)
-		if last := control.word(ctlLast).Load(); (last == 0) != isTried {
-			t.Errorf("a slot is tried: %v; %d slots beyond those of others", isTried, last)
+		if last := control.word(ctlLast).Load(); (last == 0) != (tried > 0) {
+			t.Errorf("%d slots are tried; %d slots beyond those of others", tried, last)
 		}
-		end()
 	}
-	before := control.tries()
-	control.beginTry(2)()
-	end := control.beginTry(1)
-	if n, m := control.tries().since(before), control.tries().since(control.tries()); n != 3 || m != 1 {
-		t.Errorf("%d and %d slots were tried, want 3 and 1", n, m)
-	}
-	end()
-	before, s.claim.text.held = control.tries(), 0
+	s.claim.text.held = 0
 	control.word(ctlLast).Store(0)
-	if held, n := s.holdSlots(1), control.tries().since(before); held || n != 1 {
-		t.Errorf("a supervisor holds a slot: %v, and tried to get %d; want none, and 1", held, n)
+	if s.holdSlots(1) || s.claim.text.held+s.claim.text.tried != 0 {
+		t.Errorf("a supervisor holds a slot, or its claim says %+v; want neither", s.claim.text)
+	}
+	control.word(ctlLast).Store(1)
+	if !s.holdSlots(1) || s.claim.text.held != 1 || s.claim.text.tried != 0 {
+		t.Errorf("a supervisor holds no slot, or its claim says %+v; want a slot that is held", s.claim.text)
+	}
+}
+
+// TestTryEndsWithItsSupervisor checks that a supervisor that is killed while it tries to get a slot leaves nothing
+// behind: the run then holds what its other supervisors hold, and no less.
+func TestTryEndsWithItsSupervisor(t *testing.T) {
+	h := sharingHelper(t, 2)
+	dir := h.config.ShareDir
+	other := claimText{run: "other", group: "other", name: "other", want: 2, weight: 1, slots: 2, held: 1}
+	made(t, dir, claimPrefix+"other", ownUID, other.bytes(), byteRange{})
+	holding := claimText{run: "ours", group: claimGroup("ours", "h"), slots: 2, held: 1}
+	trying := holding
+	trying.tried = 1
+	made(t, dir, claimFiles(holding.group)+"holds", ownUID, holding.bytes(), byteRange{})
+	killed := made(t, dir, claimFiles(holding.group)+"tries", ownUID, trying.bytes(), byteRange{})
+	for _, want := range []int{2, 1} {
+		dirfd, err := openShare(dir, true)
+		must(t, err)
+		claims, _, err := readClaims(dirfd, dir, holding.group, "ours", nil)
+		must(t, err)
+		closeFile(dirfd, dir)
+		c := claims[indexOfOwn(claims, holding.group)]
+		if c.Held != want || c.Held-c.tried != 1 {
+			t.Errorf("%d slots are held, %d of them tried; want %d, and 1 that is not tried", c.Held, c.tried, want)
+		}
+		killed.Close() // as the end of its process does
 	}
 }
 

@@ -57,10 +57,10 @@ func TestNewerHostFormatsAreRefused(t *testing.T) {
 // otherwise use the same slots twice.
 func TestClaimsOfOtherVersionsCount(t *testing.T) {
 	want := claimText{run: "run", group: "0123abcd", name: "sweep", want: 5, weight: 2, slots: 8, held: 1,
-		memory: 1 << 30, used: 250}
-	fields := []string{"run", "0123abcd", "sweep", "5", "2", "8", "1", "1073741824", "250"}
+		memory: 1 << 30, used: 250, tried: 1}
+	fields := []string{"run", "0123abcd", "sweep", "5", "2", "8", "1", "1073741824", "250", "1"}
 	first := want
-	first.used = 0
+	first.used, first.tried = 0, 0
 	for _, c := range []struct {
 		name  string
 		bytes []byte
