@@ -300,10 +300,11 @@ func (d *dispatchSession) handlePrintError(err error) {
 	case errors.Is(err, syscall.EPIPE):
 		d.printer = nil
 		d.stopOnClosedStdout()
-	case d.flags.json: // the run continues; the next resume --json prints the rest
+	case d.flags.json || d.printer.broken.Load(): // the run continues; resume --json or logs prints the rest
 		d.printer, d.hasUnprinted = nil, true
 		d.app.warn("no more results are printed: %v", err)
-	default:
+	default: // the output of one job cannot be read
+		d.hasUnprinted = true
 		d.app.warn("%v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -66,10 +67,11 @@ type resultPrinter struct {
 	json       bool
 	run        *run.Run
 	buf        []byte
-	withOutput bool       // with json: each result has the output of its job
-	maxOutput  int64      // bytes; larger outputs are left out
-	mu         sync.Mutex // serializes writes to out
-	tag        bool       // begin each line of output with the values of the job
+	withOutput bool        // with json: each result has the output of its job
+	maxOutput  int64       // bytes; larger outputs are left out
+	mu         sync.Mutex  // serializes writes to out
+	tag        bool        // begin each line of output with the values of the job
+	broken     atomic.Bool // a write has failed; no other will be tried
 
 	// With order, results wait in held until those of all earlier jobs have been printed.
 	inOrder bool
@@ -203,9 +205,14 @@ func (p *resultPrinter) printOutput(r *results.Result) error {
 
 // write writes all of b. While the disk is full, write reports that and waits, until the disk has
 // space or the run is asked to stop. The run continues meanwhile.
-func (p *resultPrinter) write(b []byte) error {
+func (p *resultPrinter) write(b []byte) (err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	defer func() {
+		if err != nil {
+			p.broken.Store(true)
+		}
+	}()
 	if p.tty && len(b) > 0 {
 		return p.con.Suspend(func() error { _, err := p.out.Write(b); return err })
 	}
@@ -223,8 +230,12 @@ func (p *resultPrinter) write(b []byte) error {
 		}
 		if !waited {
 			waited = true
-			p.con.Line("waiting until standard output has space for results (Ctrl-C twice leaves them to resume): " +
-				text.Line(err.Error()))
+			later := "logs"
+			if p.json {
+				later = "resume --json"
+			}
+			p.con.Line("waiting until standard output has space for results (Ctrl-C twice leaves them to " +
+				later + "): " + text.Line(err.Error()))
 		}
 		select {
 		case <-p.run.Stopping():

@@ -118,7 +118,7 @@ func (s *summary) headline(code int) string {
 	case code == exitCanceled:
 		color, mark, msg = yellow, s.app.con.Glyph("–", "-"), "canceled"
 	case s.hasUnprinted && s.Table.Unfinished() == 0:
-		msg = "all jobs have ended, but not all results were read"
+		msg = "all jobs have ended, but not all results were printed"
 	case code == exitLeft || code == exitUsage && s.Table.Counts[jobs.Succeeded] == s.Table.NumJobs():
 		msg = "stopped with jobs left"
 		if s.Table.Unfinished() == 0 && s.Input.Cut() {
