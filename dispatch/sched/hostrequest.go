@@ -179,15 +179,17 @@ func (e SetSlots) carryOut(c *Core) (refused string) {
 	if e.By != "" {
 		by = ": asked for by " + e.By
 	}
-	switch {
+	switch now := h.slots(); {
 	case n == 0 && h.hello == nil:
 		c.logf(h.spec.Name, 0, "%s gets the slots of the inventory again%s", h.spec.Name, by)
 	case n == 0:
-		c.logf(h.spec.Name, 0, "%s gets the slots of the inventory again, %d%s", h.spec.Name, h.slots(), by)
+		c.logf(h.spec.Name, 0, "%s gets the slots of the inventory again, %d%s", h.spec.Name, now, by)
 	case was == 0:
-		c.logf(h.spec.Name, 0, "%s gets %s%s", h.spec.Name, text.Plural(n, "slot"), by)
+		c.logf(h.spec.Name, 0, "%s gets %s%s", h.spec.Name, text.Plural(now, "slot"), by)
+	case was == now:
+		c.logf(h.spec.Name, 0, "%s keeps its %s%s", h.spec.Name, text.Plural(now, "slot"), by)
 	default:
-		c.logf(h.spec.Name, 0, "%s gets %s instead of %d%s", h.spec.Name, text.Plural(n, "slot"), was, by)
+		c.logf(h.spec.Name, 0, "%s gets %s instead of %d%s", h.spec.Name, text.Plural(now, "slot"), was, by)
 	}
 	c.recordHostRequest(h)
 	c.queue.capacityChanged(h)

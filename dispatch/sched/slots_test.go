@@ -146,6 +146,9 @@ func TestNumberOfSlotsChangesAtOnce(t *testing.T) {
 		t.Errorf("got host %+v, want 1 slot and 2 running jobs", v)
 	}
 	s.step(SetSlots{Host: "a", Slots: 2})
+	s.c.byName["a"].hello.MaxSlots = 2
+	s.step(SetSlots{Host: "a", Slots: 4})
+	wantContains(t, "said of more than the administrators allow", s.records[0].Reason, "a keeps its 2 slots")
 	want(t, "rule", formatCommands[SetLimit](s.step(SetSlots{Host: "a", Slots: 0})), "{a 1}")
 	want(t, "slots asked for", s.c.Hosts()[0].Asked.Slots, 0)
 }
