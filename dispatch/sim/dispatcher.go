@@ -416,23 +416,22 @@ func (l *dispatcher) housekeep() {
 	}
 	l.isHousekeeping = true
 	began := w.now
-	heartbeat := w.now-l.heartbeatAt >= journal.HeartbeatInterval
-	if heartbeat {
-		l.heartbeatAt = w.now
-	}
+	due, written := w.now-l.heartbeatAt >= journal.HeartbeatInterval, false
 	l.later(max(0, l.m.hungUntil-w.now), func() {
 		var by int
 		var err error
 		if l.survives(func() {
 			by, err = l.journal.Fenced()
-			if heartbeat && err == nil && by == 0 {
-				_ = l.journal.Heartbeat() // a late heartbeat is allowed
-			}
+			// A late heartbeat is allowed.
+			written = due && err == nil && by == 0 && l.journal.Heartbeat() == nil
 		}) {
 			return
 		}
 		l.enqueue(func() {
 			l.isHousekeeping = false
+			if written {
+				l.heartbeatAt = began
+			}
 			if by > 0 {
 				l.fence(by)
 				return
