@@ -341,7 +341,7 @@ func (s *session) checkHello(h *hosts.Hello) error {
 		return s.hostError(hosts.Misconfigured, "", errors.New(clean(h.Error)))
 	case h.CwdError != "" && !s.open.Check: // a check reports it: jobs can still run there, with their files sent
 		return s.hostError(hosts.Misconfigured,
-			"copy the files of jobs there with --send, or name a directory that every host has with --cwd",
+			"in a new run, send the files of jobs with --send, or name a directory that every host has with --cwd",
 			fmt.Errorf("jobs cannot run in %s there: %s", s.open.Cwd, clean(h.CwdError)))
 	}
 	return nil
