@@ -131,8 +131,11 @@ func Find(base, run string) (dir string, err error) {
 		if err := lostError(OS, dir); err != nil {
 			return "", err
 		}
-		if names, err := OS.Names(dir); err == nil && slices.Contains(names, NonceFile) {
+		switch names, err := OS.Names(dir); {
+		case err == nil && slices.Contains(names, NonceFile):
 			return "", &HalfMadeError{dir}
+		case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR):
+			return "", fmt.Errorf("the run %q cannot be read: %w", run, err)
 		}
 	}
 	names := text.Each(found, func(e Entry) string { return e.Name })

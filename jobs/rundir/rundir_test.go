@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -284,6 +285,23 @@ func TestNewestRunIsFound(t *testing.T) {
 	}
 	if all, err := List(dir); err != nil || len(all) != 3 || all[2].Name != "older" {
 		t.Errorf("List: got %v, %v; want 3 runs, the last one of them older", all, err)
+	}
+}
+
+// TestUnreadableRunIsNotMissing checks that a run that cannot be read, such as one of another user, is not said
+// to be missing: the message gives the reason.
+func TestUnreadableRunIsNotMissing(t *testing.T) {
+	loop := filepath.Join(t.TempDir(), "loop")
+	must(t, os.Symlink(loop, loop)) // root may read any directory
+	if _, err := Find(base(t), loop); !errors.Is(err, syscall.ELOOP) || !strings.Contains(err.Error(), "cannot be read") {
+		t.Errorf("got %v, want that it cannot be read", err)
+	}
+	file := filepath.Join(t.TempDir(), "jobs.txt")
+	must(t, os.WriteFile(file, nil, 0o600))
+	for _, none := range []string{file, file + "/run"} {
+		if _, err := Find(base(t), none); err == nil || !strings.Contains(err.Error(), "there is no run") {
+			t.Errorf("%s: got %v, want that there is no run", none, err)
+		}
 	}
 }
 
