@@ -266,7 +266,8 @@ func TestHelpersThatCannotServe(t *testing.T) {
 			"cwd",
 			hosts.Misconfigured,
 			"jobs cannot run in /data there: no such directory " +
-				"(in a new run, send the files of jobs with --send, or name a directory that every host has with --cwd)",
+				"(in a new run, send the files of jobs with --send, " +
+				"or name a directory that every host has with --cwd)",
 		},
 		{"fatal", hosts.Misconfigured, "spool cannot be made"},
 		{"fenced", hosts.Broken, "another dispatcher has taken this run over (its epoch is 7)"},
