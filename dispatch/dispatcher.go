@@ -100,8 +100,19 @@ func (d *Dispatcher) NumAccepted(ctx context.Context) int {
 
 // Next returns the next result in completion order. It blocks until there is one, ctx is done
 // (ctx.Err()), or the run is over and all results were returned (io.EOF). Results that nobody
-// has acknowledged to an earlier dispatcher come first.
-func (d *Dispatcher) Next(ctx context.Context) (*Result, error) { return d.results.next(ctx) }
+// has acknowledged to an earlier dispatcher come first. After Close, Next returns an error if some of
+// these are left.
+func (d *Dispatcher) Next(ctx context.Context) (*Result, error) {
+	for {
+		r, err := d.results.next(ctx)
+		if r != nil || err != nil {
+			return r, err
+		}
+		if err := d.call(ctx, func(e *engine) { d.results.makeEarlier(e.earlierResults) }); err != nil {
+			return nil, err
+		}
+	}
+}
 
 // Ack records that the consumer has received every result up to seq.
 func (d *Dispatcher) Ack(seq int64) { d.send(input{ev: sched.Acked{Seq: seq}}) }

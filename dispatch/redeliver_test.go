@@ -57,3 +57,34 @@ func TestUnacknowledgedResultsAreDeliveredAgain(t *testing.T) {
 		})
 	}
 }
+
+// TestResultsToDeliverAgainTakeLittleMemory checks that a resumed run holds few results at a time,
+// however many it delivers again, and that all are delivered, in their order (promises 1 and 5). A
+// round that begins in the meantime changes none of them.
+func TestResultsToDeliverAgainTakeLittleMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 5*maxMade + 1
+		r := idleRig(t, time.Second)
+		table := &jobs.Table{Specs: jobstest.Specs(n)}
+		r.fold(table, jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: n})
+		for i := range n {
+			r.fold(table, jobs.Record{Kind: jobs.KindJob, Job: jobs.ID(n - i), Next: jobs.Canceled, Seq: int64(i + 1)})
+		}
+		r.start(table, "a").submit(0)
+		r.d.Do(sched.Request{Name: "again", Do: []sched.Event{sched.Requeue{Jobs: []jobs.ID{1}}}})
+		time.Sleep(time.Minute)
+		for seq := int64(1); seq <= n; seq++ {
+			x, err := r.d.Next(t.Context())
+			if err != nil || x.Seq != seq || x.Job != jobs.ID(n+1-seq) || x.State != jobs.Canceled {
+				t.Fatalf("result %d is %+v, %v", seq, x, err)
+			}
+			if held := len(r.d.results.made) + len(r.d.results.queue); held > maxMade {
+				t.Fatalf("%d results are held after result %d", held, seq)
+			}
+		}
+		if last := r.drain(); len(last) != 1 || last[0].Seq != n+1 || last[0].State != jobs.Succeeded {
+			t.Errorf("then came %+v", last)
+		}
+		r.close(sched.AllDone)
+	})
+}

@@ -88,26 +88,49 @@ func (e *engine) redeliver() {
 	if t.Acked >= t.Seq {
 		return
 	}
-	var rs []*Result
+	var rs []earlierResult
 	for i := range t.Past {
-		rs = append(rs, e.resultOf(&t.Past[i]))
+		rs = append(rs, earlierResult{t.Past[i].Seq, t.Past[i].Spec.ID})
 	}
 	for j := range t.RowsWithOptions() {
 		if j.State.Terminal() && j.Seq > t.Acked {
-			rs = append(rs, e.resultOf(t.Job(j.Spec.ID)))
+			rs = append(rs, earlierResult{j.Seq, j.Spec.ID})
 		}
 	}
-	slices.SortFunc(rs, func(a, b *Result) int { return cmp.Compare(a.Seq, b.Seq) })
-	e.d.results.add(rs)
+	slices.SortFunc(rs, func(a, b earlierResult) int { return cmp.Compare(a.seq, b.seq) })
+	e.d.results.addEarlier(rs...)
 }
 
 // Redeliver delivers the result of a job again, if it has one with a number up to seq.
 func (d *Dispatcher) Redeliver(id jobs.ID, seq int64) {
 	_ = d.call(context.Background(), func(e *engine) { // after the end there is no consumer
 		if j := e.core.Table().Job(id); j != nil && j.State.Terminal() && j.Seq <= seq {
-			d.results.add([]*Result{e.resultOf(j)})
+			d.results.addEarlier(earlierResult{j.Seq, id})
 		}
 	})
+}
+
+// earlierResults returns results of the table. It leaves out those that were acknowledged and whose
+// job has begun a new round since.
+func (e *engine) earlierResults(which []earlierResult) (rs []*Result) {
+	t := e.core.Table()
+	var past map[int64]*jobs.Job
+	for _, r := range which {
+		j := new(jobs.RowReader).Job(t, r.job) // the result refers to it
+		if !j.State.Terminal() || j.Seq != r.seq {
+			if past == nil {
+				past = map[int64]*jobs.Job{}
+				for i := range t.Past {
+					past[t.Past[i].Seq] = &t.Past[i]
+				}
+			}
+			j = past[r.seq]
+		}
+		if j != nil {
+			rs = append(rs, e.resultOf(j))
+		}
+	}
+	return rs
 }
 
 // carryOut carries commands out.
