@@ -45,15 +45,14 @@ type Reader struct {
 	kept    *store
 	cache   *store // nil: none
 
-	part         int           // number of outputs that are read before the time is checked
-	saveInterval time.Duration // between saves during a long Read
+	part int // number of outputs that are read before what was found is saved
 }
 
 // NewReader makes a Reader of the given metrics for a run.
 func NewReader(run *rundir.Run, columns []*Metric) *Reader {
 	r := &Reader{disk: run.Disk, runDir: run.Dir, cwd: run.Settings.Cwd, columns: columns,
 		known: map[jobs.AttemptID][]string{}, kept: &store{disk: run.Disk, dir: run.Dir, name: KeptFile},
-		part: 256 * batch, saveInterval: 10 * time.Second}
+		part: 256 * batch}
 	for _, c := range columns {
 		if !slices.Contains(r.files, c.File) {
 			r.files = append(r.files, c.File)
@@ -72,8 +71,8 @@ type Found struct {
 
 // Read finds the metrics of a list of results, in its order. cwd returns the working directory of
 // job i, or "" for that of the run; cwd may be nil. The error is that of ctx. Read saves what it
-// has found at intervals, because reading a hundred thousand outputs on a slow file server takes
-// minutes.
+// has found in parts, because reading a hundred thousand outputs on a slow file server takes minutes,
+// and the lines of a million take much memory.
 func (r *Reader) Read(ctx context.Context, rows *results.Rows, cwd func(i int) string) (*Found, error) {
 	f := &Found{Values: make([][]string, rows.Len())}
 	if len(r.columns) == 0 {
@@ -85,20 +84,15 @@ func (r *Reader) Read(ctx context.Context, rows *results.Rows, cwd func(i int) s
 	p := reading{Reader: r, cwd: cwd, values: f.Values,
 		names: &dirListings{disk: r.disk,
 			dirs: map[string]func() (map[string]struct{}, error){}}, problems: newProblems()}
-	saved := time.Now()
 	for from := 0; from < rows.Len() && ctx.Err() == nil; from += r.part {
 		p.first, p.list = from, rows.Slice(from, min(from+r.part, rows.Len()))
 		p.read(ctx)
 		p.names.forget(filepath.Join(r.runDir, rundir.AttemptsDir))
-		if time.Since(saved) >= r.saveInterval {
-			p.saveCache(rows.Len())
-			saved = time.Now()
-		}
+		p.saveCache(rows.Len())
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, errors.Join(err, r.kept.write(1)) // keep what was found
 	}
-	p.saveCache(rows.Len())
 	f.Notes = p.problems.notes()
 	if err := r.kept.write(1); err != nil {
 		f.Notes = append(f.Notes, err.Error())
@@ -149,7 +143,7 @@ func (p *reading) read(ctx context.Context) {
 		})
 	}
 	tasks.Wait()
-	if ctx.Err() == nil && p.cache == nil { // a cache knows them
+	if ctx.Err() == nil {
 		maps.Copy(p.known, fresh)
 	}
 }

@@ -56,7 +56,8 @@ type store struct {
 	of       map[storeKey]string
 	hows     jobs.Numbering[string] // how metrics are found
 	fresh    []byte                 // lines that have not been written yet
-	numFresh int
+	numAdded int                    // outputs that were added, written or not
+	appended bool                   // lines were written to the file
 }
 
 // storeKey is an attempt, and the number of how a metric of it is found. A map for each of a million
@@ -158,25 +159,27 @@ func (s *store) add(id jobs.AttemptID, columns []*Metric, values []string, whole
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.put(id, found)
+	if s.name == KeptFile { // a cache is asked for an output only once
+		s.put(id, found)
+	}
 	s.fresh = append(append(s.fresh, jobs.AppendLineSum(body[:len(body)-1], 0)...), '\n')
-	s.numFresh++
+	s.numAdded++
 }
 
 // appendMutex prevents two readers of one process from writing at the same place. Two dispatchers
 // of one run may do so; the checksums detect it.
 var appendMutex sync.Mutex
 
-// write appends the new lines if they are from at least least outputs. Lines that cannot be written
-// are tried again next time.
+// write appends the new lines if at least minOutputs outputs were added in all. Lines that cannot be
+// written are tried again next time.
 func (s *store) write(minOutputs int) error {
 	s.mu.Lock()
-	fresh, n := s.fresh, s.numFresh
-	if n == 0 || n < minOutputs {
+	fresh := s.fresh
+	if len(fresh) == 0 || s.numAdded < minOutputs {
 		s.mu.Unlock()
 		return nil
 	}
-	s.fresh, s.numFresh = nil, 0
+	s.fresh = nil
 	s.mu.Unlock()
 	appendMutex.Lock()
 	defer appendMutex.Unlock()
@@ -184,7 +187,7 @@ func (s *store) write(minOutputs int) error {
 	if err != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.fresh, s.numFresh = append(fresh, s.fresh...), n+s.numFresh
+		s.fresh = append(fresh, s.fresh...)
 		return fmt.Errorf("metrics of outputs that only their hosts have cannot be kept: %w", err)
 	}
 	return nil
@@ -195,13 +198,14 @@ func (s *store) appendLines(fresh []byte) error {
 	if err != nil {
 		return err
 	}
-	if s.name == CacheFile && f.size > maxCache {
+	if s.name == CacheFile && f.size > maxCache && !s.appended {
 		err, f.size = f.Truncate(0), 0
 	}
 	if f.size > 0 { // the last line may be torn
 		fresh = append([]byte{'\n'}, fresh...)
 	}
 	if err == nil {
+		s.appended = true
 		_, err = f.WriteAt(fresh, f.size)
 	}
 	if err == nil && s.name == KeptFile {
@@ -211,7 +215,8 @@ func (s *store) appendLines(fresh []byte) error {
 }
 
 // UseCache makes Read use CacheFile and add what it finds in the outputs of jobs that ended at
-// least settled ago. Errors of the cache are ignored.
+// least settled ago. Errors of the cache are ignored. Reader then remembers nothing else from one Read
+// to the next.
 func (r *Reader) UseCache() { r.cache = &store{disk: r.disk, dir: r.runDir, name: CacheFile} }
 
 // isSettled reports whether an output with this time of its last write will not change any more.

@@ -43,7 +43,7 @@ func (w *worker) readJob(res *results.Result, cwd string) []string {
 			whole = w.searchWritten(file, res, cwd, values) && whole
 		}
 	}
-	if whole {
+	if whole && w.cache == nil {
 		w.fresh[res.Attempt] = values
 	}
 	return values
