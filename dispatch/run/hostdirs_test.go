@@ -7,6 +7,7 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/jobstest"
+	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/rundir/disktest"
 )
@@ -54,5 +55,27 @@ func TestHostDirsDoNotHang(t *testing.T) {
 	<-done
 	if got := run.HostDirs(); len(got) != 1 || got["ws02"] != "ws02:/own" {
 		t.Errorf("HostDirs: got %q, want only that of ws02", got)
+	}
+}
+
+// TestResultsOnHostsAreOnlyReadForMetrics checks that a resumed run looks for results whose outputs only
+// their hosts have if it has declared metrics, and otherwise keeps none of them in memory.
+func TestResultsOnHostsAreOnlyReadForMetrics(t *testing.T) {
+	run := disktest.NewRun(t)
+	if err := run.WriteHostDir("ws01", "/own"); err != nil {
+		t.Fatal(err)
+	}
+	attempt := &jobs.Attempt{ID: jobs.AttemptID{Job: 1, N: 1}, Host: "ws01", State: jobs.AttemptExited,
+		Outcome: &jobs.Outcome{}}
+	o := &Owned{Run: run, Table: &jobs.Table{Specs: jobstest.Specs(1),
+		Jobs: []jobs.Job{{Spec: jobstest.Specs(1)[0], State: jobs.Succeeded, Counted: 1,
+			Attempts: []*jobs.Attempt{attempt}}}}}
+	known := []*hosts.Host{{Name: "ws01"}}
+	if list := o.resultsOnHosts(known); len(list) != 0 {
+		t.Errorf("without metrics: %d results, want none", len(list))
+	}
+	run.Settings.Options = map[string]any{metrics.Option: []string{"acc"}}
+	if list := o.resultsOnHosts(known); len(list) != 1 || list[0].Stdout != "ws01:/own/attempts/000/1.1.out" {
+		t.Errorf("with a metric: %+v", list)
 	}
 }

@@ -140,16 +140,20 @@ func outputReader(d *dispatch.Dispatcher) func(context.Context, *results.Result,
 }
 
 // resultsOnHosts returns the results whose outputs are only on these hosts, as far as the run
-// directory shows. An earlier dispatcher may have died before it stored their metrics.
+// directory shows. An earlier dispatcher may have died before it stored their metrics. Without declared
+// metrics there are none: a million would take much memory.
 func (o *Owned) resultsOnHosts(hs []*hosts.Host) (list []results.Result) {
 	at, known := metrics.Locations(o.Run), map[string]bool{}
+	if columns, _ := metrics.Declared(o.Run.Settings); len(columns) == 0 || len(at.HostDirs) == 0 {
+		return nil
+	}
 	for _, h := range hs {
 		known[h.Name] = true
 	}
 	for j := range o.Table.RowsWithOptions() {
 		if a := j.CountedAttempt(); j.State.Terminal() && a != nil && at.HostDirs[a.Host] != "" &&
 			known[a.Host] {
-			list = append(list, at.Result(o.Table.Job(j.Spec.ID)))
+			list = append(list, at.Result(new(jobs.RowReader).Job(o.Table, j.Spec.ID)))
 		}
 	}
 	return list
