@@ -339,8 +339,11 @@ func noHostsText(hs []sched.HostView) string {
 // efficiency describes how well the slots of this session were used.
 func (s *summary) efficiency() string {
 	const minSession = time.Minute // shorter sessions consist of connecting and of last jobs
-	busy, lasted := s.BusyTime(), time.Since(s.Began)
-	if lasted < minSession || busy == 0 || s.SlotTime <= 0 || s.PeakSlots == 0 {
+	if time.Since(s.Began) < minSession || s.SlotTime <= 0 || s.PeakSlots == 0 {
+		return ""
+	}
+	busy := s.BusyTime() // reads all rows
+	if busy == 0 {
 		return ""
 	}
 	since := ""
