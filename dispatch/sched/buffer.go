@@ -64,7 +64,7 @@ func (c *Core) fillBuffers() {
 		return
 	}
 	c.summarize()
-	slots, left := c.total.slots-c.closedSlots.Least(c.queue.kinds.Set), c.queue.ready+c.total.ahead
+	slots, left := c.total.slots, c.queue.ready+c.total.ahead
 	if slots == 0 {
 		return
 	}

@@ -155,25 +155,6 @@ func TestTrialHostsAreNotSearched(t *testing.T) {
 	want(t, "part per slot from which on it gets jobs ahead", s.c.nodes[1].minPart, math.Inf(1))
 }
 
-// TestSlotsOfATrialTakeNoPartOfTheQueue checks that the slots of a host on trial, which jobs cannot get, leave
-// the other hosts no smaller parts of the queue (B3).
-func TestSlotsOfATrialTakeNoPartOfTheQueue(t *testing.T) {
-	ahead := func(hs ...*hosts.Host) int {
-		s := newStage(t, Config{}, append(hs, testHost("a", 2))...)
-		for _, h := range hs {
-			s.letRest(h.Name, time.Hour)
-			s.up(h.Name)
-		}
-		s.up("a")
-		s.submitPlain(30)
-		s.started("a", "1.1 2.1")
-		s.ended("a", "1.1", s.quickOutcome())
-		return len(s.attemptsOn("a"))
-	}
-	wantBetween(t, "jobs on a", ahead(), 3, 100)
-	want(t, "jobs on a beside a host on trial", ahead(testHost("bad", 100)), ahead())
-}
-
 // TestHostOnTrialIsNotPreferred checks that a host on trial counts as one free slot when a job is placed, not as all
 // its slots.
 func TestHostOnTrialIsNotPreferred(t *testing.T) {

@@ -31,11 +31,10 @@ type fleet struct {
 	seen       policyInputs
 	clockGap   time.Duration // wall clock less Time.Mono in the last Step
 
-	total hostTotals
-	// Slots of total, and free ones, that jobs of a kind cannot get now, because of trials.
-	closedSlots, closed blame.KindCounts
-	nodes               []hostSummary // a tree: the children of node i are 2i and 2i+1, and the hosts are its leaves
-	firstLeaf           int           // index of the first leaf
+	total     hostTotals
+	closed    blame.KindCounts // free slots of total that jobs of a kind cannot get now, because of trials
+	nodes     []hostSummary    // a tree: the children of node i are 2i and 2i+1, and the hosts are its leaves
+	firstLeaf int              // index of the first leaf
 }
 
 // fleetState is the part of a host that its fleet owns.
@@ -44,9 +43,8 @@ type fleetState struct {
 	touchedIn                   int    // number of the last Step in which it was touched
 	isVisiting, isStale, isHeld bool   // it is in fleet.visiting, in fleet.stale, in fleet.held
 	counted                     hostTotals
-	// Kinds of jobs that cannot get numClosedSlots of counted.slots, and numClosed of counted.free.
-	limited                   blame.Kinds
-	numClosedSlots, numClosed int
+	limited                     blame.Kinds // kinds of jobs that cannot get numClosed slots of counted.free
+	numClosed                   int
 }
 
 // policyInputs are what the policies of hosts depend on beyond the host itself. If it changes, all
@@ -140,8 +138,7 @@ func (f *fleet) rebuild() {
 		f.firstLeaf *= 2
 	}
 	f.nodes = slices.Repeat([]hostSummary{noHosts}, 2*f.firstLeaf)
-	f.visiting, f.stale, f.held, f.total = nil, nil, nil, hostTotals{}
-	f.closedSlots, f.closed = blame.KindCounts{}, blame.KindCounts{}
+	f.visiting, f.stale, f.held, f.total, f.closed = nil, nil, nil, hostTotals{}, blame.KindCounts{}
 	for _, h := range f.hosts {
 		h.fleetState = fleetState{fleet: f}
 		h.touch()
@@ -297,7 +294,6 @@ func (c *Core) summarize() {
 		f.count(h, -1)
 		h.counted, h.limited = c.totalsOf(h), h.probation.limited()
 		h.numClosed = max(0, h.counted.free-c.openSlots(h, h.limited))
-		h.numClosedSlots = max(0, h.counted.slots-c.slotsFor(h, h.limited))
 		f.count(h, 1)
 		f.nodes[f.firstLeaf+h.index] = c.summaryOf(h)
 		f.updateParents(h.index)
@@ -308,9 +304,8 @@ func (c *Core) summarize() {
 // count adds what is counted of a host to the sums. n is 1 to add it, or -1 to remove it.
 func (f *fleet) count(h *host, n int) {
 	f.total.add(h.counted, n)
-	for rest := h.limited; h.numClosed+h.numClosedSlots > 0 && rest != 0; rest &= rest - 1 {
+	for rest := h.limited; h.numClosed > 0 && rest != 0; rest &= rest - 1 {
 		f.closed.Add(rest&-rest, n*h.numClosed)
-		f.closedSlots.Add(rest&-rest, n*h.numClosedSlots)
 	}
 }
 

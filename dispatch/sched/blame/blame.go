@@ -75,18 +75,6 @@ func (c *KindCounts) Add(k Kinds, n int) {
 	}
 }
 
-// Least returns the smallest count of some kinds, of which there is at least one.
-func (c *KindCounts) Least(kinds Kinds) int {
-	if kinds&^c.Set != 0 {
-		return 0
-	}
-	least := math.MaxInt
-	for rest := kinds; rest != 0; rest &= rest - 1 {
-		least = min(least, c.Of(rest&-rest))
-	}
-	return least
-}
-
 // Of returns the count of a kind.
 func (c *KindCounts) Of(k Kinds) int { return c.n[bits.TrailingZeros64(uint64(k))] }
 
