@@ -288,7 +288,7 @@ func UnknownText(name string, known []string) string {
 // Problem is one error in an inventory file.
 type Problem struct {
 	File string
-	Line int // from 1; 0: the file as a whole
+	Line int // from 1; 0: the file as a whole, or a list that has no lines
 	Text string
 }
 

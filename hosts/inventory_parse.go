@@ -83,7 +83,7 @@ type inventoryReader struct {
 	providers     []*Provider
 	tokens        []jobs.Token
 	defaults      *draft
-	nameLines     map[string]int // host name to the line that gave it
+	nameLines     map[string]int // host name to the line that gave it, or 0
 	limitReported bool           // the problem that there are more than MaxHosts was reported
 }
 
@@ -311,7 +311,11 @@ func (r *inventoryReader) addHosts(line int, names []string, addresses [][]strin
 			return // the others of a range would be wrong in the same way
 		}
 		if first, dup := r.nameLines[name]; dup {
-			r.addProblem(line, "the host %s is given twice, first on line %d", name, first)
+			if line == 0 {
+				r.addProblem(line, "the host %s is given twice", name)
+			} else {
+				r.addProblem(line, "the host %s is given twice, first on line %d", name, first)
+			}
 			continue
 		}
 		r.nameLines[name] = line

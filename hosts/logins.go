@@ -31,20 +31,32 @@ func isLogins(data []byte) bool {
 // address, with brackets if a port follows, or is a colon, which means this machine. # begins a
 // comment. The error is of type Problems.
 func ParseLogins(data []byte, file string) (*Inventory, []string, error) {
-	r := newReader(&notes{file: file}, nil)
+	return parseLogins(string(data), file, true)
+}
+
+// ParseLoginList is ParseLogins for the logins of arguments or of a flag. Its problems name no lines.
+func ParseLoginList(logins []string, source string) (*Inventory, []string, error) {
+	return parseLogins(strings.Join(logins, "\n")+"\n", source, false)
+}
+
+// parseLogins parses a list of logins. numbered reports whether its problems name lines.
+func parseLogins(list, source string, numbered bool) (*Inventory, []string, error) {
+	r := newReader(&notes{file: source}, nil)
 	n := 0
-	for line := range strings.Lines(string(data)) {
-		n++
-		text, _, _ := strings.Cut(line, "#")
-		text = strings.TrimSpace(text)
-		if text != "" {
-			r.readLogin(text, n)
+	for line := range strings.Lines(list) {
+		if numbered {
+			n++
+		}
+		login, _, _ := strings.Cut(line, "#")
+		login = strings.TrimSpace(login)
+		if login != "" {
+			r.readLogin(login, n)
 		}
 	}
 	if len(r.problems) == 0 && len(r.hosts) == 0 {
 		r.addProblem(0, "it names no host")
 	}
-	return r.inventory(data)
+	return r.inventory([]byte(list))
 }
 
 func (r *inventoryReader) readLogin(text string, line int) {

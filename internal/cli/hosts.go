@@ -184,7 +184,7 @@ func (a *app) selectInventory(flags *runFlags) (*hosts.Inventory, error) {
 		return nil, text.Errorf("--host: %s is the name of a file, not of a host",
 			text.Shorten(file)).WithAdvice("did you mean --hosts %s?", text.ShellWord(file))
 	}
-	inv, warnings, err := hosts.ParseLogins([]byte(strings.Join(names, "\n")+"\n"), "--host")
+	inv, warnings, err := hosts.ParseLoginList(names, "--host")
 	if err != nil {
 		return nil, err
 	}

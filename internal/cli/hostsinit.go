@@ -120,7 +120,6 @@ func (a *app) runHostsInit(o *initFlags, args []string) error {
 // initHosts returns the hosts to write: those of the arguments or of --from, or those of the ssh
 // configuration.
 func (a *app) initHosts(o *initFlags, args []string) ([]*initHost, error) {
-	content, file := strings.Join(args, "\n"), "the command line"
 	switch {
 	case o.from != "" && len(args) > 0:
 		return nil, text.Errorf("--from and arguments both name hosts: choose one")
@@ -129,13 +128,13 @@ func (a *app) initHosts(o *initFlags, args []string) ([]*initHost, error) {
 		if err != nil {
 			return nil, text.Errorf("standard input: %w", err)
 		}
-		content, file = string(data), "standard input"
+		return a.hostsOfLogins(hosts.ParseLogins(data, "standard input"))
 	case o.from != "":
 		data, err := os.ReadFile(o.from)
 		if err != nil {
 			return nil, text.Errorf("the list of hosts: %w", err)
 		}
-		content, file = string(data), o.from
+		return a.hostsOfLogins(hosts.ParseLogins(data, o.from))
 	case len(args) == 0:
 		return sshHosts(o.SSHConfig)
 	case fileAmongHosts(args) != "":
@@ -143,7 +142,11 @@ func (a *app) initHosts(o *initFlags, args []string) ([]*initHost, error) {
 		return nil, text.Errorf("%s is the name of a file, not of a host",
 			text.Shorten(file)).WithAdvice("did you mean --from %s?", text.ShellWord(file))
 	}
-	inv, warnings, err := hosts.ParseLogins([]byte(content), file)
+	return a.hostsOfLogins(hosts.ParseLoginList(args, "the command line"))
+}
+
+// hostsOfLogins returns the hosts of a list that was parsed, and prints its warnings.
+func (a *app) hostsOfLogins(inv *hosts.Inventory, warnings []string, err error) ([]*initHost, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +192,7 @@ func sshHosts(file string) ([]*initHost, error) {
 	var list []*initHost
 	first := map[string]string{}
 	for _, name := range names {
-		inv, _, err := hosts.ParseLogins([]byte(name), "ssh configuration")
+		inv, _, err := hosts.ParseLoginList([]string{name}, "ssh configuration")
 		if err != nil || len(inv.Hosts) != 1 || inv.Hosts[0].Name != name {
 			continue // not a valid name in an inventory
 		}

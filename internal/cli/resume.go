@@ -364,7 +364,7 @@ func (f *runFlags) findStandbys(inv *hosts.Inventory) error {
 	if f.StandbyOn == "" {
 		return nil
 	}
-	named, _, err := hosts.ParseLogins([]byte(strings.ReplaceAll(f.StandbyOn, ",", "\n")), "--standby-on")
+	named, _, err := hosts.ParseLoginList(strings.Split(f.StandbyOn, ","), "--standby-on")
 	if err != nil {
 		return err
 	}
