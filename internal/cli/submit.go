@@ -41,7 +41,7 @@ type submitFlags struct {
 func (a *app) submitCmd() *cobra.Command {
 	var flags submitFlags
 	cmd := &cobra.Command{
-		Use:   "submit [flags] RUN FILE...|-|-- COMMAND",
+		Use:   "submit [flags] RUN FILE...|-|--wait -- COMMAND",
 		Short: "Add jobs to a run",
 		Long: `Add the jobs of files to a run; - reads standard input to its end. Each file is a queue of its own. The
 jobs run in the directory of the run, with its environment and options. Without a dispatcher they wait for
@@ -52,7 +52,13 @@ generate-jobs | dcs-tui submit sweep-20260314-1502 - --queue late --share late=2
 dcs-tui submit cluster --wait --option slots=4 -- make -j4 report.pdf`,
 		Args:              requireRun,
 		ValidArgsFunction: completeRunThen(cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)),
-		RunE:              func(_ *cobra.Command, args []string) error { return a.runSubmit(&flags, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.ArgsLenAtDash() > 0 && !flags.wait {
+				return text.Errorf("a command after -- needs --wait").
+					WithAdvice("dcs-tui submit RUN --wait -- COMMAND; files of jobs are named without --")
+			}
+			return a.runSubmit(&flags, args)
+		},
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&flags.queue, "queue", "", "put jobs that name no queue into the queue `NAME`")

@@ -123,7 +123,7 @@ func (l *lab) checkRefusesNewerRun(program string) {
 		{"events golden", 2}, {"why golden 3", 2}, {"logs golden 3", 2}, {"report -o - golden", 2},
 		{"resume --no-tui golden", 2}, {"resume --no-tui --force golden", 2}, {"resume --no-tui --standby golden", 2},
 		{"attach golden", 2}, {"wait golden", 2}, {"cancel --yes golden", 2}, {"pause golden", 2},
-		{"requeue --yes golden 3", 2}, {"submit golden -- true", 2}, {"fetch golden", 2},
+		{"requeue --yes golden 3", 2}, {"submit golden --wait -- true", 2}, {"fetch golden", 2},
 		{"runs", 0}, {"runs prune --yes golden", anyCode}, {"runs prune --yes --unfinished golden", anyCode},
 	} {
 		cmd := exec.Command(program, strings.Fields(c.args)...)
