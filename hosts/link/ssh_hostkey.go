@@ -214,9 +214,21 @@ func (c *hostKeyCheck) changed(key ssh.PublicKey, want []xknownhosts.KnownKey) e
 
 func (c *hostKeyCheck) unknown(key ssh.PublicKey) error {
 	looked := cmp.Or(strings.Join(c.target.KnownHosts, ", "), "any file")
+	advice := "run `" + commandLine(c.target.Command) + "` once and answer yes, or use --accept-new"
+	if c.fileOfNewKeys() == "" {
+		advice = "set UserKnownHostsFile to a file in which ssh can remember it, or use --accept-new, " +
+			"which accepts any key each time"
+	}
 	return c.fail(fmt.Errorf("its host key %s is not known in %s", fingerprint(key), looked),
-		fmt.Sprintf("if that is the right fingerprint, run `%s` once and answer yes, or use --accept-new",
-			commandLine(c.target.Command)))
+		"if that is the right fingerprint, "+advice)
+}
+
+// fileOfNewKeys returns the user's file to which new keys are added, or "" if the user wants none.
+func (c *hostKeyCheck) fileOfNewKeys() string {
+	if len(c.target.KnownHosts) == 0 || c.target.KnownHosts[0] == os.DevNull {
+		return ""
+	}
+	return c.target.KnownHosts[0]
 }
 
 // noComparableKeyError is the error for a server none of whose keys can be compared with a known
@@ -239,12 +251,15 @@ func fingerprint(key ssh.PublicKey) string {
 }
 
 // remember adds an unknown key to the user's first known_hosts file. It reads the files
-// again first, because another process may have added another key.
+// again first, because another process may have added another key. Like OpenSSH, it accepts the key
+// also if the user wants no file.
 func (c *hostKeyCheck) remember(key ssh.PublicKey) error {
-	if len(c.target.KnownHosts) == 0 {
-		return c.fail(errors.New("there is no known_hosts file to remember its host key in"), "set UserKnownHostsFile")
+	file := c.fileOfNewKeys()
+	if file == "" {
+		c.opener.warn(c.host, fmt.Sprintf("new host key %s accepted, but not remembered: "+
+			"UserKnownHostsFile names no file", fingerprint(key)))
+		return nil
 	}
-	file := c.target.KnownHosts[0]
 	cannot := func(err error) error {
 		return &hosts.Error{Host: c.host, Class: hosts.Misconfigured,
 			Err: fmt.Errorf("its host key cannot be remembered: %w", err), Advice: "make " + file + " writable"}

@@ -241,6 +241,27 @@ func TestKnownHostsIsAFile(t *testing.T) {
 	mustFail(t, NewSSH(SSHOptions{AcceptNew: true}), tg, hosts.Misconfigured, "a file")
 }
 
+// TestNoFileForNewKeys checks that a user who wants no known_hosts file, like with OpenSSH, gets every
+// new key accepted if --accept-new is set, that nothing is said to be written, and that the advice for an
+// unknown key is not to run ssh, which would not remember it either.
+func TestNoFileForNewKeys(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{})
+	tg := target(s)
+	tg.KnownHosts = []string{os.DevNull, filepath.Join(t.TempDir(), "global")}
+	mustFail(t, NewSSH(SSHOptions{}), tg, hosts.HostKey, "is not known in /dev/null", "set UserKnownHostsFile to a file",
+		"--accept-new")
+	var said []string
+	o := NewSSH(SSHOptions{AcceptNew: true, Warn: func(_, text string) { said = append(said, text) }})
+	mustRun(t, o, tg, "true")
+	if len(said) != 1 || !strings.Contains(said[0], "accepted") || strings.Contains(said[0], "written") {
+		t.Errorf("got warnings %q, want one that the key is accepted and not remembered", said)
+	}
+	// The key is compared with the other files nevertheless.
+	name := fmt.Sprintf("[127.0.0.1]:%d", s.Port)
+	write(t, tg.KnownHosts[1], knownhosts.Line([]string{name}, ecdsaKey(t))+"\n")
+	mustFail(t, o, tg, hosts.HostKey, "offers host keys")
+}
+
 const edKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ2wQ3Ul4hT5bE3n9eQ1a0n2w5i1J8sH7yq7c2vI0mYV"
 
 // TestUnusableKnownHostsLinesAreBlanked checks that lines at which the library would stop are
