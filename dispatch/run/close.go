@@ -97,7 +97,7 @@ type Outcome struct {
 	Warnings            []string         // about data that could not be stored
 
 	Began     time.Time     // start of this dispatcher
-	SlotTime  time.Duration // slot time that was available to this dispatcher
+	SlotTime  time.Duration // slot time that this dispatcher had for jobs (see slotTime)
 	PeakSlots int           // maximum number of slots that were available at once
 }
 
@@ -249,22 +249,25 @@ func (r *Run) Deleted() bool {
 }
 
 // slotTime integrates the number of available slots, for the efficiency in the summary. Each sample
-// counts for the time since the previous one. It is safe for concurrent use.
+// counts for the time since the previous one. Slots that are free because more jobs have yet to come do
+// not count, nor does the time after the last job. It is safe for concurrent use.
 type slotTime struct {
 	mu       sync.Mutex
 	last     time.Time
-	slots    int // number of slots at the last sample
+	slots    int // number of slots that counted at the last sample
 	maxSlots int // maximum number of slots
 	sum      time.Duration
+	over     bool // a sample was taken after the last job
 }
 
 // add adds a sample. limit is --max-slots, or 0 for none.
 func (u *slotTime) add(at time.Time, s *dispatch.Snapshot, limit int) {
-	slots := 0
+	slots, used := 0, 0
 	for _, h := range s.Hosts {
 		switch h.State {
 		case jobs.HostUp, jobs.HostSuspect, jobs.HostDraining:
 			slots += h.Slots
+			used += h.Running
 		}
 	}
 	if limit > 0 {
@@ -272,10 +275,17 @@ func (u *slotTime) add(at time.Time, s *dispatch.Snapshot, limit int) {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	if u.over {
+		return
+	}
+	u.over, u.maxSlots = s.Finished, max(u.maxSlots, slots)
+	if s.InputOpen && s.Counts[jobs.Queued] == 0 {
+		slots = min(slots, used)
+	}
 	if !u.last.IsZero() {
 		u.sum += at.Sub(u.last) * time.Duration(max(u.slots, slots))
 	}
-	u.last, u.slots, u.maxSlots = at, slots, max(u.maxSlots, slots)
+	u.last, u.slots = at, slots
 }
 
 func (u *slotTime) total() (sum time.Duration, most int) {

@@ -57,3 +57,40 @@ func TestSlotTimeCountsHostsThatAreUp(t *testing.T) {
 		t.Errorf("%v of slot time, at most %d", got, most)
 	}
 }
+
+// TestSlotTimeLeavesOutWaiting checks that the efficiency does not count slots that are free because
+// more jobs have yet to come, nor the time after the last job, in which a reader of results may be waited
+// for.
+func TestSlotTimeLeavesOutWaiting(t *testing.T) {
+	at := time.Unix(1000, 0)
+	view := func(queued, running int) *dispatch.Snapshot {
+		s := &dispatch.Snapshot{InputOpen: true, Hosts: []sched.HostView{
+			{HostStatus: jobs.HostStatus{State: jobs.HostUp}, Slots: 4, Running: running}}}
+		s.Counts[jobs.Queued], s.Counts[jobs.Running] = queued, running
+		return s
+	}
+	u := slotTime{last: at}
+	add := func(s *dispatch.Snapshot, after time.Duration) {
+		at = at.Add(after)
+		u.add(at, s, 0)
+	}
+	add(view(5, 4), time.Second)
+	add(view(0, 1), time.Second) // the number is not known in between, so the larger one counts
+	add(view(0, 1), 10*time.Minute)
+	add(view(0, 0), time.Second)
+	add(view(0, 0), 10*time.Minute)
+	if got, most := u.total(); got != (4+4+600+1)*time.Second || most != 4 {
+		t.Errorf("got %v of slot time, on at most %d; want 10m9s on at most 4", got, most)
+	}
+	last := view(0, 1) // the last jobs leave slots free
+	last.InputOpen = false
+	over := view(0, 0)
+	over.InputOpen, over.Finished = false, true
+	u = slotTime{last: at}
+	add(last, time.Second)
+	add(over, time.Second)
+	add(over, 10*time.Minute)
+	if got, most := u.total(); got != (4+4)*time.Second || most != 4 {
+		t.Errorf("got %v of slot time, on at most %d; want 8s on at most 4", got, most)
+	}
+}
