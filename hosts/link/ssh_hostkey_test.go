@@ -248,8 +248,8 @@ func TestNoFileForNewKeys(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	tg := target(s)
 	tg.KnownHosts = []string{os.DevNull, filepath.Join(t.TempDir(), "global")}
-	mustFail(t, NewSSH(SSHOptions{}), tg, hosts.HostKey, "is not known in /dev/null", "set UserKnownHostsFile to a file",
-		"--accept-new")
+	mustFail(t, NewSSH(SSHOptions{}), tg, hosts.HostKey, "is not known in /dev/null",
+		"set UserKnownHostsFile to a file", "--accept-new")
 	var said []string
 	o := NewSSH(SSHOptions{AcceptNew: true, Warn: func(_, text string) { said = append(said, text) }})
 	mustRun(t, o, tg, "true")
