@@ -55,8 +55,8 @@ type Hello struct {
 	Receives bool
 	Mirrors  bool    // the helper receives a mirror of the run directory in Dir
 	Ballot   *Ballot // answers Open.Ballot
-	// Passing reports that the cause of Error may pass (full, quota, read-only, stale handle, I/O
-	// error), so a retry makes sense.
+	// Passing reports that the cause of Error may pass (full, quota, stale handle, I/O error),
+	// so a retry makes sense.
 	Passing bool
 }
 

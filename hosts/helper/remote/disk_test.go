@@ -216,7 +216,7 @@ func TestStopOfWhatHasEnded(t *testing.T) {
 // person's help.
 func TestWhichErrorsAreNotCharged(t *testing.T) {
 	for err, want := range map[error]struct{ host, transient bool }{
-		unix.ENOSPC: {true, true}, unix.EDQUOT: {true, true}, unix.EROFS: {true, true}, unix.ESTALE: {true, true},
+		unix.ENOSPC: {true, true}, unix.EDQUOT: {true, true}, unix.EROFS: {true, false}, unix.ESTALE: {true, true},
 		unix.EIO: {true, true}, unix.EAGAIN: {true, false}, unix.ENOENT: {}, unix.EACCES: {}, unix.ENOTDIR: {},
 		unix.EPERM: {}, unix.E2BIG: {}, unix.EINVAL: {},
 	} {
@@ -373,12 +373,6 @@ func TestHelperStartsOnAFullDisk(t *testing.T) {
 		}
 		return func() { must(w.t, os.RemoveAll(files)) }
 	}
-	readOnly := func(w *world, dir string) (undo func()) {
-		must(w.t, unix.Mount(dir, dir, "", unix.MS_BIND, ""))
-		must(w.t, unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""))
-		w.t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) }) // of the disk itself, if undo was called
-		return func() { must(w.t, unix.Unmount(dir, unix.MNT_DETACH)) }
-	}
 	for name, c := range map[string]struct {
 		isSpool bool
 		damage  func(*world, string) func()
@@ -432,4 +426,24 @@ func TestHelperStartsOnAFullDisk(t *testing.T) {
 			f.exits("2.2", 5)
 		})
 	}
+}
+
+// readOnly makes a directory read-only until undo is called.
+func readOnly(w *world, dir string) (undo func()) {
+	must(w.t, unix.Mount(dir, dir, "", unix.MS_BIND, ""))
+	must(w.t, unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""))
+	w.t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) }) // of the disk itself, if undo was called
+	return func() { must(w.t, unix.Unmount(dir, unix.MNT_DETACH)) }
+}
+
+// TestReadOnlyWorkDirNeedsAPerson checks that a host that has none of the run's attempts and whose
+// work_dir is on a read-only file system is left to a person: waiting does not make it writable.
+func TestReadOnlyWorkDirNeedsAPerson(t *testing.T) {
+	w, open, _ := newWorldOnSmallDisk(t, "512k")
+	readOnly(w, open.WorkDir)
+	f := w.start(open)
+	if !strings.Contains(f.hello.Error, "work_dir cannot be used: ") || f.hello.Passing {
+		t.Errorf("got %q, passing %t; want an error that does not pass", f.hello.Error, f.hello.Passing)
+	}
+	f.wait()
 }

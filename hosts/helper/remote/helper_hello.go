@@ -510,11 +510,11 @@ func tryWrite(t tempNames) error {
 }
 
 // isTransient reports whether a file system error may go away without a person's help. The
-// host is then tried again.
+// host is then tried again. A file system stays read-only until a person mounts it otherwise.
 func isTransient(err error) bool {
 	_, limited := errors.AsType[*limitError](err)
 	return limited ||
-		isAny(err, unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.ESTALE, unix.EIO, unix.EINTR, unix.ETIMEDOUT, errUnseen)
+		isAny(err, unix.ENOSPC, unix.EDQUOT, unix.ESTALE, unix.EIO, unix.EINTR, unix.ETIMEDOUT, errUnseen)
 }
 
 // A check leaves only the program on a host. The uid that it sends instead of a run's is
