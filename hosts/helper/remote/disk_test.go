@@ -46,7 +46,7 @@ func (w *world) fill(dir string) string {
 
 // newWorldOnSmallDisk returns a world whose attempts are on a small disk of their own.
 func newWorldOnSmallDisk(t *testing.T, size string) (w *world, open *hosts.Open, dir string) {
-	w = newWorld(t)
+	w = newWorld(t, patientEnv+"=1")
 	disk := filepath.Join(w.runDir, "disk")
 	w.tmpfs(disk, size)
 	open = w.open()
@@ -127,7 +127,7 @@ func TestTombstoneOnAFullDisk(t *testing.T) {
 // TestHintAboutAFullDiskCoversTheWorkingDirectory checks that the hint about a full disk also
 // covers the job's own directory, and that a successful job has no hint.
 func TestHintAboutAFullDiskCoversTheWorkingDirectory(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, patientEnv+"=1")
 	disk := filepath.Join(w.runDir, "disk")
 	w.tmpfs(disk, "64k")
 	w.fill(disk)

@@ -281,7 +281,7 @@ func TestStopWithoutADispatcher(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newWorld(t, patientEnv+"=1")
 			ran, idle := jobWithoutHelper(t, w, func() { must(t, c.prepare(w.runDir)) })
 			polltest.Until(t, "the supervisor has left", idle)
 			if ran() != c.runs {
@@ -333,7 +333,7 @@ func TestUnusedSpoolIsRemoved(t *testing.T) {
 		f.wait()
 	}
 	t.Run("unused", func(t *testing.T) {
-		w := newWorld(t)
+		w := newWorld(t, patientEnv+"=1")
 		leave(w.start(w.open()))
 		if _, err := os.Stat(filepath.Dir(w.spool().dir)); !os.IsNotExist(err) {
 			t.Errorf("the spool is left: %v", err)
@@ -344,7 +344,7 @@ func TestUnusedSpoolIsRemoved(t *testing.T) {
 		f.endRun()
 	})
 	t.Run("an outcome is kept in it", func(t *testing.T) {
-		w := newWorld(t)
+		w := newWorld(t, patientEnv+"=1")
 		f := w.start(w.open())
 		kept := w.spool().path(dirDone, "1.1")
 		write(t, kept, "the outcome of a job of a deleted spool")
@@ -354,7 +354,7 @@ func TestUnusedSpoolIsRemoved(t *testing.T) {
 		}
 	})
 	t.Run("used", func(t *testing.T) {
-		w := newWorld(t)
+		w := newWorld(t, patientEnv+"=1")
 		f := w.start(w.open())
 		f.send(&hosts.Limit{Slots: 1})
 		leave(f)

@@ -202,7 +202,7 @@ func (h *helper) orphanTrees(t table) []proc {
 }
 
 // leaveTimeout is the time that supervisors have to leave at the end of a run.
-const leaveTimeout = 2 * time.Second
+var leaveTimeout = 2 * time.Second // tests lengthen it
 
 // filesTimeout is how long the end of a run waits for a hung file system.
 const filesTimeout = 10 * time.Second

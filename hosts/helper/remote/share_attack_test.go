@@ -35,6 +35,12 @@ func asUser(t testing.TB, uid uintptr, f func()) {
 	go func() {
 		defer close(done)
 		runtime.LockOSThread() // for ever, so that the thread ends with the goroutine
+		if unix.Gettid() == unix.Getpid() {
+			// The main thread would not end, and would keep the uid. It is kept busy while another one is used.
+			defer runtime.UnlockOSThread()
+			asUser(t, uid, f)
+			return
+		}
 		if _, _, err := unix.RawSyscall(unix.SYS_SETRESGID, uid, uid, uid); err != 0 {
 			t.Errorf("setresgid: %v", err)
 		}

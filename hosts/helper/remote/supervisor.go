@@ -329,7 +329,7 @@ func (s *slot) flushPending() {
 }
 
 // stopTimeout bounds the listing of the run directory.
-const stopTimeout = 2 * time.Second
+var stopTimeout = 2 * time.Second // tests lengthen it
 
 // isStopRequested reports whether a stop file in the run directory forbids new starts. It looks
 // only if there is no helper, because otherwise the dispatcher handles stop files. A directory that

@@ -182,10 +182,9 @@ func lastLine(fd int, path string) string {
 
 func timeOf(tv syscall.Timeval) time.Duration { return time.Duration(tv.Nano()) }
 
-const (
-	fullBytes   = 64 << 10 // a disk with less free space counts as full
-	fullTimeout = time.Second
-)
+const fullBytes = 64 << 10 // a disk with less free space counts as full
+
+var fullTimeout = time.Second // tests lengthen it
 
 // isOnFullDisk reports whether one of the directories is on a full disk, so that people do not read
 // just "exit 1". A disk that does not answer in time does not count.

@@ -594,6 +594,7 @@ const (
 	vmstatEnv    = "TEST_VMSTAT"
 	lastSlotEnv  = "TEST_LAST_SLOT"
 	timeoutEnv   = "TEST_TIMEOUT" // no timeout of a job passes before this file exists
+	patientEnv   = "TEST_PATIENT" // directories and supervisors get all the time that they need
 	hangEnv      = "TEST_HANG"    // NAME:FILE: the creation of NAME hangs until FILE exists
 )
 
@@ -630,6 +631,9 @@ func TestMain(m *testing.M) {
 			gpuFresh = d
 		}
 		vmstatFile = cmp.Or(os.Getenv(vmstatEnv), vmstatFile)
+		if os.Getenv(patientEnv) != "" {
+			stopTimeout, fullTimeout, leaveTimeout = polltest.Patience, polltest.Patience, polltest.Patience
+		}
 		if file := os.Getenv(timeoutEnv); file != "" {
 			holdTimeouts(file)
 		}
