@@ -146,11 +146,18 @@ func TestScreenOutlivesItsDispatcher(t *testing.T) {
 		len(snap.Jobs.Rows) != 2 {
 		t.Errorf("got %+v, want the running run r with 2 jobs and an owner", snap)
 	}
-	first, killed := screen.process.Load(), time.Now()
-	snap = screen.killDispatcher(t)
-	if d := time.Since(killed); d > journal.StaleAfter || !strings.Contains(snap.Over, "has died") || snap.Total != 2 ||
-		snap.Run.Owner != "" {
-		t.Errorf("after %v: %+v", d, snap)
+	first := screen.process.Load()
+	syscall.Kill(first.Process.Pid, syscall.SIGKILL)
+	<-first.Ended
+	owner, err := journal.ReadOwner(screen.run)
+	must(t, err)
+	if owner.Liveness() != journal.Dead { // at once, not when heartbeats are missing
+		t.Errorf("the owner is %v, not dead", owner.Liveness())
+	}
+	snap = screen.awaitSnapshot(t, "it is dead",
+		func(p *runview.Snapshot) bool { return p.Status == runview.StatusCrashed })
+	if !strings.Contains(snap.Over, "has died") || snap.Total != 2 || snap.Run.Owner != "" {
+		t.Errorf("got %+v, want a dead dispatcher and 2 jobs", snap)
 	}
 	screen.mustRefuse(t, action.Request{Do: action.DrainRun})
 	screen.mustDo(t, action.Request{Do: action.Pause}, 1) // both wait for the next dispatcher
@@ -174,7 +181,7 @@ func TestScreenOutlivesItsDispatcher(t *testing.T) {
 	if process == first || process.Code != exitOK {
 		t.Errorf("exit %d", process.Code)
 	}
-	owner, err := journal.ReadOwner(screen.run)
+	owner, err = journal.ReadOwner(screen.run)
 	must(t, err)
 	if left, _ := filepath.Glob("/tmp/dcs-*/" + filepath.Base(owner.Socket)); len(left) > 0 {
 		t.Errorf("left: %v", left)

@@ -95,10 +95,12 @@ work_dir = %q
 	config := l.writeFile("both_config", l.readFile(s.dir+"/ssh_config")+l.readFile(l.servers[0].ConfigFile))
 
 	// The first four jobs occupy both nodes of an allocation until the gate opens.
+	// The others wait until both workstations have one.
 	const n, held = 200, 4
+	const served = `touch on-$DCS_HOST; until [ -e on-ws1 ] && [ -e on-ws2 ]; do sleep 0.05; done; `
 	var b strings.Builder
 	for i := range n {
-		wait, tags := "sleep 0.2", ""
+		wait, tags := served+"sleep 0.2", ""
 		if i < held {
 			wait, tags = l.gateWait(), "#DCS tags=hpc\n"
 		}

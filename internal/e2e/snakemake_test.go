@@ -89,9 +89,9 @@ func (l *snakemakeLab) results(run int) (results []map[string]any) {
 }
 
 // TestSnakemakePlugin runs a workflow of 50 rules, 40 of them in eight groups, with the real Snakemake
-// over two hosts. It checks that each job or group of Snakemake is one job of the run, that resources
-// become options, and that a failed rule is reported with the paths of its outputs, also with
-// --directory.
+// over two hosts, each of which waits for a job on the other. It checks that each job or group of
+// Snakemake is one job of the run, that resources become options, and that a failed rule is reported
+// with the paths of its outputs, also with --directory.
 func TestSnakemakePlugin(t *testing.T) {
 	const rules, jobs = 50, 18
 	page, err := os.ReadFile("../../docs/workflows.md")
@@ -108,7 +108,8 @@ for i in range(%[1]d):
         group: f"g{i %% 10}" if i %% 10 < 8 else None
         input: [f"out/{i - 10}.txt"] if i >= 10 else []
         output: f"out/{i}.txt"
-        shell: "cat {input} /dev/null > {output}; echo $DCS_HOST >> {output}"
+        shell: "touch on-$DCS_HOST; until [ -e on-ws1 ] && [ -e on-ws2 ]; do sleep 0.05; done; "
+            "cat {input} /dev/null > {output}; echo $DCS_HOST >> {output}"
 %srule bad:
     output: "bad.txt"
     log: "bad.log"
