@@ -105,8 +105,9 @@ func preparedOwner(r *rundir.Run, epoch int) (*Owner, error) {
 	return best, nil
 }
 
-// takerTimeout is the time to wait for the owner file of whoever has just opened an epoch.
-const takerTimeout = 2 * time.Second
+// takerTimeout is the time to wait for the owner file of whoever has just opened an epoch, who has as
+// much time as for a heartbeat.
+const takerTimeout = HeartbeatInterval
 
 // taker returns who has just opened an epoch, for a message. It returns nil if there is no owner
 // file of the epoch after takerTimeout, or immediately if noWait is set.
