@@ -13,8 +13,8 @@ import (
 type unpacked struct {
 	dirs []unpackedDir // by jobs.ID/jobs.ShardSize
 	all  int           // number of attempts of all directories
-	// Number of attempts in all directories whose files are known to exist, and of those that Recorded has
-	// returned and that no pack has been tried for.
+	// Number of attempts in all directories that wait for Recorded and whose files are known to exist, and of
+	// those that Recorded has returned and that no pack has been tried for.
 	withFiles, beingPacked int
 	isFull                 bool // no pack could be written the last time
 	isHolding              bool // the core launches nothing because of these numbers
@@ -22,7 +22,7 @@ type unpacked struct {
 
 type unpackedDir struct {
 	attempts  int32 // whose outcomes are recorded
-	withFiles int32 // of attempts, those whose files are known to exist
+	withFiles int32 // of attempts, those that have ended since Recorded was called
 	// Of attempts, those whose claims were needed when Recorded was called, and when it is to be called again
 	// for them, on the clock of the engine.
 	guarded      int32
@@ -74,7 +74,8 @@ func (u *unpacked) add(job jobs.ID, more unpackedDir) {
 }
 
 // take subtracts what Recorded returns of the directory of a job, which is all but the guarded attempts. It
-// returns the number of attempts with files of which packed is to be called.
+// returns the number of attempts with files of which packed is to be called. Guarded attempts keep no launch
+// waiting: a lease may last for hours.
 func (u *unpacked) take(job jobs.ID, guarded int, until time.Duration) (withFiles int) {
 	shard := int(job) / jobs.ShardSize
 	if shard >= len(u.dirs) {
@@ -82,11 +83,11 @@ func (u *unpacked) take(job jobs.ID, guarded int, until time.Duration) (withFile
 	}
 	dir := &u.dirs[shard]
 	left := min(int32(guarded), dir.attempts)
-	withFiles = int(max(0, dir.withFiles-left))
+	withFiles = int(min(dir.withFiles, dir.attempts-left))
 	u.all -= int(dir.attempts - left)
-	u.withFiles -= withFiles
+	u.withFiles -= int(dir.withFiles)
 	u.beingPacked += withFiles
-	dir.withFiles -= int32(withFiles)
+	dir.withFiles = 0
 	dir.attempts, dir.guarded, dir.guardedUntil = left, left, until
 	if dir.isWhole(shard) {
 		dir.ended -= jobs.ShardSize

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -150,10 +151,17 @@ func TestGuardedAttemptsAreDueWhenTheirClaimsAreSpent(t *testing.T) {
 		t.Errorf("%d attempts can be packed, want 250", n)
 	}
 	due(time.Minute, 0)
-	if n := u.take(1, 0, 0); n != 300 || u.all != 0 || u.withFiles != 0 || u.beingPacked != 650 {
-		t.Errorf("%d attempts can be packed, want 300: %+v", n, u)
+	if n := u.take(1, 0, 0); n != 0 || u.all != 0 || u.withFiles != 0 || u.beingPacked != 350 {
+		t.Errorf("%d attempts that were guarded keep launches waiting: %+v", n, u)
 	}
 	due(time.Hour)
+
+	u = unpacked{}
+	u.add(1, unpackedDir{attempts: 900}) // by an earlier dispatcher
+	exited(50)
+	if n := u.take(1, 900, time.Minute); n != 50 || u.withFiles != 0 {
+		t.Errorf("%d attempts beside those of an earlier dispatcher can be packed, want 50: %+v", n, u)
+	}
 }
 
 // TestLaunchesWaitForPacks checks that a run with enough jobs launches nothing while the files of too many
@@ -219,6 +227,34 @@ func TestLaunchesWaitForPacks(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestNeededClaimsKeepNoLaunchWaiting checks that a resumed run in which a host does not answer, so that no file
+// may be packed for a lease, continues meanwhile.
+func TestNeededClaimsKeepNoLaunchWaiting(t *testing.T) {
+	const numJobs, limit = 400, 20
+	synctest.Test(t, func(t *testing.T) {
+		r := idleRig(t, time.Second)
+		r.packs, r.maxUnpacked = 1, limit
+		r.hosts.refuse["b"] = syscall.EHOSTUNREACH
+		r.start(&jobs.Table{Epoch: 2}, "a", "b")
+		r.submit(numJobs)
+		for range 65 {
+			time.Sleep(time.Second)
+			p, err := r.d.Packing(t.Context(), 1)
+			polltest.Must(t, err)
+			for _, first := range p.Due {
+				recorded, err := r.d.Recorded(t.Context(), first)
+				polltest.Must(t, err)
+				polltest.Must(t, r.d.Packed(t.Context(), recorded.WithFiles, false))
+			}
+		}
+		if n := r.numSucceeded(); n < 4*limit {
+			t.Errorf("%d jobs ran in a minute", n)
+		}
+		r.stop()
+		r.hosts.wg.Wait()
+	})
 }
 
 // numSucceeded returns the number of jobs that have succeeded.
