@@ -109,10 +109,10 @@ func (p *packing) turn() (again bool, err error) {
 		})
 	}
 	wg.Wait()
-	retryAt := time.Since(p.began)
-	isStuck := packed == [maxPackers]int{} // otherwise files were freed
-	if isStuck {
+	retryAt, isFull := time.Since(p.began), false
+	if packed == [maxPackers]int{} { // otherwise files were freed
 		retryAt += packRetryInterval
+		isFull = slices.ContainsFunc(errs[:], rundir.IsFull)
 	}
 	for i, f := range offers {
 		err := errs[i]
@@ -120,11 +120,10 @@ func (p *packing) turn() (again bool, err error) {
 			p.warned = true
 			r.printWarning("outputs stay in files of their own: " + err.Error())
 		}
-		isFull := rundir.IsFull(err)
-		if err := r.d.Packed(r.ctx, f.WithFiles, isFull && isStuck); err != nil {
+		if err := r.d.Packed(r.ctx, f.WithFiles, isFull); err != nil {
 			return false, err
 		}
-		if isFull {
+		if rundir.IsFull(err) {
 			f.WithFiles = 0
 			p.offers.PutBack(f, retryAt)
 		} else if err := r.d.PackOnHosts(r.ctx, f.Attempts); err != nil {

@@ -158,16 +158,18 @@ func TestAPackThatFreesFilesLetsTheOthersBeWritten(t *testing.T) {
 
 // packTwoDirectories runs jobs with attempts in two directories, which are to be packed when the last job is
 // accepted. calls makes the calls of the disk.
-func packTwoDirectories(t *testing.T, calls func(op, path string, do func() error) error) (*rundir.Run, *run.Run) {
+func packTwoDirectories(t *testing.T, calls func(op, path string, do func() error) error,
+	change ...func(*run.Options),
+) (*rundir.Run, *run.Run) {
 	t.Helper()
 	const numJobs = jobs.ShardSize + 255
 	dir := t.TempDir()
 	made, err := rundir.CreateAt(filepath.Join(dir, "run"), "r", rundir.Settings{Version: "test", Cwd: dir})
 	polltest.Must(t, err)
 	made.Disk = rundir.WithCalls(made.Dir, calls)
-	r := startHere(t, made, filepath.Join(dir, "base"), func(o *run.Options) {
+	r := startHere(t, made, filepath.Join(dir, "base"), append(change, func(o *run.Options) {
 		o.PackFiles, o.PackInterval = numJobs, 50*time.Millisecond
-	})
+	})...)
 	submit := func() { polltest.Must(t, r.Submit(t.Context(), &jobs.Spec{Command: ":"})) }
 	for range numJobs - 1 {
 		submit()
@@ -216,6 +218,27 @@ func TestFailedPacksKeepNoLaunchWaiting(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFullDiskKeepsNoLaunchWaitingBesideOtherErrors checks that a run continues while packs wait for space on a
+// full disk, although another pack failed for another reason at the same time.
+func TestFullDiskKeepsNoLaunchWaitingBesideOtherErrors(t *testing.T) {
+	const limit = 50
+	run.SetPackRetryInterval(t, 24*time.Hour)
+	_, r := packTwoDirectories(t, func(op, path string, do func() error) error {
+		switch name := filepath.Base(path); {
+		case op == "write" && strings.HasPrefix(name, ".new.000."):
+			return syscall.ENOSPC
+		case op == "write" && strings.HasPrefix(name, ".new.001."):
+			return syscall.EIO
+		}
+		return rundir.Call(op, path, do)
+	}, func(o *run.Options) { o.MaxUnpacked = limit })
+	for range 2 * limit {
+		polltest.Must(t, r.Submit(t.Context(), &jobs.Spec{Command: ":"}))
+	}
+	r.CloseInput()
+	finishBounded(t, r, 1+2*limit)
 }
 
 // boundedRun starts a run whose launches wait while the files of limit attempts wait for a pack, and submits
@@ -312,7 +335,7 @@ func TestAStopEndsThePackingAtTheEnd(t *testing.T) {
 	const numJobs = 300
 	signals := make(chan os.Signal)
 	made, r := startNew(t, t.TempDir(), func(o *run.Options) {
-		o.PackFiles = numJobs
+		o.PackFiles, o.PackInterval = numJobs, time.Hour
 		o.Signals = func() <-chan os.Signal { return signals }
 	})
 	for range numJobs {
