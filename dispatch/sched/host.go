@@ -79,8 +79,13 @@ func (h *host) ruleSlots() int {
 
 // acceptsJobs reports whether new jobs may go to the host.
 func (h *host) acceptsJobs() bool {
-	return !h.retiring && h.isAnswering() && h.state == jobs.HostUp && !h.isDrained() && !h.probation.paused &&
-		h.nextSpec == nil && !h.isQuiet && !h.removed
+	return h.isAnswering() && h.state == jobs.HostUp && !h.isClosed() && !h.probation.paused
+}
+
+// isClosed reports whether the host starts nothing because of a person, its quiet hours, or a change of the
+// hosts of the run. Jobs that wait there are withdrawn.
+func (h *host) isClosed() bool {
+	return h.isDrained() || h.isQuiet || h.removed || h.retiring || h.nextSpec != nil
 }
 
 // isFirstDial reports whether the first connection attempt to the host is still in progress, so

@@ -111,8 +111,12 @@ func (c *Core) handleProbed(h *host, p *hosts.ProbedJob) {
 		} else {
 			f.isAlive = h.linked
 			c.killIfNotNeeded(f)
-			if f.withdrawn && !f.killed {
+			switch {
+			case f.killed:
+			case f.withdrawn:
 				h.sendWithdrawal(f)
+			case h.isClosed() || h.probation.paused || c.drain != nil: // it was not known, or not to be there
+				h.withdraw(f)
 			}
 		}
 	case hosts.IsRunning:

@@ -249,6 +249,35 @@ func TestUnstartedAttemptThatIsFoundLateIsWithdrawn(t *testing.T) {
 	s.wantState(1, jobs.Running)
 }
 
+// TestUnstartedAttemptThatIsFoundWhereNothingStartsIsWithdrawn checks that an attempt that has not started is
+// withdrawn if it is found where nothing may start. Otherwise its job and a drain would wait for it for ever.
+func TestUnstartedAttemptThatIsFoundWhereNothingStartsIsWithdrawn(t *testing.T) {
+	for name, ask := range map[string]func(*stage){
+		"drained host": func(s *stage) { s.step(DrainHost{Host: "a", On: true}) },
+		"drained run":  func(s *stage) { s.step(Drain{}) },
+		"paused host":  func(s *stage) { s.c.pauseHost(s.c.byName["a"], time.Hour, "it refuses jobs") },
+	} {
+		s := damagedStage(t, Config{}, 1, testHost("a", 1), testHost("b", 1))
+		s.up("a")
+		ask(s)
+		got := formatCommands[Withdraw](s.reportList("a", "1.1", hosts.Buffered, nil, true))
+		want(t, name+": taken back", got, "{a [1.1]}")
+	}
+}
+
+// TestUnstartedAttemptOfADrainedHostThatIsAddedIsWithdrawn checks that an attempt is withdrawn from a drained host
+// that is in the inventory only some time after a takeover, like the host of an instance.
+func TestUnstartedAttemptOfADrainedHostThatIsAddedIsWithdrawn(t *testing.T) {
+	s := connectedStage(t, Config{}, testHost("a", 1))
+	s.submitPlain(1)
+	s.step(hostDown("a", hosts.Unreachable, "gone"))
+	s.step(DrainHost{Host: "a", On: true})
+	r := restart(s, testHost("b", 1))
+	r.step(SetInventory{inventoryOf(testHost("a", 1), testHost("b", 1))})
+	r.up("a")
+	want(t, "taken back", formatCommands[Withdraw](r.probedAs("a", "1.1", hosts.Buffered, nil)), "{a [1.1]}")
+}
+
 // TestNewResultNumbersAreBeyondLostOnes checks that new result numbers start beyond all that a
 // consumer may have, because records of earlier results may be lost. From there they continue
 // without gaps. This includes a result that is decided before any host is asked, such as that of a

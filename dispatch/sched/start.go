@@ -61,7 +61,6 @@ func (c *Core) takeOverTable() {
 				f.startedAt, f.earlierRunTime = c.now.Mono, c.ranBefore(a) // an upper bound
 				// Ended again when the host reports it.
 				f.killed, f.runElsewhere = h.isStopped(), h.isStopped()
-				f.withdrawn = !f.started && h.isDrained()
 				// An upper bound: no host has reported its memory yet.
 				f.mem = grownLimit(j.Spec.MemBytes, c.cfg.MemGrowth, j)
 				if f.started {

@@ -160,7 +160,7 @@ func (c *Core) canTry(h *host, cl *class) bool {
 		return false
 	}
 	switch {
-	case h.retiring || h.removed || h.nextSpec != nil || h.isDrained() || h.isQuiet:
+	case h.isClosed():
 		return false
 	case h.isFirstDial():
 		return true

@@ -136,9 +136,9 @@ var mutations = []mutation{
 		{"		if is.State == jobs.InstanceGone {\n			continue",
 			"		if is.State != jobs.InstanceUp {\n			continue"}}},
 	{name: "a drained host gets jobs", file: "dispatch/sched/host.go", edits: []edit{
-		{" && !h.isDrained() && !h.probation.paused", " && !h.probation.paused"}}},
+		{"return h.isDrained() || h.isQuiet", "return h.isQuiet"}}},
 	{name: "jobs are started in quiet hours", file: "dispatch/sched/host.go", edits: []edit{
-		{" && !h.isQuiet && !h.removed", " && !h.removed"}}},
+		{" || h.isQuiet || h.removed", " || h.removed"}}},
 	{name: "a timeout says nothing of harder jobs", file: "dispatch/sched/hardness/hardness.go", edits: []edit{
 		{"\tx.addTimeout(t.family, knownTimeout{t.components, x.limits.UsedBy(j), id})\n", "	_ = t\n"}}},
 	{name: "what runs and is too hard goes on", file: "dispatch/sched/hardness.go", edits: []edit{
