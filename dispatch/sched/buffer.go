@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"dcs-tui/dispatch/sched/blame"
 	"dcs-tui/jobs"
 )
 
@@ -177,33 +176,36 @@ const minBufferedTime = 100 * time.Millisecond
 // surplusSearch holds when withdrawSurplus looks for jobs to move.
 type surplusSearch struct {
 	surplusCheckAt time.Duration // when a job that was buffered too recently may move; 0: there is none
-	slotsSeen      freeSlots     // those of the last search, which found nothing to move
+	// The last search found nothing to move, and no host has got more free slots or jobs to move since.
+	hasNoneToMove bool
+	searchedFits  fitsVersion // as of the last search
 }
 
-// freeSlots are the free slots of all hosts, as far as they decide which jobs may move there.
-type freeSlots struct {
-	isKnown bool
-	n       int
-	closed  blame.KindCounts
-	fits    fitsVersion
+// handleMoreToMove makes the next search due if a host has more free slots or jobs to move than it had.
+func (s *surplusSearch) handleMoreToMove(had, has *fleetState, hadSurplus, hasSurplus int) {
+	if has.counted.free-has.numClosed > had.counted.free-had.numClosed || has.counted.free > had.counted.free ||
+		has.limited != had.limited || has.counted.withdrawing < had.counted.withdrawing || hasSurplus > hadSurplus {
+		s.hasNoneToMove = false
+	}
 }
 
 // withdrawSurplus withdraws buffered jobs when the queue is empty and another host has free slots
 // for them, so that the end of a run does not wait for one host's buffer. The hosts with the largest surplus
-// go first. After a search that found nothing to move, there is none until other slots are free.
+// go first. After a search that found nothing to move, there is none until more slots are free or more jobs
+// wait.
 func (c *Core) withdrawSurplus() {
 	if c.isLaunchingClosed() || c.queue.ready > 0 {
 		c.surplusSearch = surplusSearch{}
 		return
 	}
 	c.summarize()
-	free := freeSlots{true, c.total.free, c.closed, c.queue.fitsVersion()}
+	fits := c.queue.fitsVersion()
 	isDue := c.surplusCheckAt > 0 && c.now.Mono >= c.surplusCheckAt
-	if c.total.withdrawing >= free.n || free == c.slotsSeen && !isDue {
+	withdrawing := c.total.withdrawing
+	if withdrawing >= c.total.free || c.hasNoneToMove && fits == c.searchedFits && !isDue {
 		return
 	}
-	c.surplusSearch = surplusSearch{slotsSeen: free}
-	withdrawing := c.total.withdrawing
+	c.surplusSearch = surplusSearch{hasNoneToMove: true, searchedFits: fits}
 	hasRoom := map[*class]bool{}
 	for _, h := range c.hostsWithSurplus() {
 		n, surplus := 0, h.surplus()
@@ -221,9 +223,9 @@ func (c *Core) withdrawSurplus() {
 			h.withdraw(f)
 			n++
 			withdrawing++
-			c.slotsSeen.isKnown = false
+			c.hasNoneToMove = false
 		}
-		if withdrawing >= free.n {
+		if withdrawing >= c.total.free {
 			return
 		}
 	}

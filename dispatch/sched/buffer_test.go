@@ -124,6 +124,32 @@ func TestSurplusOfASecondHostMoves(t *testing.T) {
 	want(t, "asked back", formatCommands[Withdraw](o), fmt.Sprintf("{b [%v]}", last))
 }
 
+// TestSurplusMovesToAnotherFreeSlot checks that a buffered job moves to a slot that becomes free in the same moment
+// in which another one, which could not run it, is lost (B3).
+func TestSurplusMovesToAnotherFreeSlot(t *testing.T) {
+	y := []string{"y"}
+	s := connectedStage(t, Config{}, testHost("a", 1, y...), testHost("b", 1), testHost("c", 1, y...))
+	s.submit(false, &jobs.Options{Tags: y, MemBytes: 1}, &jobs.Options{Tags: y, MemBytes: 1})
+	s.started("a", "1.1")
+	s.started("c", "2.1")
+	s.submit(true, repeatOptions(40, &jobs.Options{Tags: y})...)
+	s.endFirst("a", s.quickOutcome())
+	s.started("a", s.attemptsOn("a")[0].String())
+	s.endFirst("a", s.quickOutcome())
+	s.started("a", s.attemptsOn("a")[0].String())
+	for id := jobs.ID(1); id <= 42; id++ {
+		if s.job(id).State == jobs.Queued {
+			s.step(Cancel{Jobs: []jobs.ID{id}})
+		}
+	}
+	want(t, "asked back", formatCommands[Withdraw](s.wait(time.Second, "a", "b", "c")), "")
+	wantBetween(t, "jobs that wait on a", s.c.byName["a"].surplus(), 1, 100)
+	_, o := s.c.Step(s.now(), hostDown("b", hosts.Unreachable, "gone"), AttemptsEnded{"c", &hosts.Exits{
+		Jobs: []hosts.ExitedJob{{Attempt: jobs.AttemptID{Job: 2, N: 1}, Slot: 1, Outcome: s.quickOutcome()}}}})
+	last := s.attemptsOn("a")[s.c.byName["a"].numOpen-1]
+	want(t, "asked back", formatCommands[Withdraw](o), fmt.Sprintf("{a [%v]}", last))
+}
+
 // TestSurplusStaysForRestingHosts checks that as many buffered jobs are withdrawn as other hosts can start
 // now. A host on trial can start one at most, and none while it rests.
 func TestSurplusStaysForRestingHosts(t *testing.T) {

@@ -292,10 +292,13 @@ func (c *Core) summarize() {
 	for _, h := range f.stale {
 		h.isStale = false
 		f.count(h, -1)
+		node := &f.nodes[f.firstLeaf+h.index]
+		had, hadSurplus := h.fleetState, node.surplus
 		h.counted, h.limited = c.totalsOf(h), h.probation.limited()
 		h.numClosed = max(0, h.counted.free-c.openSlots(h, h.limited))
 		f.count(h, 1)
-		f.nodes[f.firstLeaf+h.index] = c.summaryOf(h)
+		*node = c.summaryOf(h)
+		c.handleMoreToMove(&had, &h.fleetState, hadSurplus, node.surplus)
 		f.updateParents(h.index)
 	}
 	f.stale = f.stale[:0]
