@@ -100,6 +100,7 @@ type instance struct {
 	specs             []*hosts.Host               // its hosts, according to the last list
 	used              bool                        // specs are in the set of hosts
 	isProven          bool                        // a job has succeeded there
+	isCounted         bool                        // countUseless has counted it
 	hosts             []*host                     // its hosts, as found by this Step
 	pending           string                      // why its allocation has not begun; "": it has
 	reportedPending   string                      // last reported value of pending
@@ -287,7 +288,7 @@ func (in *instance) handleProven() {
 func (c *Core) countUseless(in *instance) {
 	isOnProbation := func(h *host) bool { return h.probation.onProbation }
 	switch {
-	case in.state >= instanceFailed || c.hasNoWaitingJob():
+	case in.isCounted || in.state >= instanceFailed || c.hasNoWaitingJob():
 		return
 	case in.state == instanceStarting && !c.wasUp(in):
 		in.provider.unanswered++
@@ -296,6 +297,7 @@ func (c *Core) countUseless(in *instance) {
 	default:
 		return
 	}
+	in.isCounted = true
 	c.delayCreation(in.provider)
 }
 

@@ -495,8 +495,15 @@ func TestUnansweredInstancesAreFew(t *testing.T) {
 }
 
 // TestBadInstancesAreFew checks that instances on which all jobs fail, although they succeed elsewhere, are
-// created with growing delays, and without delays again once a job has succeeded on one (X1).
+// created with growing delays, and without delays again once a job has succeeded on one (X1). An instance that is
+// not terminated yet, because its outputs cannot be fetched, counts once.
 func TestBadInstancesAreFew(t *testing.T) {
+	for _, fetchErr := range []string{"", "no route to host"} {
+		testBadInstances(t, fetchErr)
+	}
+}
+
+func testBadInstances(t *testing.T, fetchErr string) {
 	p := testProvider()
 	p.Max = 10
 	s := newProviderStage(t, Config{}, p, testHost("a", 1))
@@ -523,7 +530,7 @@ func TestBadInstancesAreFew(t *testing.T) {
 				case ListInstances:
 					commands = append(commands, s.answerList(names...)...)
 				case FetchInstance:
-					commands = append(commands, s.step(InstanceFetched{Name: c.Name})...)
+					commands = append(commands, s.step(InstanceFetched{Name: c.Name, Err: fetchErr})...)
 				case Connect:
 					commands = append(commands, s.up(c.Host)...)
 				}
@@ -545,6 +552,9 @@ func TestBadInstancesAreFew(t *testing.T) {
 	play(30 * time.Minute)
 	if numCreated > 20 {
 		t.Errorf("%d bad instances were created", numCreated)
+	}
+	if n := s.c.provisions.providers[0].bad; n > numCreated {
+		t.Errorf("%d of %d instances count as bad, fetched with error %q", n, numCreated, fetchErr)
 	}
 	isRepaired = true
 	play(30 * time.Minute)
