@@ -36,6 +36,7 @@ func TestMain(m *testing.M) {
 			os.Exit(fakeHost(os.Getenv("DCS_FAKE")))
 		}
 	}
+	lastWait = polltest.Patience // commands of tests end, though late on a busy machine
 	// With -race, each helper would otherwise sleep for a second when it exits.
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	os.Exit(polltest.RunWithoutLeaks(m))
@@ -203,8 +204,15 @@ func (s *memStream) Read(p []byte) (int, error) {
 }
 
 func (s *memStream) Stdin() io.WriteCloser { return s }
-func (s *memStream) Stderr() io.Reader     { return silence{s.l.closed} }
 func (s *memStream) Close() error          { return nil }
+
+// Stderr returns an output that is empty, and ends unless the link is silent.
+func (s *memStream) Stderr() io.Reader {
+	if s.l.atEnd != nil {
+		return strings.NewReader("")
+	}
+	return silence{s.l.closed}
+}
 
 func (s *memStream) Wait() error { return s.l.wait }
 
