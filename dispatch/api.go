@@ -52,7 +52,8 @@ type Config struct {
 	// latest when it ends; 0: never.
 	PackFiles int
 	// MaxUnpacked is the number of attempts that have ended, and whose files wait for Recorded and Packed, from
-	// which on such a run launches nothing; 0: it does not wait.
+	// which on such a run launches nothing; 0: it does not wait. Attempts whose claims Recorded has found to be
+	// needed do not count.
 	MaxUnpacked int
 	// Provide starts to carry out a command about instances. The dispatcher's goroutine calls it,
 	// so it must not block. The answers go to Do. nil: there are no providers.
