@@ -160,7 +160,7 @@ func (d *dispatchSession) runToEnd(owned *run.Owned) (code int, err error) {
 	close(over)
 	taken = d.run.WithTimeout(replies.Wait) && taken
 	if d.printer != nil {
-		d.handlePrintError(d.printer.printHeld())
+		d.handlePrintErrors(d.printer.printHeld())
 	}
 	outcome, err := d.run.Close()
 	if err != nil {
@@ -287,16 +287,21 @@ func (d *dispatchSession) printResult(r *results.Result) {
 	if d.printer == nil {
 		return
 	}
-	if err := d.printer.Print(r); err != nil {
-		d.handlePrintError(err)
+	if errs := d.printer.Print(r); len(errs) > 0 {
+		d.handlePrintErrors(errs)
 	} else if d.flags.json {
 		d.run.Ack(r.Seq)
 	}
 }
 
+func (d *dispatchSession) handlePrintErrors(errs []error) {
+	for _, err := range errs {
+		d.handlePrintError(err)
+	}
+}
+
 func (d *dispatchSession) handlePrintError(err error) {
 	switch {
-	case err == nil:
 	case errors.Is(err, syscall.EPIPE):
 		d.printer = nil
 		d.stopOnClosedStdout()

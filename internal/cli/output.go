@@ -87,30 +87,41 @@ func newResultPrinter(a *app, flags *runFlags, r *run.Run) *resultPrinter {
 
 // Print writes a result, and those that waited for it. After an error a part of a result may have
 // been written.
-func (p *resultPrinter) Print(r *results.Result) error {
+func (p *resultPrinter) Print(r *results.Result) (errs []error) {
 	if !p.inOrder || r.Job < p.nextJob {
-		return p.printNow(r)
+		return p.printAll(r)
 	}
 	p.held[r.Job] = new(*r)
-	for p.held[p.nextJob] != nil {
-		r := p.held[p.nextJob]
+	var ready []*results.Result
+	for ; p.held[p.nextJob] != nil; p.nextJob++ {
+		ready = append(ready, p.held[p.nextJob])
 		delete(p.held, p.nextJob)
-		p.nextJob++
-		if err := p.printNow(r); err != nil {
-			return err
-		}
 	}
-	return nil
+	return p.printAll(ready...)
 }
 
 // printHeld prints the results that wait for others, which will not arrive.
-func (p *resultPrinter) printHeld() error {
+func (p *resultPrinter) printHeld() (errs []error) {
+	var all []*results.Result
 	for _, id := range slices.Sorted(maps.Keys(p.held)) {
-		if err := p.printNow(p.held[id]); err != nil {
-			return err
+		all = append(all, p.held[id])
+	}
+	return p.printAll(all...)
+}
+
+// printAll prints results. One whose output cannot be read keeps no other from being printed.
+func (p *resultPrinter) printAll(all ...*results.Result) (errs []error) {
+	for _, r := range all {
+		err := p.printNow(r)
+		if err == nil {
+			continue
+		}
+		errs = append(errs, err)
+		if p.broken.Load() {
+			break
 		}
 	}
-	return nil
+	return errs
 }
 
 func (p *resultPrinter) printNow(r *results.Result) error {
