@@ -305,7 +305,7 @@ func (c *Core) recordFailure(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Ou
 	}
 	st := c.statsOf(j.Spec)
 	st.longestFailure = max(st.longestFailure, min(o.Elapsed(), c.maxElapsed(j)))
-	f := blame.Failure{ID: id, Kind: c.kinds.KindOf(j.Spec), Took: o.Elapsed(), Ended: o.Ended,
+	f := blame.Failure{ID: id, Kind: c.kinds.KindOf(j.Spec), Took: o.Elapsed(),
 		IsRepeated: c.hasFailedOnGoodHost(j, h)}
 	h.recordOf(st).AddFailure(f)
 	st.hasFailed = true
@@ -385,7 +385,7 @@ func (c *Core) recordSuccessOn(h *host, st *queueStats, id jobs.AttemptID, o *jo
 		c.countResults(h, r.all.NumStreak, 1)
 	}
 	was, limited := slices.Clone(q.Streak), r.limited()
-	q.EndStreak(o.Started)
+	q.EndStreak()
 	r.all.EndStreakOf(kinds)
 	if r.onProbation {
 		c.uncharge(was, limited, whyUncharged(h))
@@ -438,8 +438,7 @@ func (c *Core) uncharge(failures []blame.Failure, kinds blame.Kinds, why string)
 }
 
 // learnRecords rebuilds the records of the hosts from the table, after a takeover. Failures count
-// for the streak of a queue if they ended after the start of the last success there, and for that of all queues if
-// they ended after its end, unless their job is at fault.
+// for a streak if they ended after the last success there, unless their job is at fault.
 func (c *Core) learnRecords() {
 	type place struct {
 		h  *host
@@ -448,8 +447,9 @@ func (c *Core) learnRecords() {
 	type failure struct {
 		place
 		blame.Failure
+		ended jobs.Stamp
 	}
-	lastSuccess := make(map[place]jobs.Stamp) // its start; its end in all queues, if the queue is nil
+	lastSuccess := make(map[place]jobs.Stamp) // the queue is nil for that of all queues
 	var failures []failure
 	numExplained := make(map[*host]int)
 	for j := range c.table.RowsWithOptions() {
@@ -462,26 +462,26 @@ func (c *Core) learnRecords() {
 			switch {
 			case o.OK():
 				c.countSuccess(h, p.st, o)
-				lastSuccess[p] = max(lastSuccess[p], o.Started)
+				lastSuccess[p] = max(lastSuccess[p], o.Ended)
 				lastSuccess[place{h: h}] = max(lastSuccess[place{h: h}], o.Ended)
 			case !a.Failed() || !showsHost(o):
 			case j.State == jobs.Failed && c.forgives(j):
 				numExplained[h]++
 			case o.Ended > lastSuccess[p]:
-				f := blame.Failure{ID: a.ID, Kind: c.kinds.KindOf(j.Spec), Took: o.Elapsed(), Ended: o.Ended}
-				failures = append(failures, failure{p, f})
+				f := blame.Failure{ID: a.ID, Kind: c.kinds.KindOf(j.Spec), Took: o.Elapsed()}
+				failures = append(failures, failure{p, f, o.Ended})
 			}
 		}
 	}
-	slices.SortFunc(failures, func(a, b failure) int { return cmp.Compare(a.Ended, b.Ended) })
+	slices.SortFunc(failures, func(a, b failure) int { return cmp.Compare(a.ended, b.ended) })
 	for _, f := range failures {
-		if f.Ended <= lastSuccess[f.place] {
+		if f.ended <= lastSuccess[f.place] {
 			numExplained[f.h]++
 			continue
 		}
 		f.h.recordOf(f.st).AddFailure(f.Failure)
 		f.st.hasFailed = true
-		if f.Ended > lastSuccess[place{h: f.h}] {
+		if f.ended > lastSuccess[place{h: f.h}] {
 			f.h.probation.all.AddFailure(f.Failure)
 		}
 	}

@@ -233,40 +233,6 @@ func TestHostsThatBecomeBad(t *testing.T) {
 	}
 }
 
-// TestOldSuccessesProveNoHost checks that a job that has failed on three hosts runs on a good one if others have
-// failed on the three, too, although attempts that had started there before succeed in between (B2).
-func TestOldSuccessesProveNoHost(t *testing.T) {
-	s := connectedStage(t, Config{}, testHost("a", 2), testHost("b", 2), testHost("c", 2), testHost("good", 2))
-	s.submitPlain(10)
-	first := map[string][]jobs.AttemptID{}
-	for _, h := range s.c.hosts {
-		first[h.spec.Name] = s.attemptsOn(h.spec.Name)
-		for _, id := range first[h.spec.Name] {
-			s.started(h.spec.Name, id.String())
-		}
-	}
-	s.wait(time.Minute, "a", "b", "c", "good")
-	for n, name := range []string{"a", "b", "c"} {
-		succeed := func(i int) {
-			s.ended(name, first[name][i].String(), jobs.Outcome{Started: wallStart, Ended: s.now().Wall})
-		}
-		fail := func(id jobs.ID) {
-			attempt := fmt.Sprintf("%d.%d", id, n+1)
-			s.started(name, attempt)
-			began := s.now().Wall
-			s.wait(10*time.Millisecond, "a", "b", "c", "good")
-			s.ended(name, attempt, jobs.Outcome{Exit: 1, Started: began, Ended: s.now().Wall})
-		}
-		succeed(0)
-		fail(9)
-		s.wantState(9, jobs.Queued)
-		fail(10)
-		succeed(1)
-	}
-	s.endFirst("good", jobs.Outcome{Started: wallStart, Ended: s.now().Wall})
-	want(t, "the hosts of the job", s.hostsOf(9), "a b c good")
-}
-
 // turn makes hosts bad once so many jobs have succeeded.
 func (l *lab) turn(numSucceeded int, hosts ...string) {
 	l.change = func() {

@@ -21,8 +21,7 @@ type Record struct {
 	// When the attempt that succeeded and started last has started, by the clock of the host.
 	LastGoodStart jobs.Stamp
 	LastSuccessAt time.Duration // Time.Mono of the core
-	// Failures since the last success, one for each job; at most maxRemembered. In the record of a queue, also those
-	// since that success started.
+	// Failures since the last success, one for each job; at most maxRemembered.
 	Streak    []Failure
 	NumStreak int // number of failures of the streak, with those that are not remembered
 }
@@ -32,7 +31,6 @@ type Failure struct {
 	ID             jobs.AttemptID
 	Kind           Kinds
 	Took           time.Duration // how long the attempt ran
-	Ended          jobs.Stamp    // by the clock of the host
 	IsRepeated     bool          // the job had failed before on another host, which is good
 	IsContradicted bool          // the job has succeeded on another host since
 }
@@ -93,21 +91,13 @@ func (q *Record) AddFailure(f Failure) {
 	}
 }
 
-// EndStreak forgets the failures that an attempt has refuted, which started at a time and succeeded. Later ones
-// may show that the host has become bad since.
-func (q *Record) EndStreak(started jobs.Stamp) {
-	q.forget(func(f Failure) bool { return f.Ended <= started })
-}
+// EndStreak forgets the failures, because a later attempt has refuted them.
+func (q *Record) EndStreak() { q.Streak, q.NumStreak = q.Streak[:0], 0 }
 
 // EndStreakOf forgets the failures of jobs of some kinds.
 func (q *Record) EndStreakOf(kinds Kinds) {
-	q.forget(func(f Failure) bool { return f.Kind&kinds != 0 })
-}
-
-// forget removes failures from the streak.
-func (q *Record) forget(is func(Failure) bool) {
 	n := len(q.Streak)
-	q.Streak = slices.DeleteFunc(q.Streak, is)
+	q.Streak = slices.DeleteFunc(q.Streak, func(f Failure) bool { return f.Kind&kinds != 0 })
 	q.NumStreak -= n - len(q.Streak)
 	if len(q.Streak) == 0 {
 		q.NumStreak = 0
@@ -166,7 +156,7 @@ func (q *Record) Count(is func(Failure) bool) (n int) {
 }
 
 // IsProven reports whether jobs succeed on the host: one has, and none but this one has failed
-// since it started.
+// since.
 func (q *Record) IsProven(but jobs.ID) bool {
 	switch {
 	case q == nil || q.Succeeded == 0:
