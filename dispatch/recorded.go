@@ -74,7 +74,7 @@ func (u *unpacked) add(job jobs.ID, more unpackedDir) {
 }
 
 // take subtracts what Recorded returns of the directory of a job, which is all but the guarded attempts. It
-// returns the number of attempts with files of which packed is to be called. Guarded attempts keep no launch
+// returns the number of attempts with files, for which Packed must be called. Guarded attempts keep no launch
 // waiting: a lease may last for hours.
 func (u *unpacked) take(job jobs.ID, guarded int, until time.Duration) (withFiles int) {
 	shard := int(job) / jobs.ShardSize

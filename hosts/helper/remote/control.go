@@ -38,22 +38,21 @@ const (
 // The words of the page.
 const (
 	ctlMagic      = iota
-	ctlLease      // boot clock, ns: no buffered job starts later
-	ctlLimit      // slots that may be busy; supervisors with a higher index take nothing
-	ctlGeneration // counts the helpers of this spool; only the newest feeds it
-	ctlEpoch      // the highest epoch that opened this spool
-	ctlEnd        // 1: the run is over, supervisors leave even if children are left
-	ctlHeartbeat  // boot clock, ns: when the heartbeat file was last touched
-	ctlAllowed    // 1 plus the last limit that a dispatcher set; 0: none was set
-	ctlSuspended  // ns: how long jobs have been suspended, including the time until ctlSuspendTo
-	ctlSuspendTo  // boot clock, ns: until when jobs are suspended; 0: they are not
-	ctlShared     // hosts.Share.Slots; 0: slots are not shared with other runs and users
-	ctlRule       // hosts.Share.Rule
-	ctlLast       // number of slots that the run may hold although others hold all of them
-	ctlSearching  // boot clock, ns: until when a search for processes elsewhere is reserved
-	ctlSearched   // boot clock, ns: start of the last such search, times 2, plus 1 if it found some
-	// One word per slot: pid of the supervisor that takes specs in it. Other versions use the word before.
-	ctlServing = 16
+	ctlLease           // boot clock, ns: no buffered job starts later
+	ctlLimit           // slots that may be busy; supervisors with a higher index take nothing
+	ctlGeneration      // counts the helpers of this spool; only the newest feeds it
+	ctlEpoch           // the highest epoch that opened this spool
+	ctlEnd             // 1: the run is over, supervisors leave even if children are left
+	ctlHeartbeat       // boot clock, ns: when the heartbeat file was last touched
+	ctlAllowed         // 1 plus the last limit that a dispatcher set; 0: none was set
+	ctlSuspended       // ns: how long jobs have been suspended, including the time until ctlSuspendTo
+	ctlSuspendTo       // boot clock, ns: until when jobs are suspended; 0: they are not
+	ctlShared          // hosts.Share.Slots; 0: slots are not shared with other runs and users
+	ctlRule            // hosts.Share.Rule
+	ctlLast            // number of slots that the run may hold although others hold all of them
+	ctlSearching       // boot clock, ns: until when a search for processes elsewhere is reserved
+	ctlSearched        // boot clock, ns: start of the last such search, times 2, plus 1 if it found some
+	ctlServing    = 16 // one word per slot: pid of the supervisor that takes specs in it
 )
 
 // maxSlots is the number of slots for which the page has space, at least jobs.MaxSlots.
