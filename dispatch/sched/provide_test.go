@@ -472,17 +472,10 @@ func TestUnansweredInstancesAreFew(t *testing.T) {
 	for s.finish == nil && s.at < 24*time.Hour {
 		for commands := append(first, s.wait(time.Second)...); len(commands) > 0; commands = commands[1:] {
 			first = nil
-			switch c := commands[0].(type) {
-			case CreateInstance:
-				names = append(names, c.Name)
+			if _, ok := commands[0].(CreateInstance); ok {
 				created = append(created, s.at)
-				commands = append(commands, s.step(InstanceCreated{Name: c.Name})...)
-			case TerminateInstance:
-				names = slices.DeleteFunc(names, func(name string) bool { return name == c.Name })
-				commands = append(commands, s.step(InstanceTerminated{Name: c.Name})...)
-			case ListInstances:
-				commands = append(commands, s.answerList(names...)...)
 			}
+			commands = append(commands, s.provide(commands[0], &names)...)
 		}
 	}
 	if n := testProvider().Max; len(created) < n+3 || created[n+2]-created[n+1] < created[n]-created[n-1]+time.Minute {
@@ -492,6 +485,22 @@ func TestUnansweredInstancesAreFew(t *testing.T) {
 		t.Errorf("%d instances until the run is given up after %v", len(created), s.at)
 	}
 	wantContains(t, "end", s.finishText(), "no_hosts")
+}
+
+// provide carries out a command to create, end, or list instances, of which names are those that exist. It returns
+// the commands that follow.
+func (s *stage) provide(c Command, names *[]string) []Command {
+	switch c := c.(type) {
+	case CreateInstance:
+		*names = append(*names, c.Name)
+		return s.step(InstanceCreated{Name: c.Name})
+	case TerminateInstance:
+		*names = slices.DeleteFunc(*names, func(name string) bool { return name == c.Name })
+		return s.step(InstanceTerminated{Name: c.Name})
+	case ListInstances:
+		return s.answerList(*names...)
+	}
+	return nil
 }
 
 // TestBadInstancesAreFew checks that instances on which all jobs fail, although they succeed elsewhere, are
@@ -521,19 +530,13 @@ func testBadInstances(t *testing.T, fetchErr string) {
 				commands = commands[1:]
 				switch c := first.(type) {
 				case CreateInstance:
-					names = append(names, c.Name)
 					numCreated++
-					commands = append(commands, s.step(InstanceCreated{Name: c.Name})...)
-				case TerminateInstance:
-					names = slices.DeleteFunc(names, func(name string) bool { return name == c.Name })
-					commands = append(commands, s.step(InstanceTerminated{Name: c.Name})...)
-				case ListInstances:
-					commands = append(commands, s.answerList(names...)...)
 				case FetchInstance:
 					commands = append(commands, s.step(InstanceFetched{Name: c.Name, Err: fetchErr})...)
 				case Connect:
 					commands = append(commands, s.up(c.Host)...)
 				}
+				commands = append(commands, s.provide(first, &names)...)
 			}
 			most = max(most, len(names))
 			for _, name := range append(names, "a") {

@@ -296,21 +296,17 @@ func (d *dispatchSession) printResult(r *results.Result) {
 
 func (d *dispatchSession) handlePrintErrors(errs []error) {
 	for _, err := range errs {
-		d.handlePrintError(err)
-	}
-}
-
-func (d *dispatchSession) handlePrintError(err error) {
-	switch {
-	case errors.Is(err, syscall.EPIPE):
-		d.printer = nil
-		d.stopOnClosedStdout()
-	case d.flags.json || d.printer.broken.Load(): // the run continues; resume --json or logs prints the rest
-		d.printer, d.hasUnprinted = nil, true
-		d.app.warn("no more results are printed: %v", err)
-	default: // the output of one job cannot be read
-		d.hasUnprinted = true
-		d.app.warn("%v", err)
+		switch {
+		case errors.Is(err, syscall.EPIPE):
+			d.printer = nil
+			d.stopOnClosedStdout()
+		case d.flags.json || d.printer.broken.Load(): // the run continues; resume --json or logs prints the rest
+			d.printer, d.hasUnprinted = nil, true
+			d.app.warn("no more results are printed: %v", err)
+		default: // the output of one job cannot be read
+			d.hasUnprinted = true
+			d.app.warn("%v", err)
+		}
 	}
 }
 
